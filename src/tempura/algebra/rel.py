@@ -1,0 +1,343 @@
+"""Relational operators over signed bags (``row -> integer weight``): WHAT is computed. Knows no time and no optimizer.
+
+Every operator is immutable and hashable, so that equal expressions are equal keys of a memo. Columns have identities
+(``Column.id``) that are unique within a query; the two sides of a join never share one.
+
+**Linear** inputs accept any signed bag: the operator applied to a sum is the sum of its applications. **Set-like** inputs
+must be *positive* (no negative weight): :attr:`Rel.set_like` says which, and the interpreter raises when it is violated.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Literal as OneOf
+
+from tempura.algebra.scalar import TRUE, AggregateOutput, Column, Expr, Output, Ref, SortKey
+from tempura.errors import Reason
+
+JoinKind = OneOf["inner", "left", "full", "semi", "anti"]
+"""Right joins are lifted as left joins with the inputs exchanged, cross joins as inner joins on TRUE."""
+
+
+class Rel:
+    """A relational expression. Subclasses are frozen dataclasses; fields of type ``Rel`` (or tuples of them) are inputs."""
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        return (type(self), *(getattr(self, f.name) for f in fields(self) if f.compare))  # type: ignore[arg-type]
+
+    @cached_property
+    def _hash(self) -> int:
+        # Plans are DAGs that share much: a node's hash is computed once, from its inputs' stored hashes.
+        return hash(self._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Rel) and self._hash == other._hash and self._key == other._key
+
+    @property
+    def inputs(self) -> tuple["Rel", ...]:
+        """The operator's input relations, left to right."""
+        return ()
+
+    def with_inputs(self, *inputs: "Rel") -> "Rel":
+        """The same operator over other inputs that provide the same columns."""
+        return self
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the result, in order."""
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def set_like(self) -> tuple[bool, ...]:
+        """Per input: whether it must be positive (True) or may be any signed bag (False)."""
+        return tuple(False for _ in self.inputs)
+
+    def walk(self) -> Iterator["Rel"]:
+        """This operator and all below it, top down; each once, however often it is shared."""
+        seen: set[Rel] = set()
+        stack: list[Rel] = [self]
+        while stack:
+            rel = stack.pop()
+            if rel not in seen:
+                seen.add(rel)
+                yield rel
+                stack.extend(reversed(rel.inputs))
+
+    @property
+    def label(self) -> str:
+        """The operator and its parameters in one line, for explain and goldens."""
+        return type(self).__name__.lower()
+
+    def __str__(self) -> str:
+        inner = ", ".join(map(str, self.inputs))
+        return f"{self.label}({inner})" if inner else self.label
+
+
+@dataclass(frozen=True, eq=False)
+class Unary(Rel):
+    """An operator with one input."""
+
+    input: Rel
+
+    @property
+    def inputs(self) -> tuple[Rel, ...]:
+        return (self.input,)
+
+    def with_inputs(self, *inputs: Rel) -> Rel:
+        (only,) = inputs
+        return replace(self, input=only)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+# --- leaves ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Rel):
+    """A table that changes over time. ``fields`` gives, per column of ``outputs``, the table's column name: a scan may read
+    only some columns, and every scan has column identities of its own."""
+
+    table: str
+    fields: tuple[str, ...]
+    outputs: tuple[Column, ...]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.outputs
+
+    @property
+    def label(self) -> str:
+        return self.table
+
+
+@dataclass(frozen=True, eq=False)
+class Values(Rel):
+    """A constant bag: one entry of ``rows`` per row. A query without FROM reads ``Values((), ((),))``, one row, no column."""
+
+    outputs: tuple[Column, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.outputs
+
+    @property
+    def label(self) -> str:
+        return f"values({len(self.rows)} rows)"
+
+
+def empty(columns: tuple[Column, ...]) -> Values:
+    """The bag without rows."""
+    return Values(columns, ())
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque(Rel):
+    """A query, or part of one, that Tempura cannot look into: run by the engine as it is over snapshots of ``tables``.
+
+    ``handle`` is the engine's plan; ``key`` is its canonical text and makes equality.
+    """
+
+    tables: tuple[Scan, ...]
+    outputs: tuple[Column, ...]
+    key: str
+    reason: Reason
+    handle: object = None
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        return (type(self), self.tables, self.outputs, self.key)
+
+    @property
+    def inputs(self) -> tuple[Rel, ...]:
+        return self.tables
+
+    def with_inputs(self, *inputs: Rel) -> Rel:
+        return replace(self, tables=inputs)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.outputs
+
+    @property
+    def set_like(self) -> tuple[bool, ...]:
+        return tuple(True for _ in self.tables)
+
+    @property
+    def label(self) -> str:
+        return f"recompute {self.reason.code}"
+
+
+# --- operators of queries -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Filter(Unary):
+    """The rows for which ``predicate`` is TRUE (not FALSE, not NULL)."""
+
+    predicate: Expr
+
+    @property
+    def label(self) -> str:
+        return f"filter {self.predicate}"
+
+
+@dataclass(frozen=True, eq=False)
+class Project(Unary):
+    """One output row per input row."""
+
+    outputs: tuple[Output, ...]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(output.column for output in self.outputs)
+
+    @property
+    def label(self) -> str:
+        return f"project {', '.join(map(str, self.outputs))}"
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Rel):
+    """``left`` joined with ``right`` on a condition of any form (equalities, theta, null-aware).
+
+    ``inner`` is bilinear. ``left`` (outer), ``semi``, ``anti`` are linear on the left and set-like on the right; ``full`` is
+    set-like on both. ``semi`` and ``anti`` return the left columns only.
+    """
+
+    left: Rel
+    right: Rel
+    kind: JoinKind
+    on: Expr = TRUE
+
+    @property
+    def inputs(self) -> tuple[Rel, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, *inputs: Rel) -> Rel:
+        left, right = inputs
+        return replace(self, left=left, right=right)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns + (() if self.kind in ("semi", "anti") else self.right.columns)
+
+    @property
+    def set_like(self) -> tuple[bool, ...]:
+        return (self.kind == "full", self.kind != "inner")
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind}-join on {self.on}"
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate(Unary):
+    """One row per group: the ``keys``, then the ``aggregates``. Groups compare NULL equal to NULL, and by SQL's equality
+    otherwise. Without keys there is exactly one row, also over an empty input."""
+
+    keys: tuple[Output, ...]
+    aggregates: tuple[AggregateOutput, ...]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(k.column for k in self.keys) + tuple(a.column for a in self.aggregates)
+
+    @property
+    def set_like(self) -> tuple[bool, ...]:
+        return (True,)
+
+    @property
+    def label(self) -> str:
+        parts = [", ".join(map(str, part)) for part in (self.keys, self.aggregates)]
+        return "aggregate " + " : ".join(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Union(Rel):
+    """The sum of bags (UNION ALL). All terms have the same columns, identities included."""
+
+    terms: tuple[Rel, ...]
+
+    @property
+    def inputs(self) -> tuple[Rel, ...]:
+        return self.terms
+
+    def with_inputs(self, *inputs: Rel) -> Rel:
+        return replace(self, terms=inputs)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.terms[0].columns
+
+
+@dataclass(frozen=True, eq=False)
+class TopK(Unary):
+    """The first ``limit`` rows in the order of ``order``. Ties are broken by all remaining columns, so that the result is a
+    function of the input bag: whichever rows Spark would keep, Tempura keeps these until the input changes."""
+
+    order: tuple[SortKey, ...]
+    limit: int
+
+    @property
+    def set_like(self) -> tuple[bool, ...]:
+        return (True,)
+
+    @property
+    def label(self) -> str:
+        return f"top {self.limit} by {', '.join(map(str, self.order)) or 'all columns'}"
+
+
+@dataclass(frozen=True, eq=False)
+class Sort(Unary):
+    """The same bag: an order to present it in. Only the topmost one of a query has an effect, in ``result()``."""
+
+    order: tuple[SortKey, ...]
+
+    @property
+    def label(self) -> str:
+        return f"sort {', '.join(map(str, self.order))}"
+
+
+# --- operators that rules introduce ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Negate(Unary):
+    """Every weight with the other sign."""
+
+
+@dataclass(frozen=True, eq=False)
+class Consolidate(Unary):
+    """The same signed bag with one entry per distinct row and no zero weight.
+
+    Rows are the same when they are *identical* (bits; NULL and NULL; ``-0.0`` and ``0.0`` differ; 'a' and 'A' differ under every
+    collation), which is finer than SQL's equality. Makes a set-like input of a sum whose value is known to be positive.
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class Support(Unary):
+    """Each row whose net weight is not 0, once, with weight 1: the rows that *changed*, whether inserted or deleted."""
+
+
+# --- constructors that rules and front ends share -------------------------------------------------------------------
+
+
+def keep(rel: Rel, columns: tuple[Column, ...]) -> Rel:
+    """Project to some columns, unchanged; ``rel`` itself when these are its columns."""
+    return rel if rel.columns == columns else Project(rel, tuple(Output(c, Ref(c)) for c in columns))
+
+
+def scans(rel: Rel) -> tuple[Scan, ...]:
+    """The scans below ``rel``, left to right, each once."""
+    return tuple(r for r in rel.walk() if isinstance(r, Scan))

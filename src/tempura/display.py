@@ -1,0 +1,30 @@
+"""The one tree that every plan prints as. Bottom layer: imports nothing of Tempura."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayNode:
+    """A labelled node with notes (``rows=10``) and children, rendered as text here and as JSON by :meth:`to_json`."""
+
+    label: str
+    notes: tuple[tuple[str, str], ...] = ()
+    children: tuple["DisplayNode", ...] = field(default=())
+
+    def lines(self, prefix: str = "", last: bool = True, root: bool = True) -> Iterator[str]:
+        """Yield the tree line by line, children drawn with box characters."""
+        branch = "" if root else (" └── " if last else " ├── ")
+        notes = "  ".join(f"{key}={value}" for key, value in self.notes)
+        yield prefix + branch + self.label + (f"  [{notes}]" if notes else "")
+        below = prefix if root else prefix + ("     " if last else " │   ")
+        for child in self.children:
+            yield from child.lines(below, child is self.children[-1], root=False)
+
+    def text(self) -> str:
+        """Render the tree as text, without a final newline."""
+        return "\n".join(self.lines())
+
+    def to_json(self) -> dict[str, object]:
+        """Return the tree as plain data: label, notes, children."""
+        return {"label": self.label, "notes": dict(self.notes), "children": [c.to_json() for c in self.children]}

@@ -1,0 +1,81 @@
+"""A progressive plan: per time point, what is computed, saved and emitted. Engine-neutral and plain data.
+
+Expressions are :class:`~tempura.algebra.rel.Rel` trees over ``Read``, ``Load`` and ``Values`` leaves; equal sub-trees of a step are computed
+once. Every input that an operator declares set-like is positive: the plan has a ``Consolidate`` where it is needed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tempura.algebra.rel import Rel
+from tempura.errors import Reason
+from tempura.physical.operators import StateKey
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the planner knows about an operator of a step. ``cost`` in nanoseconds of one core, of this operator alone;
+    ``rule`` made it; ``view`` names the view of a TVR that it computes, where it computes one."""
+
+    rows: float
+    cost: int
+    rule: str = ""
+    method: str = ""
+    view: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Keep a relation for later steps, in the order of its columns. ``bucket`` are the positions of the columns by which a
+    later join or aggregation needs it; () when none does. A saved relation is positive and consolidated."""
+
+    key: StateKey
+    rel: Rel
+    bucket: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The work of one time point. ``emit`` is the query's result, positive; None when nothing is due.
+    ``cost`` is estimated, unweighted, in nanoseconds of one core."""
+
+    time: int
+    saves: tuple[Save, ...]
+    emit: Rel | None
+    cost: int
+    notes: Mapping[Rel, Note] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.saves and self.emit is None
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A plan that was costed and lost (or won): per method set, its weighted cost and the cost of each step."""
+
+    method: str
+    cost: int
+    steps: tuple[int, ...]
+    states: int
+    fallbacks: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressivePlan:
+    """One step per time point that remains. ``cost`` is the weighted sum of the steps' costs, in nanoseconds of one core."""
+
+    steps: tuple[Step, ...]
+    weights: tuple[float, ...]
+    cost: int
+    method: str
+    alternatives: tuple[Alternative, ...] = ()
+    fallbacks: tuple[Reason, ...] = ()
+
+    def step_at(self, time: int) -> Step:
+        """The step of a time point. Raises KeyError when the plan has none."""
+        for step in self.steps:
+            if step.time == time:
+                return step
+        raise KeyError(time)

@@ -1,0 +1,100 @@
+"""WHEN a relation is seen: time points, and the views of a time-varying relation (TVR; Tempura, section 3).
+
+A TVR is written like a Python sequence: ``R[:t]`` is its snapshot at t, ``R[t:u]`` its delta, and ``R[:u] = R[:t] + R[t:u]``.
+Aggregations have a second pair of views, in the attribute perspective: ``R.state[:t]`` and ``R.state[t:u]``.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from tempura.algebra.rel import Aggregate, Rel
+from tempura.algebra.scalar import Column
+from tempura.algebra.states import state_layout
+
+Time = int
+"""An index into the time points of a plan. 0 is the first point of the plan, whatever happened before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All rows at a time, as a positive bag."""
+
+    t: Time
+
+    @property
+    def time(self) -> Time:
+        """The time at which the view can be known."""
+        return self.t
+
+    def __str__(self) -> str:
+        return f"[:{self.t}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What has to be added, with signed weights, to the snapshot at t to get the snapshot at u."""
+
+    t: Time
+    u: Time
+
+    @property
+    def time(self) -> Time:
+        return self.u
+
+    def __str__(self) -> str:
+        return f"[{self.t}:{self.u}]"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The aggregation state of the input's snapshot at a time."""
+
+    t: Time
+
+    @property
+    def time(self) -> Time:
+        return self.t
+
+    def __str__(self) -> str:
+        return f".state[:{self.t}]"
+
+
+@dataclass(frozen=True, slots=True)
+class StateDelta:
+    """The aggregation state of the input's delta: what has to be merged into the state at t to get the state at u."""
+
+    t: Time
+    u: Time
+
+    @property
+    def time(self) -> Time:
+        return self.u
+
+    def __str__(self) -> str:
+        return f".state[{self.t}:{self.u}]"
+
+
+ViewKind = Snapshot | Delta | State | StateDelta
+
+
+@dataclass(frozen=True, eq=False)
+class View(Rel):
+    """A view of the TVR that ``tvr`` (a time-free expression) denotes: a leaf of time-bound expressions."""
+
+    tvr: Rel
+    at: ViewKind
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        if isinstance(self.at, Snapshot | Delta):
+            return self.tvr.columns
+        assert isinstance(self.tvr, Aggregate), "only an aggregation has states"
+        return state_layout(self.tvr.keys, self.tvr.aggregates).columns
+
+    @property
+    def label(self) -> str:
+        return f"{_short(self.tvr)}{self.at}"
+
+
+def _short(rel: Rel) -> str:
+    return rel.label if not rel.inputs else f"({rel})"
