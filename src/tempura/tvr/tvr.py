@@ -8,7 +8,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
-from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, JoinKind, Negate, Project, Rel, Sort, Support, TopK, Union
+from tempura.algebra.rel import (
+    Aggregate,
+    Consolidate,
+    Filter,
+    Join,
+    JoinKind,
+    Negate,
+    Project,
+    Rel,
+    Sort,
+    Support,
+    TopK,
+    Union,
+)
 from tempura.algebra.scalar import AggregateOutput, Column, Expr, Literal, Output, Ref, SortKey, conjunction, same
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View
