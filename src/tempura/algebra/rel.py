@@ -147,7 +147,7 @@ class Opaque(Rel):
     ``handle`` is the engine's plan; ``key`` is its canonical text and makes equality.
     """
 
-    tables: tuple[Scan, ...]
+    tables: tuple[Rel, ...]
     outputs: tuple[Column, ...]
     key: str
     reason: Reason

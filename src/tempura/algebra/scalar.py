@@ -32,8 +32,8 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Expr:
-    """Common part of all scalar expressions. Use :class:`Ref`, :class:`Literal` or :class:`Call`."""
+class Scalar:
+    """Common part of all scalar expressions."""
 
     @property
     def args(self) -> tuple["Expr", ...]:
@@ -45,6 +45,7 @@ class Expr:
 
     def walk(self) -> Iterator["Expr"]:
         """This expression and all below it, top down."""
+        assert isinstance(self, Ref | Literal | Call)
         yield self
         for arg in self.args:
             yield from arg.walk()
@@ -60,7 +61,7 @@ class Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref(Expr):
+class Ref(Scalar):
     """The value of a column."""
 
     column: Column
@@ -74,7 +75,7 @@ class Ref(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Literal(Expr):
+class Literal(Scalar):
     """A constant. ``value`` is a Python value as ``DataFrame.collect`` would return it; None is NULL."""
 
     value: object
@@ -92,7 +93,7 @@ class Literal(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Expr):
+class Call(Scalar):
     """A function or operator applied to arguments.
 
     ``function`` is the name of Catalyst's expression class (``EqualTo``, ``Add``, ``If``); ``detail`` holds whatever else
@@ -101,14 +102,14 @@ class Call(Expr):
     """
 
     function: str
-    operands: tuple[Expr, ...]
+    operands: tuple["Expr", ...]
     type: str
     detail: str = ""
     stable: bool = True
     handle: object = field(default=None, compare=False, repr=False)
 
     @property
-    def args(self) -> tuple[Expr, ...]:
+    def args(self) -> tuple["Expr", ...]:
         return self.operands
 
     @property
@@ -127,6 +128,10 @@ _INFIX = {
     "And": "AND", "Or": "OR", "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=",
     "GreaterThan": ">", "GreaterThanOrEqual": ">=", "Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/",
 }  # fmt: skip
+
+
+Expr = Ref | Literal | Call
+"""A scalar expression."""
 
 
 @dataclass(frozen=True, slots=True)
