@@ -1,0 +1,268 @@
+"""Cardinalities: how many rows each relation of a plan has. Estimates change cost, never correctness.
+
+Joins use the textbook formula (product over the larger number of distinct keys), predicates the usual selectivities
+(Selinger et al., SIGMOD 1979); deltas are estimated from the laws that compute them.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from math import exp, prod
+
+from tempura.algebra.rel import (
+    Aggregate,
+    Consolidate,
+    Filter,
+    Join,
+    Negate,
+    Project,
+    Rel,
+    Scan,
+    Sort,
+    Support,
+    TopK,
+    Union,
+    Values,
+)
+from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, conjuncts
+from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.physical.operators import Read
+from tempura.tvr.views import Delta, Snapshot, State, Time, View
+
+_WIDTHS = {
+    "tinyint": 1,
+    "smallint": 2,
+    "int": 4,
+    "bigint": 8,
+    "float": 4,
+    "double": 8,
+    "boolean": 1,
+    "date": 4,
+    "timestamp": 8,
+}
+_UNKNOWN_SELECTIVITY = 0.25
+_RANGE_SELECTIVITY = 1 / 3
+
+
+def width(rel: Rel) -> float:
+    """Bytes of a row in memory, roughly."""
+    return 8 + sum(_WIDTHS.get(c.type, 16 if c.type.startswith("decimal") else 24) for c in rel.columns)
+
+
+class Estimator:
+    """Rows of relations, given the tables. One instance per planning problem; results are remembered."""
+
+    def __init__(self, tables: Mapping[str, TableFacts]) -> None:
+        self._tables = tables
+        self._rows: dict[Rel, float] = {}
+        self._distinct: dict[tuple[Rel, Column], float] = {}
+
+    @cached_property
+    def last(self) -> Time:
+        """The last time point."""
+        return max((len(t.inserted) for t in self._tables.values()), default=1) - 1
+
+    def rows(self, rel: Rel) -> float:
+        """Estimated number of rows (for signed bags: of entries), at least 0."""
+        if rel not in self._rows:
+            self._rows[rel] = max(0.0, self._estimate(rel))
+        return self._rows[rel]
+
+    def _estimate(self, rel: Rel) -> float:
+        match rel:
+            case View():
+                return self._view(rel)
+            case Read():
+                return self._scan(rel.scan, rel.at)
+            case Scan():
+                return self._scan(rel, Snapshot(self.last))
+            case Values():
+                return len(rel.rows)
+            case Filter():
+                return self.rows(rel.input) * self.selectivity(rel.predicate, rel.input)
+            case Project() | Sort() | Negate() | Consolidate() | Support() | Finalize():
+                return self.rows(rel.input)
+            case Join():
+                return self._join(rel, self.rows(rel.left), self.rows(rel.right))
+            case Aggregate() | Partial():
+                return self.groups(rel.input, rel.keys)
+            case MergeStates():
+                return max(self.rows(rel.left), self.rows(rel.right))
+            case TopK():
+                return min(rel.limit, self.rows(rel.input))
+            case Union():
+                return sum(map(self.rows, rel.terms))
+            case _:
+                return sum(map(self.rows, rel.inputs))
+
+    def _scan(self, scan: Scan, at: Snapshot | Delta) -> float:
+        table = self._tables[scan.table]
+        return table.rows(at.t) if isinstance(at, Snapshot) else table.changed_rows(at.t, at.u)
+
+    # --- views ---
+
+    def _view(self, view: View) -> float:
+        at, rel = view.at, view.tvr
+        if isinstance(at, Snapshot | State):
+            return self._snapshot(rel, at.t)
+        if isinstance(at, Delta):
+            return self._delta(rel, at.t, at.u)
+        assert isinstance(rel, Aggregate)
+        return self.groups(View(rel.input, Delta(at.t, at.u)), rel.keys)
+
+    def _snapshot(self, rel: Rel, t: Time) -> float:
+        if isinstance(rel, Scan):
+            return self._scan(rel, Snapshot(t))
+        return self.rows(rel.with_inputs(*(View(i, Snapshot(t)) for i in rel.inputs)))
+
+    def _delta(self, rel: Rel, t: Time, u: Time) -> float:
+        match rel:
+            case Scan():
+                return self._scan(rel, Delta(t, u))
+            case Values():
+                return 0.0
+            case Filter() | Project() | Sort() | Union():
+                return self.rows(rel.with_inputs(*(View(i, Delta(t, u)) for i in rel.inputs)))
+            case Join():
+                return self._delta_join(rel, t, u)
+            case Aggregate():
+                return 2 * self.groups(View(rel.input, Delta(t, u)), rel.keys)
+            case _:
+                return self._snapshot(rel, t) + self._snapshot(rel, u)
+
+    def _delta_join(self, join: Join, t: Time, u: Time) -> float:
+        old_right, new_left = (self.rows(View(join.right, Snapshot(t))), self.rows(View(join.left, Snapshot(u))))
+        left, right = (self.rows(View(side, Delta(t, u))) for side in join.inputs)
+        from_left = self._join(join, left, old_right)
+        if join.kind == "inner":
+            return from_left + self._join(join, new_left, right)
+        affected = min(new_left, self._matches(join, new_left, right))
+        return from_left + 2 * affected + (2 * right if join.kind == "full" else 0)
+
+    # --- joins, groups, predicates ---
+
+    def _matches(self, join: Join, left: float, right: float) -> float:
+        """Rows of the inner join of ``left`` with ``right`` rows of the join's inputs."""
+        result = left * right
+        for part in conjuncts(join.on):
+            result *= self._join_selectivity(part, join, left, right)
+        return result
+
+    def _join_selectivity(self, part: Expr, join: Join, left: float, right: float) -> float:
+        if isinstance(part, Call) and part.function in ("EqualTo", "EqualNullSafe"):
+            a, b = part.operands
+            if a.reads_only(join.right.columns):
+                a, b = b, a
+            if a.reads_only(join.left.columns) and b.reads_only(join.right.columns):
+                keys = (self.distinct_of(a, join.left), self.distinct_of(b, join.right))
+                return 1 / max(1.0, *keys)
+        return self.selectivity(part, join)
+
+    def _join(self, join: Join, left: float, right: float) -> float:
+        matches = self._matches(join, left, right)
+        matching_left = min(left, matches)
+        match join.kind:
+            case "inner":
+                return matches
+            case "semi":
+                return matching_left
+            case "anti":
+                return left - matching_left
+            case "left":
+                return matches + left - matching_left
+            case "full":
+                return matches + left - matching_left + right - min(right, matches)
+
+    def groups(self, rel: Rel, keys: tuple[Output, ...]) -> float:
+        """Expected number of groups: how many of the possible keys occur among the rows."""
+        if not keys:
+            return 1.0
+        rows = self.rows(rel)
+        possible = prod(max(1.0, self.distinct_of(key.expr, rel)) for key in keys)
+        return min(rows, possible * (1 - exp(-rows / possible)))
+
+    def distinct_of(self, expr: Expr, rel: Rel) -> float:
+        """Distinct values of an expression over a relation."""
+        if isinstance(expr, Literal):
+            return 1.0
+        return prod(self._column(rel, c) for c in expr.columns) if expr.columns else 1.0
+
+    def _column(self, rel: Rel, column: Column) -> float:
+        key = (rel, column)
+        if key not in self._distinct:
+            self._distinct[key] = max(1.0, self._distinct_column(rel, column))
+        return self._distinct[key]
+
+    def _distinct_column(self, rel: Rel, column: Column) -> float:
+        if isinstance(rel, View) and not isinstance(rel.tvr, Scan):
+            return min(self._column(rel.tvr, column), max(1.0, self.rows(rel)))
+        stats = self.stats(rel, column)
+        known = stats.distinct if stats else self._derived(rel, column)
+        return min(known, max(1.0, self.rows(rel)))
+
+    def _derived(self, rel: Rel, column: Column) -> float:
+        if isinstance(rel, Project | Aggregate):
+            outputs = rel.outputs if isinstance(rel, Project) else rel.keys
+            for output in outputs:
+                if output.column == column:
+                    return self.distinct_of(output.expr, rel.input)
+        for child in rel.inputs:
+            if column in child.columns:
+                return self._column(child, column)
+        return max(1.0, self.rows(rel))
+
+    def stats(self, rel: Rel, column: Column) -> ColumnStats | None:
+        """Statistics of the table column that a column is, unchanged; None when it is computed or unknown."""
+        scan = rel.tvr if isinstance(rel, View) else rel.scan if isinstance(rel, Read) else rel
+        if isinstance(scan, Scan):
+            names = dict(zip(scan.outputs, scan.fields, strict=True))
+            return self._tables[scan.table].columns.get(names.get(column, ""))
+        if isinstance(scan, Project):
+            same = (o.expr.column for o in scan.outputs if o.column == column and isinstance(o.expr, Ref))
+            return next((self.stats(scan.input, source) for source in same), None)
+        return next((self.stats(i, column) for i in scan.inputs if column in i.columns), None)
+
+    def selectivity(self, predicate: Expr, rel: Rel) -> float:
+        """The fraction of rows for which a predicate is TRUE."""
+        if isinstance(predicate, Literal):
+            return 1.0 if predicate.value is True else 0.0
+        if not isinstance(predicate, Call):
+            return _UNKNOWN_SELECTIVITY
+        parts = [self.selectivity(arg, rel) for arg in predicate.operands if arg.type == "boolean"]
+        match predicate.function:
+            case "And":
+                return prod(parts)
+            case "Or":
+                return 1 - prod(1 - p for p in parts)
+            case "Not":
+                return 1 - parts[0]
+            case "IsNotNull" | "IsNull":
+                return self._null_selectivity(predicate, rel)
+            case "EqualTo" | "EqualNullSafe":
+                return 1 / max(1.0, *(self.distinct_of(arg, rel) for arg in predicate.operands))
+            case "In" | "InSet":
+                values = max(len(predicate.operands) - 1, predicate.detail.count(",") + 1)
+                return min(1.0, values / self.distinct_of(predicate.operands[0], rel))
+            case "LessThan" | "LessThanOrEqual" | "GreaterThan" | "GreaterThanOrEqual":
+                return self._range_selectivity(predicate, rel)
+            case _:
+                return _UNKNOWN_SELECTIVITY
+
+    def _null_selectivity(self, predicate: Call, rel: Rel) -> float:
+        (arg,) = predicate.operands
+        stats = self.stats(rel, arg.column) if isinstance(arg, Ref) else None
+        nulls = stats.null_fraction if stats else 0.05
+        return nulls if predicate.function == "IsNull" else 1 - nulls
+
+    def _range_selectivity(self, predicate: Call, rel: Rel) -> float:
+        left, right = predicate.operands
+        below = predicate.function.startswith("Less")
+        if isinstance(left, Literal):
+            left, right, below = right, left, not below
+        stats = self.stats(rel, left.column) if isinstance(left, Ref) else None
+        if not (stats and isinstance(right, Literal) and isinstance(right.value, int | float)):
+            return _RANGE_SELECTIVITY
+        if stats.low is None or stats.high is None or stats.high <= stats.low:
+            return _RANGE_SELECTIVITY
+        fraction = min(1.0, max(0.0, (right.value - stats.low) / (stats.high - stats.low)))
+        return fraction if below else 1 - fraction

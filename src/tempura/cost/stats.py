@@ -1,0 +1,53 @@
+"""What is known, or expected, of the tables over the time points of a plan."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """What is known of a table's column. ``distinct`` values (estimate), fraction of NULLs, least and greatest value as numbers
+    where the type has an order that maps to numbers."""
+
+    distinct: float
+    null_fraction: float = 0.0
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """A table over the plan's time points.
+
+    ``inserted[i]``, ``deleted[i]``: rows inserted and deleted in all arrivals up to point i, cumulative. For the first
+    ``known`` points these are facts (pinned inputs), after that expectations. ``static`` and ``append_only`` are promises that the
+    warehouse enforces, so they are facts for all points.
+
+    A step is planned when its inputs are pinned, and only that step of the plan is run: what a step relies on are facts, and
+    expectations about later points decide what is worth keeping, never what is right.
+    """
+
+    inserted: tuple[int, ...]
+    deleted: tuple[int, ...]
+    known: int
+    static: bool = False
+    append_only: bool = False
+    row_bytes: float = 64.0
+    columns: Mapping[str, ColumnStats] = field(default_factory=dict)
+
+    def rows(self, t: int) -> int:
+        """Rows in the snapshot at point t."""
+        return self.inserted[t] - self.deleted[t]
+
+    def changed_rows(self, t: int, u: int) -> int:
+        """Rows, inserted or deleted, that arrive after point t up to point u."""
+        return 0 if self.static else self.inserted[u] - self.inserted[t] + self.deleted[u] - self.deleted[t]
+
+    def is_unchanged(self, t: int, u: int) -> bool:
+        """Whether nothing arrives after point t up to point u."""
+        return self.changed_rows(t, u) == 0
+
+    def is_insert_only(self, t: int, u: int) -> bool:
+        """Whether no row is deleted after point t up to point u; from before the first point: t = -1."""
+        before = self.deleted[t] if t >= 0 else 0
+        return self.static or self.append_only or before == self.deleted[u]

@@ -1,0 +1,72 @@
+"""Laws that every method uses: the definition of a TVR's snapshots, and how snapshots and deltas give one another."""
+
+from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
+from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Facts, Query, Rewrite, Time, rewrite, rule
+from tempura.rules.helpers import has_state, is_order_sensitive
+from tempura.tvr.tvr import Bag, Tvr
+from tempura.tvr.views import Snapshot, View
+
+
+def at(Q: Tvr, t: Time) -> Bag:
+    """The operator of Q applied to the snapshots of its inputs."""
+    return Bag(Q.rel.with_inputs(*(View(rel, Snapshot(t)) for rel in Q.rel.inputs)))
+
+
+def is_cheap_by_definition(rel: Rel) -> bool:
+    """Operators whose snapshot may be computed from their inputs' snapshots at any time, without being a recompute of what
+    could be maintained: row by row, or without any delta of their own."""
+    if isinstance(rel, Aggregate):
+        return is_order_sensitive(rel) or (not rel.keys and not has_state(rel))
+    return isinstance(rel, Filter | Project | Union | Sort | TopK | Opaque)
+
+
+def has_delta(rel: Rel) -> bool:
+    """Whether some delta rule better than the difference of two snapshots exists for the operator."""
+    if isinstance(rel, Aggregate):
+        return bool(rel.keys) and not is_order_sensitive(rel)
+    return isinstance(rel, Filter | Project | Union | Sort | Join)
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def first_snapshot(Q: Query, t: Time, facts: Facts) -> Rewrite:
+    """Q(R)[:t] = Q(R[:t])      at the first time
+
+    The definition of a query over a TVR. Something has to be computed from scratch once.
+    """
+    return rewrite(Q[:t], at(Q, t), where=bool(Q.rel.inputs) and facts.is_first(t))
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def snapshot_of_inputs(Q: Query, t: Time) -> Rewrite:
+    """Q(R)[:t] = Q(R[:t])      when Q is a row-by-row operator, or has no delta of its own
+
+    Costs what its input costs; for the second kind it is the fallback, and ``explain`` gives the reason.
+    """
+    return rewrite(Q[:t], at(Q, t), where=is_cheap_by_definition(Q.rel))
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def recompute_snapshot(Q: Query, t: Time) -> Rewrite:
+    """Q(R)[:t] = Q(R[:t])      at any time
+
+    Plain batch processing. Belongs to the method ``batch`` only.
+    """
+    return rewrite(Q[:t], at(Q, t), where=bool(Q.rel.inputs))
+
+
+@rule(INTRA_TVR, cite=(1,))
+def merge_snapshot(Q: Query, t: Time, u: Time) -> Rewrite:
+    """Q[:u] = Q[:t] + Q[t:u]
+
+    Not for order-sensitive values: their snapshots are computed once each, and deltas are differences of those.
+    """
+    return rewrite(Q[:u], Q[:t] + Q[t:u], where=not is_order_sensitive(Q.rel))
+
+
+@rule(INTRA_TVR, cite=(1,))
+def difference_of_snapshots(Q: Query, t: Time, u: Time) -> Rewrite:
+    """Q[t:u] = Q[:u] - Q[:t]      when Q has no other delta
+
+    The last resort: every operator has *some* delta.
+    """
+    return rewrite(Q[t:u], Q[:u] - Q[:t], where=not has_delta(Q.rel) and bool(Q.rel.inputs))

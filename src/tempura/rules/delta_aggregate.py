@@ -1,0 +1,98 @@
+"""States and deltas of aggregations. ``A.state`` is the attribute perspective: one row per group, merged by value."""
+
+from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Aggs, Facts, Keys, Rewrite, Time, rewrite, rule
+from tempura.rules.helpers import all_linear, is_order_sensitive, rows_of_changed_groups, states_exist
+from tempura.tvr.tvr import Tvr
+
+
+@rule(INTRA_TVR, cite=(1,))
+def finalize_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time) -> Rewrite:
+    """aggregate(X)[:t] = finalize(state(X)[:t])"""
+    A = X.aggregate(keys, aggs)
+    return rewrite(
+        A[:t],
+        A.state[:t].finalize(keys, aggs),
+        where=states_exist(aggs),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def first_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time, facts: Facts) -> Rewrite:
+    """state(X)[:t] = partial(X[:t])      at the first time"""
+    A = X.aggregate(keys, aggs)
+    return rewrite(
+        A.state[:t],
+        X[:t].partial(keys, aggs),
+        where=states_exist(aggs) and facts.is_first(t),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def state_delta(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """state(X)[t:u] = partial(ΔX)"""
+    A = X.aggregate(keys, aggs)
+    return rewrite(
+        A.state[t:u],
+        X[t:u].partial(keys, aggs),
+        where=states_exist(aggs),
+    )
+
+
+@rule(INTRA_TVR, cite=(1,))
+def merge_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """state(X)[:u] = state(X)[:t] merged with state(X)[t:u]      for MIN and MAX when X only grows
+
+    A deleted minimum cannot be subtracted; then the affected groups are computed again.
+    """
+    A = X.aggregate(keys, aggs)
+    return rewrite(
+        A.state[:u],
+        A.state[:t].merge(A.state[t:u], keys, aggs),
+        where=states_exist(aggs) and (all_linear(aggs) or facts.insert_only(X, t, u)),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1, 2))
+def delta_aggregate(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """Δ aggregate(X) = finalize(state[:u] ⋉ K) - finalize(state[:t] ⋉ K)      K = the groups of state[t:u]
+
+    What HAVING, a join above, or a reader of changes needs: the new rows of the groups that changed, minus their old rows.
+    """
+    A = X.aggregate(keys, aggs)
+    new = A.state[:u].only_groups_of(A.state[t:u], keys)
+    old = A.state[:t].only_groups_of(A.state[t:u], keys)
+    return rewrite(
+        A[t:u],
+        new.finalize(keys, aggs) - old.finalize(keys, aggs),
+        where=bool(keys) and states_exist(aggs) and (all_linear(aggs) or facts.insert_only(X, t, u)),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1, 2))
+def delta_aggregate_without_keys(X: Tvr, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """Δ aggregate((), X) = finalize(state[:u]) - finalize(state[:t])
+
+    There is one group, it always exists, and it may always have changed.
+    """
+    A = X.aggregate((), aggs)
+    return rewrite(
+        A[t:u],
+        A.state[:u].finalize((), aggs) - A.state[:t].finalize((), aggs),
+        where=states_exist(aggs),
+    )
+
+
+@rule(TVR_GENERATING, cite=(2,))
+def delta_aggregate_by_groups(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """Δ aggregate(X) = aggregate(X[:u] ⋉ K) - aggregate(X[:t] ⋉ K)      K = the groups of ΔX
+
+    Any aggregate of the bag: DISTINCT, MIN and MAX under deletions, percentiles. NULL keys are groups too.
+    """
+    new = rows_of_changed_groups(X[:u], X[t:u], keys)
+    old = rows_of_changed_groups(X[:t], X[t:u], keys)
+    A = X.aggregate(keys, aggs)
+    return rewrite(
+        A[t:u],
+        new.aggregate(keys, aggs) - old.aggregate(keys, aggs),
+        where=bool(keys) and not is_order_sensitive(A.rel),
+    )

@@ -1,0 +1,90 @@
+"""Deltas of joins (IM-1). Inner joins are bilinear; all others are not, and go by the rows that are affected.
+
+``ΔR.support()`` are the rows of R that changed, inserted *or* deleted: looking at insertions only, or at a snapshot that is
+not consolidated, gives wrong results.
+"""
+
+from tempura.rules.dsl import TVR_GENERATING, On, Rewrite, Time, rewrite, rule
+from tempura.tvr.tvr import Tvr
+
+
+@rule(TVR_GENERATING, cite=(1, 2))
+def delta_inner_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⋈ R) = ΔL ⋈ R[:t] + L[:u] ⋈ ΔR
+
+    The product rule: join is bilinear on signed bags. Do not use it for ⟕ ⋉ ▷; they are not.
+    """
+    return rewrite(
+        L.join(R, on)[t:u],
+        L[t:u].join(R[:t], on) + L[:u].join(R[t:u], on),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1, 2))
+def delta_inner_join_left_old(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⋈ R) = ΔL ⋈ R[:u] + L[:t] ⋈ ΔR
+
+    The other order of telescoping: another snapshot of each side is needed, which may be the one that is at hand.
+    """
+    return rewrite(
+        L.join(R, on)[t:u],
+        L[t:u].join(R[:u], on) + L[:t].join(R[t:u], on),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def delta_left_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⟕ R) = ΔL ⟕ R[:t] + (A ⟕ R[:u]) - (A ⟕ R[:t])      A = L[:u] ⋉ support(ΔR)
+
+    ⟕ is linear on the left. On the right, a row of L that matches no changed row of R has the same result before and after,
+    whatever the condition (theta, residual, null-aware), so only the affected rows A are joined again.
+    """
+    A = L[:u].semi_join(R[t:u].support(), on)
+    return rewrite(
+        L.left_join(R, on)[t:u],
+        L[t:u].left_join(R[:t], on) + A.left_join(R[:u], on) - A.left_join(R[:t], on),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1, 3))
+def delta_left_join_split(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⟕ R) = Δ(L ⋈ R) + pad Δ(L ▷ R)
+
+    The matching part is bilinear, only the padded part needs the affected rows.
+    """
+    return rewrite(
+        L.left_join(R, on)[t:u],
+        L.join(R, on)[t:u] + L.anti_join(R, on)[t:u].pad_right(R),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1, 3))
+def delta_full_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⟗ R) = Δ(L ⟕ R) + pad Δ(R ▷ L)"""
+    return rewrite(
+        L.full_join(R, on)[t:u],
+        L.left_join(R, on)[t:u] + R.anti_join(L, on)[t:u].pad_left(L),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def delta_semi_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⋉ R) = ΔL ⋉ R[:t] + (A ⋉ R[:u]) - (A ⋉ R[:t])      A = L[:u] ⋉ support(ΔR)"""
+    A = L[:u].semi_join(R[t:u].support(), on)
+    return rewrite(
+        L.semi_join(R, on)[t:u],
+        L[t:u].semi_join(R[:t], on) + A.semi_join(R[:u], on) - A.semi_join(R[:t], on),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def delta_anti_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ▷ R) = ΔL ▷ R[:t] + (A ▷ R[:u]) - (A ▷ R[:t])      A = L[:u] ⋉ support(ΔR)
+
+    Holds for any condition, also for the null-aware one that NOT IN becomes.
+    """
+    A = L[:u].semi_join(R[t:u].support(), on)
+    return rewrite(
+        L.anti_join(R, on)[t:u],
+        L[t:u].anti_join(R[:t], on) + A.anti_join(R[:u], on) - A.anti_join(R[:t], on),
+    )

@@ -1,0 +1,243 @@
+"""The rule language: a rule is a law between views of TVRs, written as a Python function.
+
+    @rule(TVR_GENERATING, cite=(1, 2))
+    def delta_inner_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+        '''Δ(L ⋈ R) = ΔL ⋈ R[:t] + L[:u] ⋈ ΔR'''
+        return rewrite(L.join(R, on)[t:u], L[t:u].join(R[:t], on) + L[:u].join(R[t:u], on))
+
+The function's name is the rule's name, its typed parameters are the metavariables, the first line of its docstring is the
+law. To compile a rule, the function is called once with *holes*, small legal values that stand for the metavariables; the
+left side that comes back is the pattern. To apply it, the function is called again with what the pattern bound. A time that
+does not occur on the left side is the time point before the one that does; a parameter of type :class:`Facts` is given by
+the planner. Rules hold no state.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Annotated, Protocol, get_type_hints
+
+from tempura.algebra.rel import Rel
+from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, SortKey
+from tempura.tvr.tvr import Bag, Tvr
+
+
+class Family(Enum):
+    """The three families of TVR rewrite rules (Tempura, section 4)."""
+
+    TVR_GENERATING = "TVR-generating"
+    INTRA_TVR = "intra-TVR"
+    INTER_TVR = "inter-TVR"
+
+
+TVR_GENERATING, INTRA_TVR, INTER_TVR = Family
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a metavariable stands for; carried in ``Annotated`` so that type checkers see the plain type."""
+
+    name: str
+
+
+Query = Annotated[Tvr, Kind("Query")]
+"""A TVR that is the result of an operator (any), not a table."""
+Tvrs = Annotated[tuple[Tvr, ...], Kind("Tvrs")]
+"""One or more TVRs with the same columns."""
+On = Annotated[Expr, Kind("On")]
+"""A join condition."""
+Pred = Annotated[Expr, Kind("Pred")]
+"""A predicate over one relation."""
+Outputs = Annotated[tuple[Output, ...], Kind("Outputs")]
+Keys = Annotated[tuple[Output, ...], Kind("Keys")]
+Aggs = Annotated[tuple[AggregateOutput, ...], Kind("Aggs")]
+Order = Annotated[tuple[SortKey, ...], Kind("Order")]
+Limit = Annotated[int, Kind("Limit")]
+Time = Annotated[int, Kind("Time")]
+
+
+class Facts(Protocol):
+    """What is certain about the tables, because it is pinned or promised and enforced. Never an expectation."""
+
+    def insert_only(self, tvr: Tvr, t: int, u: int) -> bool:
+        """Whether the delta from t to u certainly has no deletions."""
+        ...
+
+    def is_first(self, t: int) -> bool:
+        """Whether t is the first time point of the plan, before which nothing is known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """``lhs`` may be computed as ``rhs`` when ``where`` holds."""
+
+    lhs: Rel
+    rhs: Rel
+    where: bool = True
+
+
+def rewrite(lhs: Bag, rhs: Bag, where: bool = True) -> Rewrite:
+    """The law ``lhs = rhs`` between two relations at a time, under a guard."""
+    return Rewrite(lhs.rel, rhs.rel, where)
+
+
+# --- holes: legal values that stand for metavariables -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Hole(Rel):
+    """Stands for any relation; with ``many``, as the only term of a union, for all terms."""
+
+    name: str
+    many: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return ()
+
+
+class TupleHole(tuple[object, ...]):
+    """Stands for any tuple of parameters; it is empty, so that what a rule derives from it is well formed."""
+
+    name: str
+
+
+def _tuple_hole(name: str) -> TupleHole:
+    hole = TupleHole()
+    hole.name = name
+    return hole
+
+
+def _hole(name: str, kind: str, number: int) -> object:
+    match kind:
+        case "Tvr" | "Query":
+            return Tvr(Hole(name))
+        case "Tvrs":
+            return (Tvr(Hole(name, many=True)),)
+        case "On" | "Pred":
+            return Call("?" + name, (), "boolean")
+        case "Time" | "Limit":
+            return -1000 - number  # no plan has such a time point
+        case "Facts":
+            return _AllTrue()
+        case _:
+            return _tuple_hole(name)
+
+
+class _AllTrue:
+    def insert_only(self, tvr: Tvr, t: int, u: int) -> bool:
+        return True
+
+    def is_first(self, t: int) -> bool:
+        return True
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+RuleFunction = Callable[..., Rewrite]
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A compiled rule. ``parameters`` maps each metavariable to the name of its kind (``Tvr``, ``On``, ``Time`` …)."""
+
+    name: str
+    family: Family
+    law: str
+    cite: tuple[int, ...]
+    parameters: Mapping[str, str]
+    function: RuleFunction
+    pattern: Rel
+    numbers: Mapping[int, str]
+
+    def apply(self, **bindings: object) -> Rewrite:
+        """The law for given metavariables."""
+        return self.function(**bindings)
+
+    def match(self, target: Rel) -> dict[str, object] | None:
+        """The metavariables that make the left side equal to ``target``; None when none do. Times that occur on the
+        right side only and facts are not bound."""
+        found: dict[str, object] = {}
+        return found if self._unify(self.pattern, target, found) else None
+
+    def _unify(self, pattern: object, target: object, found: dict[str, object]) -> bool:
+        if isinstance(pattern, Hole):
+            return _bind(pattern.name, Tvr(target), found) if isinstance(target, Rel) else False
+        if isinstance(pattern, TupleHole):
+            return _bind(pattern.name, target, found)
+        if isinstance(pattern, Call) and pattern.function.startswith("?"):
+            return _bind(pattern.function[1:], target, found)
+        if isinstance(pattern, int) and pattern in self.numbers:
+            return _bind(self.numbers[pattern], target, found)
+        if isinstance(pattern, tuple):
+            return self._unify_tuple(pattern, target, found)
+        if _is_node(pattern):
+            return type(pattern) is type(target) and all(
+                self._unify(getattr(pattern, f.name), getattr(target, f.name), found)
+                for f in fields(pattern)  # type: ignore[arg-type]
+            )
+        return bool(pattern == target)
+
+    def _unify_tuple(self, pattern: tuple[object, ...], target: object, found: dict[str, object]) -> bool:
+        if not isinstance(target, tuple):
+            return False
+        if len(pattern) == 1 and isinstance(pattern[0], Hole) and pattern[0].many:
+            return _bind(pattern[0].name, tuple(Tvr(rel) for rel in target), found)
+        return len(pattern) == len(target) and all(
+            self._unify(p, x, found) for p, x in zip(pattern, target, strict=True)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.law}"
+
+
+def _is_node(value: object) -> bool:
+    return isinstance(value, Rel) or type(value).__name__ in ("Snapshot", "Delta", "State", "StateDelta")
+
+
+def _bind(name: str, value: object, found: dict[str, object]) -> bool:
+    """Equal names must bind equal values."""
+    if name not in found:
+        found[name] = value
+        return True
+    known = found[name]
+    if isinstance(known, Tvr) and isinstance(value, Tvr):
+        return known.rel == value.rel
+    return bool(known == value)
+
+
+def rule(family: Family, cite: tuple[int, ...] = ()) -> Callable[[RuleFunction], Rule]:
+    """Make a rule of a law. ``cite`` are numbers of ``rules/CITATIONS.md``.
+
+    Raises TypeError for a parameter that is no metavariable and ValueError for a function without a law in its docstring.
+    """
+
+    def compile(function: RuleFunction) -> Rule:
+        if not function.__doc__:
+            raise ValueError(f"{function.__name__}: the first line of the docstring is the law")
+        parameters = {name: _kind(hint) for name, hint in _hints(function).items()}
+        holes = {name: _hole(name, kind, i) for i, (name, kind) in enumerate(parameters.items())}
+        numbers = {value: name for name, value in holes.items() if isinstance(value, int)}
+        law = inspect.cleandoc(function.__doc__).splitlines()[0]
+        pattern = function(**holes).lhs
+        return Rule(function.__name__, family, law, cite, parameters, function, pattern, numbers)
+
+    return compile
+
+
+def _hints(function: RuleFunction) -> dict[str, object]:
+    hints = get_type_hints(function, include_extras=True)
+    return {name: hints[name] for name in inspect.signature(function).parameters}
+
+
+def _kind(hint: object) -> str:
+    if hint is Tvr:
+        return "Tvr"
+    if hint is Facts:
+        return "Facts"
+    for extra in getattr(hint, "__metadata__", ()):
+        if isinstance(extra, Kind):
+            return extra.name
+    raise TypeError(f"not a metavariable: {hint}")

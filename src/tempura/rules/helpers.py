@@ -1,0 +1,78 @@
+"""What the laws cannot say in the algebra: properties of operators and of aggregates."""
+
+from tempura.algebra.rel import Aggregate, Rel, TopK, Union
+from tempura.algebra.scalar import AggregateOutput, Expr, Output, Ref, conjunction, same
+from tempura.algebra.states import is_linear, why_no_state
+from tempura.errors import Reason
+from tempura.tvr.tvr import Bag, Tvr
+
+_FUNCTIONS_OF_A_BAG = {
+    "Count", "Sum", "Average", "Min", "Max", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg", "BitXorAgg", "Percentile",
+    "HyperLogLogPlusPlus", "CountIf", "Median", "PercentileDisc", "PercentileCont",
+}  # fmt: skip
+"""Aggregates whose value is determined by the bag of their inputs, in whatever order these come (floating point aside)."""
+
+
+def has_state(rel: Rel) -> bool:
+    """Whether the aggregation has a mergeable state."""
+    return isinstance(rel, Aggregate) and all(why_no_state(a.call) is None for a in rel.aggregates)
+
+
+def states_exist(aggregates: tuple[AggregateOutput, ...]) -> bool:
+    """Whether every aggregate has a mergeable state."""
+    return all(why_no_state(a.call) is None for a in aggregates)
+
+
+def all_linear(aggregates: tuple[AggregateOutput, ...]) -> bool:
+    """Whether every aggregate's state is linear, so that deletions can be subtracted."""
+    return all(is_linear(a.call) for a in aggregates)
+
+
+def order_sensitivity(rel: Rel) -> Reason | None:
+    """Why the values of an operator depend on the physical order of its input: two computations of one snapshot may differ.
+
+    Then its snapshots are computed once each and never recomputed later (see ``merge_snapshot``).
+    """
+    if not isinstance(rel, Aggregate):
+        return None
+    for call in (a.call for a in rel.aggregates):
+        floating = any(arg.type in ("float", "double") or "double" in arg.type for arg in call.operands)
+        if call.function not in _FUNCTIONS_OF_A_BAG:
+            return Reason("ORDER_SENSITIVE", f"{call} depends on the order of its input rows")
+        if floating and call.function in ("Sum", "Average"):
+            return Reason("FLOAT_SUM", f"{call} depends on the order of additions")
+    return None
+
+
+def is_order_sensitive(rel: Rel) -> bool:
+    """Whether two computations of the operator over one input may differ."""
+    return order_sensitivity(rel) is not None
+
+
+def why_recomputed(rel: Rel) -> Reason | None:
+    """Why an operator is recomputed from its maintained input rather than by a delta; None when it has a delta."""
+    if isinstance(rel, TopK):
+        return Reason(
+            "TOP_K", "a deleted row may be replaced by any other: the first rows are taken again from the input"
+        )
+    if isinstance(rel, Aggregate) and not rel.keys and not has_state(rel):
+        reason = next(filter(None, (why_no_state(a.call) for a in rel.aggregates)), None)
+        return order_sensitivity(rel) or reason
+    return order_sensitivity(rel)
+
+
+def rows_of_changed_groups(X: Bag, changed: Bag, keys: tuple[Output, ...]) -> Bag:
+    """The rows of X whose group (by ``keys``, NULL equal to NULL) has a row in ``changed``."""
+    groups = changed.project(tuple(Output(k.column.primed(), k.expr) for k in keys)).support()
+    on: Expr = conjunction(*(same(k.expr, Ref(k.column.primed())) for k in keys))
+    return X.semi_join(groups, on)
+
+
+def union_all(terms: tuple[Tvr, ...]) -> Tvr:
+    """The sum of TVRs with the same columns."""
+    return Tvr(Union(tuple(term.rel for term in terms)))
+
+
+def sum_of(terms: tuple[Bag, ...]) -> Bag:
+    """The sum of bags with the same columns."""
+    return Bag(Union(tuple(term.rel for term in terms)))

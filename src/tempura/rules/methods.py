@@ -1,0 +1,58 @@
+"""Incremental methods: named sets of rules. "Which method?" is "which set?"; no rule asks for the method it is used by."""
+
+from tempura.errors import TempuraError
+from tempura.rules import core, delta_aggregate, delta_join, delta_linear
+from tempura.rules.dsl import Rule
+
+CORE: tuple[Rule, ...] = (
+    core.first_snapshot,
+    core.snapshot_of_inputs,
+    core.merge_snapshot,
+    core.difference_of_snapshots,
+    delta_linear.delta_filter,
+    delta_linear.delta_project,
+    delta_linear.delta_union,
+    delta_linear.delta_sort,
+)
+"""What every incremental method needs: linear deltas, merging, the first snapshot, and coded fallbacks."""
+
+IM1: tuple[Rule, ...] = (
+    *CORE,
+    delta_join.delta_inner_join,
+    delta_join.delta_inner_join_left_old,
+    delta_join.delta_left_join,
+    delta_join.delta_left_join_split,
+    delta_join.delta_full_join,
+    delta_join.delta_semi_join,
+    delta_join.delta_anti_join,
+    delta_aggregate.finalize_state,
+    delta_aggregate.first_state,
+    delta_aggregate.state_delta,
+    delta_aggregate.merge_state,
+    delta_aggregate.delta_aggregate,
+    delta_aggregate.delta_aggregate_without_keys,
+    delta_aggregate.delta_aggregate_by_groups,
+)
+"""IM-1: keep every view up to date, by deltas with retractions (Tempura, example 1)."""
+
+BATCH: tuple[Rule, ...] = (core.recompute_snapshot,)
+"""Recompute from the tables whenever a result is due."""
+
+METHODS: dict[str, tuple[Rule, ...]] = {"im1": IM1, "batch": BATCH}
+
+ALL_RULES: tuple[Rule, ...] = tuple(dict.fromkeys((*IM1, *BATCH)))
+
+
+def rules_of(methods: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rules of a set of methods, each once; ``all`` stands for every method.
+
+    Raises TempuraError ``UNKNOWN_METHOD``.
+    """
+    names = tuple(METHODS) if "all" in methods else methods
+    unknown = [name for name in names if name not in METHODS]
+    if unknown or not names:
+        known = ", ".join([*METHODS, "all"])
+        raise TempuraError(
+            "UNKNOWN_METHOD", f"no incremental method named {unknown or methods}.", f"Choose from: {known}."
+        )
+    return tuple(dict.fromkeys(rule for name in names for rule in METHODS[name]))
