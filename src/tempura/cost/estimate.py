@@ -209,7 +209,8 @@ class Estimator:
         for child in rel.inputs:
             if column in child.columns:
                 return self._column(child, column)
-        return max(1.0, self.rows(rel))
+        # A table's column of which nothing is known: neither a key nor a constant.
+        return max(1.0, self.rows(rel) ** 0.5)
 
     def stats(self, rel: Rel, column: Column) -> ColumnStats | None:
         """Statistics of the table column that a column is, unchanged; None when it is computed or unknown."""

@@ -1,7 +1,7 @@
 """A progressive plan: per time point, what is computed, saved and emitted. Engine-neutral and plain data.
 
-Expressions are :class:`~tempura.algebra.rel.Rel` trees over ``Read``, ``Load`` and ``Values`` leaves; equal sub-trees of a step are computed
-once. Every input that an operator declares set-like is positive: the plan has a ``Consolidate`` where it is needed.
+Expressions are :class:`~tempura.algebra.rel.Rel` trees over ``Read``, ``Load`` and ``Values`` leaves; equal sub-trees of a step
+are computed once. Every input that an operator declares set-like is positive: the plan has a ``Consolidate`` where it is needed.
 """
 
 from collections.abc import Mapping

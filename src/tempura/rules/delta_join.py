@@ -34,15 +34,15 @@ def delta_inner_join_left_old(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewri
 
 @rule(TVR_GENERATING, cite=(1,))
 def delta_left_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
-    """Δ(L ⟕ R) = ΔL ⟕ R[:t] + (A ⟕ R[:u]) - (A ⟕ R[:t])      A = L[:u] ⋉ support(ΔR)
+    """Δ(L ⟕ R) = (ΔL + A) ⟕ R[:u] - A ⟕ R[:t]      A = L[:t] ⋉ support(ΔR)
 
     ⟕ is linear on the left. On the right, a row of L that matches no changed row of R has the same result before and after,
     whatever the condition (theta, residual, null-aware), so only the affected rows A are joined again.
     """
-    A = L[:u].semi_join(R[t:u].support(), on)
+    A = L[:t].semi_join(R[t:u].support(), on)
     return rewrite(
         L.left_join(R, on)[t:u],
-        L[t:u].left_join(R[:t], on) + A.left_join(R[:u], on) - A.left_join(R[:t], on),
+        (L[t:u] + A).left_join(R[:u], on) - A.left_join(R[:t], on),
     )
 
 
@@ -69,22 +69,22 @@ def delta_full_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
 
 @rule(TVR_GENERATING, cite=(1,))
 def delta_semi_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
-    """Δ(L ⋉ R) = ΔL ⋉ R[:t] + (A ⋉ R[:u]) - (A ⋉ R[:t])      A = L[:u] ⋉ support(ΔR)"""
-    A = L[:u].semi_join(R[t:u].support(), on)
+    """Δ(L ⋉ R) = (ΔL + A) ⋉ R[:u] - A ⋉ R[:t]      A = L[:t] ⋉ support(ΔR)"""
+    A = L[:t].semi_join(R[t:u].support(), on)
     return rewrite(
         L.semi_join(R, on)[t:u],
-        L[t:u].semi_join(R[:t], on) + A.semi_join(R[:u], on) - A.semi_join(R[:t], on),
+        (L[t:u] + A).semi_join(R[:u], on) - A.semi_join(R[:t], on),
     )
 
 
 @rule(TVR_GENERATING, cite=(1,))
 def delta_anti_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
-    """Δ(L ▷ R) = ΔL ▷ R[:t] + (A ▷ R[:u]) - (A ▷ R[:t])      A = L[:u] ⋉ support(ΔR)
+    """Δ(L ▷ R) = (ΔL + A) ▷ R[:u] - A ▷ R[:t]      A = L[:t] ⋉ support(ΔR)
 
     Holds for any condition, also for the null-aware one that NOT IN becomes.
     """
-    A = L[:u].semi_join(R[t:u].support(), on)
+    A = L[:t].semi_join(R[t:u].support(), on)
     return rewrite(
         L.anti_join(R, on)[t:u],
-        L[t:u].anti_join(R[:t], on) + A.anti_join(R[:u], on) - A.anti_join(R[:t], on),
+        (L[t:u] + A).anti_join(R[:u], on) - A.anti_join(R[:t], on),
     )

@@ -7,7 +7,7 @@ Aggregations have a second pair of views, in the attribute perspective: ``R.stat
 from dataclasses import dataclass
 from functools import cached_property
 
-from tempura.algebra.rel import Aggregate, Rel
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK, Union
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import state_layout
 
@@ -93,8 +93,24 @@ class View(Rel):
 
     @property
     def label(self) -> str:
-        return f"{_short(self.tvr)}{self.at}"
+        return f"{short_name(self.tvr)}{self.at}"
 
 
-def _short(rel: Rel) -> str:
-    return rel.label if not rel.inputs else f"({rel})"
+_SYMBOLS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷"}
+
+
+def short_name(rel: Rel) -> str:
+    """A TVR in a few characters, for people: tables and how they are combined, without conditions and columns."""
+    match rel:
+        case Join():
+            return f"({short_name(rel.left)} {_SYMBOLS[rel.kind]} {short_name(rel.right)})"
+        case Aggregate():
+            return f"agg({short_name(rel.input)})"
+        case TopK():
+            return f"top{rel.limit}({short_name(rel.input)})"
+        case Union():
+            return f"({' + '.join(map(short_name, rel.terms))})"
+        case Filter() | Project() | Sort():
+            return short_name(rel.input)
+        case _:
+            return rel.label

@@ -1,0 +1,147 @@
+"""A plan as text and as plain data: what runs when, what is saved, and what the alternatives would have cost."""
+
+from collections.abc import Collection, Sequence
+
+from tempura.algebra.rel import Rel
+from tempura.display import DisplayNode
+from tempura.plan.progressive import Alternative, Note, ProgressivePlan, Save, Step
+from tempura.tvr.views import View
+
+SHOW = ("cost", "rows", "rule", "view")
+"""What can be shown beside an operator."""
+
+
+def explain(
+    plan: ProgressivePlan, show: Collection[str] = ("cost", "rows"), labels: Sequence[str] = (), only: int | None = None
+) -> str:
+    """The plan as text.
+
+    ``show`` is any of ``SHOW``; ``labels`` are names of the time points (``14:00``), by index; ``only`` restricts the text to the step
+    of one time point. Costs are CPU time of Spark's tasks on one core; equal sub-trees are printed once and then referred
+    to as ``#n``.
+    """
+    lines = [f"method {plan.method}, weighted cost {seconds(plan.cost)}"]
+    lines += ["alternatives:", *(f"  {line}" for line in _alternatives(plan))]
+    lines += [f"fallback {reason}" for reason in plan.fallbacks]
+    for step, weight in zip(plan.steps, plan.weights, strict=True):
+        if only is None or step.time == only:
+            lines += ["", _heading(step, weight, labels), *step_tree(step, show)]
+    return "\n".join(lines)
+
+
+def seconds(cost: int) -> str:
+    """A cost for people."""
+    return f"{cost / 1e9:.3g} s"
+
+
+def _label(time: int, labels: Sequence[str]) -> str:
+    return labels[time] if time < len(labels) else f"t{time}"
+
+
+def _heading(step: Step, weight: float, labels: Sequence[str]) -> str:
+    work = "nothing to do" if step.is_empty else f"cost {seconds(step.cost)}"
+    return f"step {_label(step.time, labels)} (price {weight:g}): {work}"
+
+
+def _alternatives(plan: ProgressivePlan) -> list[str]:
+    return [_alternative(a, a.cost == plan.cost and a.method == plan.method) for a in plan.alternatives]
+
+
+def _alternative(a: Alternative, chosen: bool) -> str:
+    steps = " + ".join(seconds(cost) for cost in a.steps)
+    return f"{a.method:<10} {seconds(a.cost):>8} = weighted {steps}; {a.states} states{'  <- chosen' if chosen else ''}"
+
+
+def step_tree(step: Step, show: Collection[str]) -> list[str]:
+    """The sinks of a step as trees."""
+    drawing = _Drawing(step, show)
+    sinks = [DisplayNode(_save_label(save), children=(drawing.node(save.rel),)) for save in step.saves]
+    if step.emit is not None:
+        sinks.append(DisplayNode("emit", children=(drawing.node(step.emit),)))
+    return [line for sink in sinks for line in sink.lines()]
+
+
+def _save_label(save: Save) -> str:
+    columns = save.rel.columns
+    bucket = f" bucketed by {', '.join(columns[i].name for i in save.bucket)}" if save.bucket else ""
+    return f"save {save.key}{bucket}"
+
+
+class _Drawing:
+    """Draws the operators of one step, each once."""
+
+    def __init__(self, step: Step, show: Collection[str]) -> None:
+        self._notes = step.notes
+        self._show = show
+        roots = [save.rel for save in step.saves] + ([step.emit] if step.emit is not None else [])
+        self._uses = _count_uses(roots)
+        self._numbers: dict[Rel, int] = {}
+
+    def node(self, rel: Rel) -> DisplayNode:
+        if rel in self._numbers:
+            return DisplayNode(f"#{self._numbers[rel]}")
+        number = ""
+        if self._uses[rel] > 1 and rel.inputs:
+            self._numbers[rel] = len(self._numbers) + 1
+            number = f"#{self._numbers[rel]} "
+        return DisplayNode(number + rel.label, self._notes_of(rel), tuple(map(self.node, rel.inputs)))
+
+    def _notes_of(self, rel: Rel) -> tuple[tuple[str, str], ...]:
+        note = self._notes.get(rel)
+        if note is None or isinstance(rel, View):
+            return ()
+        return tuple((name, value) for name in SHOW if name in self._show and (value := _value(note, name)))
+
+
+def _value(note: Note, name: str) -> str:
+    match name:
+        case "cost":
+            return seconds(note.cost)
+        case "rows":
+            return f"{note.rows:.0f}"
+        case "rule":
+            return note.rule
+        case _:
+            return note.view
+
+
+def _count_uses(roots: Sequence[Rel]) -> dict[Rel, int]:
+    uses: dict[Rel, int] = {}
+    for root in roots:
+        uses[root] = uses.get(root, 0) + 1
+    for rel in dict.fromkeys(rel for root in roots for rel in root.walk()):
+        for child in rel.inputs:
+            uses[child] = uses.get(child, 0) + 1
+    return uses
+
+
+def to_json(plan: ProgressivePlan, labels: Sequence[str] = ()) -> dict[str, object]:
+    """The plan as plain data: costs in nanoseconds of one core."""
+    return {
+        "method": plan.method,
+        "cost": plan.cost,
+        "alternatives": [
+            {"method": a.method, "cost": a.cost, "steps": list(a.steps), "states": a.states, "fallbacks": _codes(a)}
+            for a in plan.alternatives
+        ],
+        "fallbacks": [{"code": r.code, "detail": r.detail} for r in plan.fallbacks],
+        "steps": [_step_json(s, w, labels) for s, w in zip(plan.steps, plan.weights, strict=True)],
+    }
+
+
+def _codes(alternative: Alternative) -> list[str]:
+    return [reason.code for reason in alternative.fallbacks]
+
+
+def _step_json(step: Step, weight: float, labels: Sequence[str]) -> dict[str, object]:
+    drawing = _Drawing(step, SHOW)
+    return {
+        "time": _label(step.time, labels),
+        "weight": weight,
+        "cost": step.cost,
+        "saves": [{"key": str(save.key), "plan": drawing.node(save.rel).to_json()} for save in step.saves],
+        "emit": drawing.node(step.emit).to_json() if step.emit is not None else None,
+    }
+
+
+__all__ = ["SHOW", "explain", "seconds", "step_tree", "to_json"]

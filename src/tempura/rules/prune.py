@@ -1,0 +1,55 @@
+"""What an empty input makes of an operator. Time-dependent: a delta is empty at one time and not at another, so this acts on
+expressions over views, never on TVRs."""
+
+from tempura.algebra.rel import Aggregate, Join, Project, Rel, Union, Values, empty, keep
+from tempura.algebra.scalar import Literal, Output, Ref
+from tempura.algebra.states import MergeStates, Partial
+
+
+def is_empty(rel: Rel) -> bool:
+    """Whether the relation is the constant empty bag."""
+    return isinstance(rel, Values) and not rel.rows
+
+
+def prune(rel: Rel) -> Rel:
+    """The operator, whose inputs are already pruned, without what its empty inputs make superfluous."""
+    if not any(is_empty(i) for i in rel.inputs):
+        return rel
+    match rel:
+        case Join():
+            return _join(rel)
+        case Union():
+            return _union(rel)
+        case MergeStates():
+            return rel.left if is_empty(rel.right) else rel
+        case Aggregate() | Partial() if not rel.keys:
+            return rel
+        case _:
+            return empty(rel.columns) if all(is_empty(i) for i in rel.inputs) else rel
+
+
+def _union(union: Union) -> Rel:
+    terms = tuple(term for term in union.terms if not is_empty(term))
+    if not terms:
+        return empty(union.columns)
+    return keep(terms[0], union.columns) if len(terms) == 1 else Union(terms)
+
+
+def _join(join: Join) -> Rel:
+    left, right = (is_empty(i) for i in join.inputs)
+    if left and (right or join.kind != "full"):
+        return empty(join.columns)
+    if not right or join.kind == "full":
+        return join
+    match join.kind:
+        case "anti":
+            return join.left
+        case "left":
+            nulls = tuple(Output(c, Literal(None, c.type)) for c in join.right.columns)
+            return _project(join.left, nulls)
+        case _:
+            return empty(join.columns)
+
+
+def _project(rel: Rel, more: tuple[Output, ...]) -> Rel:
+    return Project(rel, tuple(Output(c, Ref(c)) for c in rel.columns) + more)

@@ -1,0 +1,61 @@
+"""The cheapest way to reach each goal: dynamic programming over (view, time) on a cyclic graph.
+
+Costs of alternatives only grow with the costs of what they need, so Knuth's generalisation of Dijkstra's algorithm (Information
+Processing Letters 6, 1977) settles goals from cheap to expensive, and no plan can depend on itself. A goal that is needed
+twice is counted twice here; the plan's own cost (``search.extract``) counts it once.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from tempura.search.graph import Alternative, Goal, Graph
+
+
+class Best:
+    """The chosen alternative and its cost for every goal that the roots may need and that can be reached."""
+
+    def __init__(self, graph: Graph, roots: Iterable[Goal]) -> None:
+        self.chosen: dict[Goal, Alternative] = {}
+        self.cost: dict[Goal, int] = {}
+        self.costed = 0
+        self._choose(_explore(graph, roots))
+
+    def _choose(self, alternatives: dict[Goal, tuple[Alternative, ...]]) -> None:
+        users: dict[Goal, list[tuple[Goal, int]]] = defaultdict(list)
+        missing: dict[tuple[Goal, int], int] = {}
+        queue: list[tuple[int, int, Goal, int]] = []
+        order = {goal: i for i, goal in enumerate(alternatives)}
+        for goal, ways in alternatives.items():
+            for number, way in enumerate(ways):
+                needed = dict.fromkeys(way.goals)
+                missing[goal, number] = len(needed)
+                for child in needed:
+                    users[child].append((goal, number))
+                if not needed:
+                    heappush(queue, (way.cost, order[goal], goal, number))
+        while queue:
+            cost, _, goal, number = heappop(queue)
+            if goal in self.cost:
+                continue
+            self.cost[goal], self.chosen[goal] = cost, alternatives[goal][number]
+            for user, way_number in users[goal]:
+                missing[user, way_number] -= 1
+                if missing[user, way_number] == 0 and user not in self.cost:
+                    heappush(queue, (self._total(alternatives[user][way_number]), order[user], user, way_number))
+                    self.costed += 1
+
+    def _total(self, way: Alternative) -> int:
+        return way.cost + sum(self.cost[goal] for goal in dict.fromkeys(way.goals))
+
+
+def _explore(graph: Graph, roots: Iterable[Goal]) -> dict[Goal, tuple[Alternative, ...]]:
+    """All goals that may be needed, each with its alternatives."""
+    found: dict[Goal, tuple[Alternative, ...]] = {}
+    stack = list(roots)
+    while stack:
+        goal = stack.pop()
+        if goal not in found:
+            found[goal] = tuple(graph.alternatives(goal))
+            stack.extend(child for way in found[goal] for child in way.goals)
+    return found

@@ -1,0 +1,126 @@
+"""From chosen alternatives to a progressive plan: per time point a DAG, with saves for what later times load."""
+
+from collections.abc import Iterable, Iterator
+
+from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Project, Rel
+from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
+from tempura.cost.estimate import width
+from tempura.physical.operators import Load, StateKey
+from tempura.plan.progressive import Note, Save, Step
+from tempura.search.best import Best
+from tempura.search.graph import Alternative, Goal, Graph
+from tempura.tvr.views import State, Time, View
+
+
+class Extraction:
+    """Builds the steps of the plan that ``best`` describes. ``used`` are the rules that made it."""
+
+    def __init__(self, graph: Graph, best: Best) -> None:
+        self._graph = graph
+        self._best = best
+        self._built: dict[Goal, Rel] = {}
+        self._saved: dict[Goal, None] = {}
+        self._notes: dict[Time, dict[Rel, Note]] = {}
+        self.used: dict[tuple[str, View], None] = {}
+
+    def steps(self) -> tuple[Step, ...]:
+        """One step per time point at which work can run."""
+        points = self._graph.problem.points
+        times = range(self._graph.first, len(points))
+        emits = {t: self._build(self._graph.output(t)) for t in times if points[t].output}
+        self._build_saved()
+        return tuple(self._step(t, emits.get(t)) for t in times)
+
+    def _build_saved(self) -> None:
+        """Build what has to be saved, until nothing new has to be saved for that."""
+        pending = [goal for goal in self._saved if goal not in self._built]
+        while pending:
+            for goal in pending:
+                self._build(goal)
+            pending = [goal for goal in self._saved if goal not in self._built]
+
+    def _build(self, goal: Goal) -> Rel:
+        if goal not in self._built:
+            way = self._best.chosen[goal]
+            if way.rule is None:
+                self._saved.update(dict.fromkeys(way.goals))
+                self._built[goal] = way.rhs
+            else:
+                self.used[way.rule.name, goal.view] = None
+                self._built[goal] = self._expand(way.rhs, goal, way, {})
+            self._note(goal, way)
+        return self._built[goal]
+
+    def _expand(self, rel: Rel, goal: Goal, way: Alternative, done: dict[Rel, Rel]) -> Rel:
+        """``rel`` with its views replaced by how they are computed at the goal's time."""
+        if rel not in done:
+            if isinstance(rel, View):
+                done[rel] = self._build(Goal(rel, goal.time))
+            else:
+                inputs = tuple(self._expand(i, goal, way, done) for i in rel.inputs)
+                done[rel] = rel.with_inputs(*inputs) if inputs else rel
+                estimate = self._graph.estimate
+                cost = self._graph.model.operator(rel, estimate)
+                note = Note(estimate.rows(rel), cost, way.rule.name if way.rule else "")
+                self._notes.setdefault(goal.time, {}).setdefault(done[rel], note)
+        return done[rel]
+
+    def _note(self, goal: Goal, way: Alternative) -> None:
+        """Say on the topmost operator which view it computes."""
+        rel, rows = self._built[goal], self._graph.estimate.rows(goal.view)
+        notes = self._notes.setdefault(goal.time, {})
+        known = notes.get(rel)
+        if known is None:
+            known = Note(rows, self._graph.model.read(rows, width(rel)) if isinstance(rel, Load) else 0)
+        notes[rel] = Note(known.rows, known.cost, known.rule, known.method, known.view or goal.view.label)
+
+    # --- steps ---
+
+    def _step(self, t: Time, emit: Rel | None) -> Step:
+        keys: dict[StateKey, Goal] = {}
+        for goal in self._saved:
+            if goal.time == t:
+                keys.setdefault(self._graph.key(goal.view), goal)
+        saves = tuple(
+            Save(key, self._built[g], bucket_of(key, g.view, self._built.values())) for key, g in keys.items()
+        )
+        roots = [save.rel for save in saves] + ([emit] if emit is not None else [])
+        nodes = dict.fromkeys(rel for root in roots for rel in root.walk())
+        notes = {rel: self._notes[t][rel] for rel in nodes if rel in self._notes.get(t, {})}
+        work = sum(note.cost for note in notes.values()) + sum(map(self._write_cost, roots, [t] * len(roots)))
+        return Step(t, saves, emit, work, notes)
+
+    def _write_cost(self, rel: Rel, t: Time) -> int:
+        note = self._notes.get(t, {}).get(rel)
+        return self._graph.model.write(note.rows if note else 0.0, width(rel))
+
+
+def bucket_of(key: StateKey, view: View, plans: Iterable[Rel]) -> tuple[int, ...]:
+    """The positions of the columns by which a stored view is bucketed: the group keys of an aggregation state, which its merge
+    uses, or the columns by which the first join that loads the view matches. Empty when there is none."""
+    if isinstance(view.at, State):
+        assert isinstance(view.tvr, Aggregate)
+        return tuple(range(len(view.tvr.keys)))
+    joins = (rel for plan in plans for rel in plan.walk() if isinstance(rel, Join))
+    found = (_positions(load, join.on) for join in joins for load in _loads_below(join) if load.key == key)
+    return next(filter(None, found), ())
+
+
+def _loads_below(join: Join) -> Iterator[Load]:
+    """The stored views that reach a join as they are, row by row."""
+    for side in join.inputs:
+        while isinstance(side, Filter | Project | Consolidate):
+            side = side.input
+        if isinstance(side, Load):
+            yield side
+
+
+def _positions(load: Load, on: Expr) -> tuple[int, ...]:
+    matched = set(_matched_columns(on))
+    return tuple(i for i, column in enumerate(load.outputs) if column in matched)
+
+
+def _matched_columns(on: Expr) -> Iterator[Column]:
+    for part in conjuncts(on):
+        if isinstance(part, Call) and part.function in ("EqualTo", "EqualNullSafe"):
+            yield from (arg.column for arg in part.operands if isinstance(arg, Ref))

@@ -1,0 +1,144 @@
+"""What is certain about TVRs at the time points of a plan, derived from the tables; and the enforcement of set-like inputs."""
+
+from collections.abc import Mapping
+
+from tempura.algebra.rel import (
+    Aggregate,
+    Consolidate,
+    Filter,
+    Join,
+    Negate,
+    Opaque,
+    Project,
+    Rel,
+    Scan,
+    Sort,
+    Support,
+    TopK,
+    Union,
+    Values,
+    scans,
+)  # fmt: skip
+from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.cost.stats import TableFacts
+from tempura.physical.operators import Load, Read
+from tempura.rules.helpers import is_order_sensitive
+from tempura.tvr.tvr import Tvr
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View, ViewKind
+
+
+class PlanFacts:
+    """Facts about every TVR over the tables of one planning problem. Implements ``rules.dsl.Facts``."""
+
+    def __init__(self, tables: Mapping[str, TableFacts]) -> None:
+        self._tables = tables
+        self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
+        self._read: dict[Rel, frozenset[str]] = {}
+
+    def is_first(self, t: Time) -> bool:
+        """Whether t is the first time point of the plan."""
+        return t == 0
+
+    def tables_of(self, rel: Rel) -> frozenset[str]:
+        """The tables that an expression reads."""
+        if rel not in self._read:
+            self._read[rel] = frozenset(scan.table for scan in scans(rel))
+        return self._read[rel]
+
+    def unchanged(self, rel: Rel, t: Time, u: Time) -> bool:
+        """Whether nothing that the TVR reads changes after t up to u."""
+        return all(self._tables[name].is_unchanged(t, u) for name in self.tables_of(rel))
+
+    def normal(self, rel: Rel, at: ViewKind) -> ViewKind | None:
+        """The one name of a view: a snapshot or state has the first of the times at which it is the same. None for a delta
+        that is empty."""
+        match at:
+            case Delta(t, u) | StateDelta(t, u):
+                return None if self.unchanged(rel, t, u) else at
+            case Snapshot(t) | State(t):
+                return type(at)(next(s for s in range(t + 1) if self.unchanged(rel, s, t)))
+
+    def insert_only(self, tvr: Tvr, t: Time, u: Time) -> bool:
+        """Whether the delta from t to u certainly has no deletions."""
+        return self.grows(tvr.rel, t, u)
+
+    def grows(self, rel: Rel, t: Time, u: Time) -> bool:
+        """Whether the snapshot at u certainly contains the snapshot at t."""
+        key = (rel, t, u)
+        if key not in self._insert_only:
+            self._insert_only[key] = self.unchanged(rel, t, u) or self._grows(rel, t, u)
+        return self._insert_only[key]
+
+    def _grows(self, rel: Rel, t: Time, u: Time) -> bool:
+        inputs = [self.grows(i, t, u) for i in rel.inputs]
+        match rel:
+            case Scan():
+                return self._tables[rel.table].is_insert_only(t, u)
+            case Filter() | Project() | Sort() | Union():
+                return all(inputs)
+            case Join(kind="inner" | "semi"):
+                return all(inputs)
+            case Join(kind="left" | "anti"):
+                return inputs[0] and self.unchanged(rel.right, t, u)
+            case Aggregate():
+                return not rel.aggregates and all(inputs)
+            case _:
+                return False
+
+    def read(self, scan: Scan, at: Snapshot | Delta) -> Read:
+        """The read of a table's arrivals that gives a view of it."""
+        since, until = (-1, at.t) if isinstance(at, Snapshot) else (at.t, at.u)
+        return Read(scan, at, signed=not self._tables[scan.table].is_insert_only(since, until))
+
+    # --- positivity: of values (facts) and of representations ---
+
+    def has_positive_value(self, view: View) -> bool:
+        """Whether the view's weights are certainly positive once it is consolidated."""
+        return not isinstance(view.at, Delta) or self.grows(view.tvr, view.at.t, view.at.u)
+
+    def is_positive(self, rel: Rel) -> bool:
+        """Whether no entry of the relation, as computed, carries a negative weight."""
+        match rel:
+            case View():
+                return self.has_positive_value(rel)
+            case Read():
+                return not rel.signed
+            case Negate():
+                return False
+            case Filter() | Project() | Sort() | Finalize() | Union():
+                return all(map(self.is_positive, rel.inputs))
+            case Join(kind="inner"):
+                return all(map(self.is_positive, rel.inputs))
+            case Join():
+                return self.is_positive(rel.left)
+            case (
+                Values()
+                | Load()
+                | Consolidate()
+                | Support()
+                | Partial()
+                | MergeStates()
+                | Aggregate()
+                | TopK()
+                | Opaque()
+            ):
+                return True
+            case _:
+                raise TypeError(type(rel).__name__)
+
+    def positive(self, rel: Rel) -> Rel:
+        """The relation, consolidated where that is what makes it positive. Its value is known to be positive."""
+        return rel if self.is_positive(rel) else Consolidate(rel)
+
+    def enforce(self, rel: Rel) -> Rel:
+        """The operator with its set-like inputs made positive."""
+        if not any(rel.set_like):
+            return rel
+        inputs = (self.positive(i) if strict else i for i, strict in zip(rel.inputs, rel.set_like, strict=True))
+        return rel.with_inputs(*inputs)
+
+
+def must_run_at_its_time(view: View) -> bool:
+    """Whether the view may only be computed when it becomes current, and be loaded later: values that depend on the physical
+    order of the input are computed once."""
+    return is_order_sensitive(view.tvr)

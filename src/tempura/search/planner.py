@@ -1,0 +1,78 @@
+"""The planner: the cheapest progressive plan under a set of incremental methods, and what the others would have cost."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tempura.algebra.rel import Opaque, Project, Rel, Scan, Values
+from tempura.algebra.scalar import Output, Ref
+from tempura.cost.model import CostModel
+from tempura.errors import Reason, TempuraError
+from tempura.plan.progressive import Alternative, ProgressivePlan, Step
+from tempura.rules.helpers import why_recomputed
+from tempura.rules.methods import METHODS, rules_of
+from tempura.search.best import Best
+from tempura.search.extract import Extraction
+from tempura.search.graph import Graph
+from tempura.search.problem import Problem
+from tempura.tvr.views import View
+
+_FALLBACK_RULES = ("snapshot_of_inputs", "difference_of_snapshots")
+
+
+def make_plan(problem: Problem, methods: Sequence[str] = ("all",), model: CostModel | None = None) -> ProgressivePlan:
+    """The cheapest plan for the time points of a problem that are not done.
+
+    ``methods`` are names of ``rules.methods.METHODS``; several, or ``all``, let each part of the query use any of them. Such a plan
+    never costs more than the best plan of a single method, because those are candidates too.
+
+    Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
+    """
+    rules_of(tuple(methods))
+    problem = replace(problem, query=_as_operator(problem.query))
+    names = list(METHODS) if "all" in methods else list(dict.fromkeys(methods))
+    candidates = [_plan(problem, (name,), model or CostModel()) for name in names]
+    if len(names) > 1:
+        candidates.append(_plan(problem, tuple(names), model or CostModel()))
+    plans = [plan for plan in candidates if plan is not None]
+    if not plans:
+        raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
+    best = min(plans, key=lambda plan: (plan.cost, len(plan.method)))
+    return replace(best, alternatives=tuple(_summary(plan) for plan in plans))
+
+
+def _as_operator(query: Rel) -> Rel:
+    """A query that is just a table or constant, as a projection of it."""
+    if isinstance(query, Scan | Values):
+        return Project(query, tuple(Output(c, Ref(c)) for c in query.columns))
+    return query
+
+
+def _plan(problem: Problem, names: tuple[str, ...], model: CostModel) -> ProgressivePlan | None:
+    """The best plan under the union of some methods' rules; None when their rules cannot reach the output."""
+    graph = Graph(problem, rules_of(names), model)
+    due = [t for t in range(graph.first, len(problem.points)) if problem.points[t].output]
+    roots = [graph.output(t) for t in due]
+    best = Best(graph, roots)
+    if any(root not in best.chosen for root in roots):
+        return None
+    extraction = Extraction(graph, best)
+    steps = extraction.steps()
+    weights = tuple(problem.points[step.time].weight for step in steps)
+    cost = sum(graph.weighted(step.cost, step.time) for step in steps)
+    fallbacks = _fallbacks(problem.query, tuple(extraction.used)) if names != ("batch",) else ()
+    return ProgressivePlan(steps, weights, cost, "+".join(names), fallbacks=fallbacks)
+
+
+def _fallbacks(query: Rel, used: tuple[tuple[str, View], ...]) -> tuple[Reason, ...]:
+    """Why parts of the query are recomputed rather than maintained."""
+    reasons = [why_recomputed(view.tvr) for rule, view in used if rule in _FALLBACK_RULES]
+    reasons += [rel.reason for rel in query.walk() if isinstance(rel, Opaque)]
+    return tuple(dict.fromkeys(reason for reason in reasons if reason))
+
+
+def _summary(plan: ProgressivePlan) -> Alternative:
+    return Alternative(plan.method, plan.cost, tuple(s.cost for s in plan.steps), _states(plan.steps), plan.fallbacks)
+
+
+def _states(steps: tuple[Step, ...]) -> int:
+    return sum(len(step.saves) for step in steps)
