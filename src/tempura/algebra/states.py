@@ -153,7 +153,7 @@ def decimal_of(type: str) -> tuple[int, int] | None:
 
 def is_linear(call: AggregateCall) -> bool:
     """Whether the aggregate's state is linear in a signed bag, so that deletions can be subtracted."""
-    return call.function in ("Count", "Sum", "Average")
+    return call.function in ("Count", "Sum", "Average") and why_no_state(call) is None
 
 
 def why_no_state(call: AggregateCall) -> Reason | None:
@@ -178,7 +178,8 @@ def state_layout(keys: tuple[Output, ...], aggregates: tuple[AggregateOutput, ..
     """
     prefix = (*(k.column for k in keys), *(a.column for a in aggregates))
     base = prefix[0] if prefix else Column("none", "none", "int")
-    slots = [Slot(base.derived("rows", "bigint"), "rows")]
+    # Not ".rows": without keys, COUNT(*) FILTER as the first aggregate has a slot of that name.
+    slots = [Slot(base.derived("group", "bigint"), "rows")]
     for output in aggregates:
         for kind in _slot_kinds(output.call):
             slots += _slot(kind, output, tuple(slots))
@@ -204,7 +205,7 @@ def _slot(kind: SlotKind, output: AggregateOutput, existing: tuple[Slot, ...]) -
     arg = None if kind == "rows" else call.operands[0]
     if any((s.kind, s.arg, s.filter) == (kind, arg, call.filter) for s in existing):
         return []
-    type = {"rows": "bigint", "count": "bigint", "total": _total_type(arg)}.get(kind, call.type)
+    type = call.type if kind in ("min", "max") else _total_type(arg) if kind == "total" else "bigint"
     return [Slot(output.column.derived(kind, type), kind, arg, call.filter)]
 
 

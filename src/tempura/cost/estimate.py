@@ -49,6 +49,14 @@ def width(rel: Rel) -> float:
     return 8 + sum(_WIDTHS.get(c.type, 16 if c.type.startswith("decimal") else 24) for c in rel.columns)
 
 
+Scope = tuple[Rel, ...]
+"""Relations whose columns an expression may read: one, or the two sides of a join."""
+
+
+def _home(column: Column, scope: Scope) -> Rel:
+    return next(rel for rel in scope if column in rel.columns)
+
+
 class Estimator:
     """Rows of relations, given the tables. One instance per planning problem; results are remembered."""
 
@@ -79,7 +87,7 @@ class Estimator:
             case Values():
                 return len(rel.rows)
             case Filter():
-                return self.rows(rel.input) * self.selectivity(rel.predicate, rel.input)
+                return self.rows(rel.input) * self.selectivity(rel.predicate, (rel.input,))
             case Project() | Sort() | Negate() | Consolidate() | Support() | Finalize():
                 return self.rows(rel.input)
             case Join():
@@ -154,9 +162,9 @@ class Estimator:
             if a.reads_only(join.right.columns):
                 a, b = b, a
             if a.reads_only(join.left.columns) and b.reads_only(join.right.columns):
-                keys = (self.distinct_of(a, join.left), self.distinct_of(b, join.right))
+                keys = (self.distinct_of(a, (join.left,)), self.distinct_of(b, (join.right,)))
                 return 1 / max(1.0, *keys)
-        return self.selectivity(part, join)
+        return self.selectivity(part, join.inputs)
 
     def _join(self, join: Join, left: float, right: float) -> float:
         matches = self._matches(join, left, right)
@@ -178,14 +186,12 @@ class Estimator:
         if not keys:
             return 1.0
         rows = self.rows(rel)
-        possible = prod(max(1.0, self.distinct_of(key.expr, rel)) for key in keys)
+        possible = prod(max(1.0, self.distinct_of(key.expr, (rel,))) for key in keys)
         return min(rows, possible * (1 - exp(-rows / possible)))
 
-    def distinct_of(self, expr: Expr, rel: Rel) -> float:
-        """Distinct values of an expression over a relation."""
-        if isinstance(expr, Literal):
-            return 1.0
-        return prod(self._column(rel, c) for c in expr.columns) if expr.columns else 1.0
+    def distinct_of(self, expr: Expr, scope: Scope) -> float:
+        """Distinct values of an expression over relations side by side."""
+        return prod(self._column(_home(column, scope), column) for column in expr.columns)
 
     def _column(self, rel: Rel, column: Column) -> float:
         key = (rel, column)
@@ -205,12 +211,12 @@ class Estimator:
             outputs = rel.outputs if isinstance(rel, Project) else rel.keys
             for output in outputs:
                 if output.column == column:
-                    return self.distinct_of(output.expr, rel.input)
+                    return self.distinct_of(output.expr, (rel.input,))
         for child in rel.inputs:
             if column in child.columns:
                 return self._column(child, column)
         # A table's column of which nothing is known: neither a key nor a constant.
-        return max(1.0, self.rows(rel) ** 0.5)
+        return max(1.0, float(self.rows(rel) ** 0.5))
 
     def stats(self, rel: Rel, column: Column) -> ColumnStats | None:
         """Statistics of the table column that a column is, unchanged; None when it is computed or unknown."""
@@ -223,13 +229,13 @@ class Estimator:
             return next((self.stats(scan.input, source) for source in same), None)
         return next((self.stats(i, column) for i in scan.inputs if column in i.columns), None)
 
-    def selectivity(self, predicate: Expr, rel: Rel) -> float:
+    def selectivity(self, predicate: Expr, scope: Scope) -> float:
         """The fraction of rows for which a predicate is TRUE."""
         if isinstance(predicate, Literal):
             return 1.0 if predicate.value is True else 0.0
         if not isinstance(predicate, Call):
             return _UNKNOWN_SELECTIVITY
-        parts = [self.selectivity(arg, rel) for arg in predicate.operands if arg.type == "boolean"]
+        parts = [self.selectivity(arg, scope) for arg in predicate.operands if arg.type == "boolean"]
         match predicate.function:
             case "And":
                 return prod(parts)
@@ -238,29 +244,29 @@ class Estimator:
             case "Not":
                 return 1 - parts[0]
             case "IsNotNull" | "IsNull":
-                return self._null_selectivity(predicate, rel)
+                return self._null_selectivity(predicate, scope)
             case "EqualTo" | "EqualNullSafe":
-                return 1 / max(1.0, *(self.distinct_of(arg, rel) for arg in predicate.operands))
+                return 1 / max(1.0, *(self.distinct_of(arg, scope) for arg in predicate.operands))
             case "In" | "InSet":
                 values = max(len(predicate.operands) - 1, predicate.detail.count(",") + 1)
-                return min(1.0, values / self.distinct_of(predicate.operands[0], rel))
+                return min(1.0, values / self.distinct_of(predicate.operands[0], scope))
             case "LessThan" | "LessThanOrEqual" | "GreaterThan" | "GreaterThanOrEqual":
-                return self._range_selectivity(predicate, rel)
+                return self._range_selectivity(predicate, scope)
             case _:
                 return _UNKNOWN_SELECTIVITY
 
-    def _null_selectivity(self, predicate: Call, rel: Rel) -> float:
+    def _null_selectivity(self, predicate: Call, scope: Scope) -> float:
         (arg,) = predicate.operands
-        stats = self.stats(rel, arg.column) if isinstance(arg, Ref) else None
+        stats = self.stats(_home(arg.column, scope), arg.column) if isinstance(arg, Ref) else None
         nulls = stats.null_fraction if stats else 0.05
         return nulls if predicate.function == "IsNull" else 1 - nulls
 
-    def _range_selectivity(self, predicate: Call, rel: Rel) -> float:
+    def _range_selectivity(self, predicate: Call, scope: Scope) -> float:
         left, right = predicate.operands
         below = predicate.function.startswith("Less")
         if isinstance(left, Literal):
             left, right, below = right, left, not below
-        stats = self.stats(rel, left.column) if isinstance(left, Ref) else None
+        stats = self.stats(_home(left.column, scope), left.column) if isinstance(left, Ref) else None
         if not (stats and isinstance(right, Literal) and isinstance(right.value, int | float)):
             return _RANGE_SELECTIVITY
         if stats.low is None or stats.high is None or stats.high <= stats.low:

@@ -2,7 +2,7 @@
 
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
 from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Facts, Query, Rewrite, Time, rewrite, rule
-from tempura.rules.helpers import has_state, is_order_sensitive
+from tempura.rules.helpers import all_linear, is_order_sensitive
 from tempura.tvr.tvr import Bag, Tvr
 from tempura.tvr.views import Snapshot, View
 
@@ -16,7 +16,7 @@ def is_cheap_by_definition(rel: Rel) -> bool:
     """Operators whose snapshot may be computed from their inputs' snapshots at any time, without being a recompute of what
     could be maintained: row by row, or without any delta of their own."""
     if isinstance(rel, Aggregate):
-        return is_order_sensitive(rel) or (not rel.keys and not has_state(rel))
+        return is_order_sensitive(rel) or (not rel.keys and not all_linear(rel.aggregates))
     return isinstance(rel, Filter | Project | Union | Sort | TopK | Opaque)
 
 

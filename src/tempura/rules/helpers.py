@@ -1,7 +1,7 @@
 """What the laws cannot say in the algebra: properties of operators and of aggregates."""
 
 from tempura.algebra.rel import Aggregate, Rel, TopK, Union
-from tempura.algebra.scalar import AggregateOutput, Expr, Output, Ref, conjunction, same
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Expr, Output, Ref, conjunction, same
 from tempura.algebra.states import is_linear, why_no_state
 from tempura.errors import Reason
 from tempura.tvr.tvr import Bag, Tvr
@@ -11,11 +11,6 @@ _FUNCTIONS_OF_A_BAG = {
     "HyperLogLogPlusPlus", "CountIf", "Median", "PercentileDisc", "PercentileCont",
 }  # fmt: skip
 """Aggregates whose value is determined by the bag of their inputs, in whatever order these come (floating point aside)."""
-
-
-def has_state(rel: Rel) -> bool:
-    """Whether the aggregation has a mergeable state."""
-    return isinstance(rel, Aggregate) and all(why_no_state(a.call) is None for a in rel.aggregates)
 
 
 def states_exist(aggregates: tuple[AggregateOutput, ...]) -> bool:
@@ -55,15 +50,21 @@ def why_recomputed(rel: Rel) -> Reason | None:
         return Reason(
             "TOP_K", "a deleted row may be replaced by any other: the first rows are taken again from the input"
         )
-    if isinstance(rel, Aggregate) and not rel.keys and not has_state(rel):
-        reason = next(filter(None, (why_no_state(a.call) for a in rel.aggregates)), None)
-        return order_sensitivity(rel) or reason
+    if isinstance(rel, Aggregate) and not rel.keys and not all_linear(rel.aggregates):
+        return order_sensitivity(rel) or next(_why_not_linear(a.call) for a in rel.aggregates if not is_linear(a.call))
     return order_sensitivity(rel)
 
 
+def _why_not_linear(call: AggregateCall) -> Reason:
+    return why_no_state(call) or Reason("EXTREME_DELETED", f"{call} cannot be maintained when rows are deleted")
+
+
 def rows_of_changed_groups(X: Bag, changed: Bag, keys: tuple[Output, ...]) -> Bag:
-    """The rows of X whose group (by ``keys``, NULL equal to NULL) has a row in ``changed``."""
-    groups = changed.project(tuple(Output(k.column.primed(), k.expr) for k in keys)).support()
+    """The rows of X whose group (by ``keys``, NULL equal to NULL) has a row in ``changed``.
+
+    The support comes first: projected to the keys, an update (one row deleted, one inserted in the same group) cancels out.
+    """
+    groups = changed.support().project(tuple(Output(k.column.primed(), k.expr) for k in keys)).support()
     on: Expr = conjunction(*(same(k.expr, Ref(k.column.primed())) for k in keys))
     return X.semi_join(groups, on)
 

@@ -1,0 +1,167 @@
+"""Random tables over time and random queries over them, for tests of whole plans. Seeded; small domains, so that keys collide."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union
+from tempura.algebra.scalar import (
+    AggregateCall,
+    AggregateOutput,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Output,
+    Ref,
+    SortKey,
+    conjunction,
+    equal,
+)  # fmt: skip
+from tempura.cost.stats import TableFacts
+
+Row = tuple[object, ...]
+JOINS = ("inner", "left", "full", "semi", "anti")
+AGGREGATES = ("Count", "CountAll", "Sum", "Average", "Min", "Max", "CountDistinct")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table over time: the signed bag that arrives at each time point."""
+
+    name: str
+    arrivals: tuple[SignedBag, ...]
+    static: bool = False
+
+    def snapshot(self, t: int) -> SignedBag:
+        return sum(self.arrivals[: t + 1], SignedBag())
+
+    def delta(self, t: int, u: int) -> SignedBag:
+        return sum(self.arrivals[t + 1 : u + 1], SignedBag())
+
+    def facts(self, known: int) -> TableFacts:
+        inserted = [sum(w for _, w in bag.items() if w > 0) for bag in self.arrivals]
+        deleted = [-sum(w for _, w in bag.items() if w < 0) for bag in self.arrivals]
+        grows = not any(deleted)
+        return TableFacts(_cumulative(inserted), _cumulative(deleted), known, self.static, append_only=grows)
+
+
+def _cumulative(numbers: list[int]) -> tuple[int, ...]:
+    return tuple(sum(numbers[: i + 1]) for i in range(len(numbers)))
+
+
+def random_row(random: Random) -> Row:
+    return tuple(random.choice((None, 0, 1, 2, 3)) for _ in range(3))
+
+
+def random_table(random: Random, name: str, times: int) -> Table:
+    """A table of three nullable integer columns; some only grow, some are static, some start empty or lose all rows."""
+    style = random.choice(("grows", "mixed", "mixed", "static", "emptied"))
+    arrivals = [SignedBag.of(random_row(random) for _ in range(random.choice((0, 2, 5))))]
+    for _ in range(times - 1):
+        arrivals.append(_arrival(random, style, sum(arrivals, SignedBag())))
+    return Table(name, tuple(arrivals), style == "static")
+
+
+def _arrival(random: Random, style: str, now: SignedBag) -> SignedBag:
+    if style == "static":
+        return SignedBag()
+    if style == "emptied" and random.random() < 0.5:
+        return -now
+    inserted = SignedBag.of(random_row(random) for _ in range(random.choice((0, 1, 3))))
+    gone = [row for row in now.rows() if random.random() < 0.3] if style == "mixed" else []
+    return inserted - SignedBag.of(gone)
+
+
+class QueryGenerator:
+    """Random queries over tables of three integer columns. Column identities are unique within one query."""
+
+    def __init__(self, random: Random, tables: tuple[str, ...]) -> None:
+        self.random = random
+        self._tables = tables
+        self._columns = 0
+
+    def column(self, type: str = "int") -> Column:
+        self._columns += 1
+        return Column(f"c{self._columns}", f"c{self._columns}", type)
+
+    def query(self, depth: int) -> Rel:
+        if depth == 0:
+            return Scan(self.random.choice(self._tables), ("x", "y", "z"), tuple(self.column() for _ in range(3)))
+        makers: tuple[Callable[[int], Rel], ...] = (
+            self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top,
+        )  # fmt: skip
+        return self.random.choice(makers)(depth - 1)
+
+    def ref(self, rel: Rel) -> Expr:
+        return Ref(self.random.choice(rel.columns))
+
+    def predicate(self, rel: Rel) -> Expr:
+        function = self.random.choice(("EqualTo", "LessThan", "GreaterThanOrEqual", "IsNull", "IsNotNull"))
+        if function.startswith("Is"):
+            return Call(function, (self.ref(rel),), "boolean")
+        return Call(function, (self.ref(rel), Literal(self.random.randrange(4), "int")), "boolean")
+
+    def filter(self, depth: int) -> Rel:
+        rel = self.query(depth)
+        return Filter(rel, self.predicate(rel))
+
+    def project(self, depth: int) -> Rel:
+        rel = self.query(depth)
+        exprs = [self.ref(rel) for _ in range(2)]
+        exprs.append(Call("If", (self.predicate(rel), Literal(7, "int"), Literal(None, "int")), "int"))
+        return Project(rel, tuple(Output(self.column(e.type), e) for e in exprs))
+
+    def union(self, depth: int) -> Rel:
+        columns = (self.column("bigint"), self.column("bigint"))
+        return Union(tuple(self._term(depth, columns) for _ in range(2)))
+
+    def _term(self, depth: int, columns: tuple[Column, ...]) -> Rel:
+        rel = self.query(depth)
+        casts = (Call("Cast", (self.ref(rel),), "bigint", "legacy") for _ in columns)
+        return Project(rel, tuple(Output(c, e) for c, e in zip(columns, casts, strict=True)))
+
+    def join(self, depth: int) -> Rel:
+        left, right = self.query(depth), self.query(self.random.randrange(depth + 1))
+        condition = equal(self.ref(left), self.ref(right))
+        if self.random.random() < 0.3:
+            condition = Call("LessThan", (self.ref(left), self.ref(right)), "boolean")
+        elif self.random.random() < 0.3:
+            condition = Call("Or", (condition, Call("IsNull", (condition,), "boolean")), "boolean")
+        residual = self.predicate(right) if self.random.random() < 0.3 else Literal(True, "boolean")
+        return Join(left, right, self.random.choice(JOINS), conjunction(condition, residual))  # type: ignore[arg-type]
+
+    def aggregate(self, depth: int) -> Rel:
+        rel = self.query(depth)
+        keys = tuple(self._key(rel) for _ in range(self.random.choice((0, 1, 1, 2))))
+        return Aggregate(
+            rel, keys, tuple(self._aggregate(rel) for _ in range(self.random.choice((0, 1, 2) if keys else (1, 2))))
+        )
+
+    def _key(self, rel: Rel) -> Output:
+        expr = self.ref(rel)
+        return Output(self.column(expr.type), expr)
+
+    def _aggregate(self, rel: Rel) -> AggregateOutput:
+        name = self.random.choice(AGGREGATES)
+        arg = self.ref(rel)
+        if name in ("Sum", "Average") and arg.type == "double":
+            name = "Count"
+        call = {
+            "Count": AggregateCall("Count", (arg,), "bigint"),
+            "CountAll": AggregateCall("Count", (), "bigint"),
+            "CountDistinct": AggregateCall("Count", (arg,), "bigint", distinct=True),
+            "Average": AggregateCall("Average", (arg,), "double", detail="legacy"),
+            "Sum": AggregateCall("Sum", (arg,), "bigint", detail="legacy"),
+        }.get(name) or AggregateCall(name, (arg,), arg.type)
+        if self.random.random() < 0.2:
+            call = AggregateCall(
+                call.function, call.operands, call.type, call.distinct, self.predicate(rel), call.detail
+            )
+        return AggregateOutput(self.column(call.type), call)
+
+    def top(self, depth: int) -> Rel:
+        rel = self.query(depth)
+        order = SortKey(self.ref(rel), self.random.random() < 0.5, self.random.random() < 0.5)
+        return TopK(rel, (order,), self.random.choice((1, 3)))

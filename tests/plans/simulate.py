@@ -1,0 +1,89 @@
+"""Runs progressive plans on bags, as a warehouse does: before each step the plan is made again with what is stored by then."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.evaluate import evaluate
+from tempura.algebra.rel import Rel, Scan
+from tempura.physical.operators import Load, Read, StateKey
+from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem
+from tempura.tvr.views import Snapshot
+from tests.plans.random_queries import Table
+
+Tables = Mapping[str, Table]
+States = dict[StateKey, SignedBag]
+
+
+def truth(query: Rel, tables: Tables, t: int) -> SignedBag:
+    """The query over the tables' snapshots: what every plan has to give."""
+    return evaluate(query, lambda leaf: tables[leaf.table].snapshot(t) if isinstance(leaf, Scan) else SignedBag())
+
+
+def run_step(step: Step, tables: Tables, states: States, offset: int = 0) -> SignedBag | None:
+    """Run a step: keep what it saves in ``states``, return what it emits. ``offset``: the tables' time of the plan's point 0."""
+
+    def leaf(rel: Rel) -> SignedBag:
+        if isinstance(rel, Load):
+            return states[rel.key]
+        assert isinstance(rel, Read)
+        table = tables[rel.scan.table]
+        if isinstance(rel.at, Snapshot):
+            return table.snapshot(rel.at.t + offset)
+        return table.delta(rel.at.t + offset, rel.at.u + offset)
+
+    saved = {save.key: evaluate(save.rel, leaf) for save in step.saves}
+    emitted = None if step.emit is None else evaluate(step.emit, leaf)
+    states.update(saved)
+    return emitted
+
+
+def run_plan(query: Rel, tables: Tables, points: tuple[Point, ...], methods: tuple[str, ...]) -> list[SignedBag | None]:
+    """One plan, made with all arrivals known, run from first to last."""
+    facts = {name: table.facts(len(points)) for name, table in tables.items()}
+    plan = make_plan(Problem(query, points, facts), methods)
+    states: States = {}
+    return [run_step(step, tables, states) for step in plan.steps]
+
+
+def run_replanned(
+    query: Rel, tables: Tables, points: tuple[Point, ...], methods: tuple[str, ...]
+) -> list[SignedBag | None]:
+    """Before each step, a new plan for the time points that remain; arrivals after it are expected to be none, or many."""
+    states: States = {}
+    outputs = []
+    for now in range(len(points)):
+        first = max(0, now - 1)
+        plan = _plan_at(query, tables, points, methods, now, first, states)
+        outputs.append(run_step(plan.step_at(now - first), tables, shifted := _shift(states, -first), first))
+        states = _shift(shifted, first)
+    return outputs
+
+
+def _plan_at(
+    query: Rel,
+    tables: Tables,
+    points: tuple[Point, ...],
+    methods: tuple[str, ...],
+    now: int,
+    first: int,
+    states: States,
+) -> ProgressivePlan:
+    facts = {name: _expected(table, first, now) for name, table in tables.items()}
+    remaining = tuple(replace(p, done=(i + first) < now) for i, p in enumerate(points[first:]))
+    stored = frozenset(key for key in _shift(states, -first) if key.time == 0 and now > 0)
+    return make_plan(Problem(query, remaining, facts, stored), methods)
+
+
+def _expected(table: Table, first: int, now: int):  # type: ignore[no-untyped-def]
+    """The table as known now: past arrivals are facts, later ones are guessed (wrongly, for most tables)."""
+    facts = table.facts(now + 1)
+    inserted = tuple(n if i <= now else facts.inserted[now] + i - now for i, n in enumerate(facts.inserted))
+    deleted = tuple(n if i <= now else facts.deleted[now] for i, n in enumerate(facts.deleted))
+    return replace(facts, inserted=inserted[first:], deleted=deleted[first:], known=now + 1 - first)
+
+
+def _shift(states: States, by: int) -> States:
+    return {replace(key, time=key.time + by): bag for key, bag in states.items()}
