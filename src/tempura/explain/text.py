@@ -55,16 +55,17 @@ def _alternative(a: Alternative, chosen: bool) -> str:
 def step_tree(step: Step, show: Collection[str]) -> list[str]:
     """The sinks of a step as trees."""
     drawing = _Drawing(step, show)
-    sinks = [DisplayNode(_save_label(save), children=(drawing.node(save.rel),)) for save in step.saves]
+    sinks = [DisplayNode(_save_label(save, step), children=(drawing.node(save.rel),)) for save in step.saves]
     if step.emit is not None:
         sinks.append(DisplayNode("emit", children=(drawing.node(step.emit),)))
     return [line for sink in sinks for line in sink.lines()]
 
 
-def _save_label(save: Save) -> str:
+def _save_label(save: Save, step: Step) -> str:
     columns = save.rel.columns
     bucket = f" bucketed by {', '.join(columns[i].name for i in save.bucket)}" if save.bucket else ""
-    return f"save {save.key}{bucket}"
+    name = step.notes[save.rel].view if save.rel in step.notes else str(save.key)
+    return f"save {name}{bucket}"
 
 
 class _Drawing:

@@ -28,16 +28,18 @@ from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View, Vi
 
 
 class PlanFacts:
-    """Facts about every TVR over the tables of one planning problem. Implements ``rules.dsl.Facts``."""
+    """Facts about every TVR over the tables of one planning problem. Implements ``rules.dsl.Facts``. ``start`` is the time point
+    at which incremental work begins, before which nothing is known."""
 
-    def __init__(self, tables: Mapping[str, TableFacts]) -> None:
+    def __init__(self, tables: Mapping[str, TableFacts], start: Time = 0) -> None:
         self._tables = tables
+        self._start = start
         self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
         self._read: dict[Rel, frozenset[str]] = {}
 
     def is_first(self, t: Time) -> bool:
-        """Whether t is the first time point of the plan."""
-        return t == 0
+        """Whether t is the time point at which incremental work begins."""
+        return t == self._start
 
     def tables_of(self, rel: Rel) -> frozenset[str]:
         """The tables that an expression reads."""
@@ -56,7 +58,7 @@ class PlanFacts:
             case Delta(t, u) | StateDelta(t, u):
                 return None if self.unchanged(rel, t, u) else at
             case Snapshot(t) | State(t):
-                return type(at)(next(s for s in range(t + 1) if self.unchanged(rel, s, t)))
+                return type(at)(next(s for s in range(min(self._start, t), t + 1) if self.unchanged(rel, s, t)))
 
     def insert_only(self, tvr: Tvr, t: Time, u: Time) -> bool:
         """Whether the delta from t to u certainly has no deletions."""

@@ -43,11 +43,13 @@ class Alternative:
 
 
 class Graph:
-    """Goals and alternatives of one planning problem under a set of rules, made on demand and remembered."""
+    """Goals and alternatives of one planning problem under a set of rules, made on demand and remembered. Incremental work
+    begins at the time point ``start``: there snapshots are computed from scratch."""
 
-    def __init__(self, problem: Problem, rules: tuple[Rule, ...], model: CostModel) -> None:
+    def __init__(self, problem: Problem, rules: tuple[Rule, ...], model: CostModel, start: Time = 0) -> None:
         self.problem = problem
-        self.facts = PlanFacts(problem.tables)
+        self.start = start
+        self.facts = PlanFacts(problem.tables, start)
         self.estimate = Estimator(problem.tables)
         self.model = model
         self._rules = rules
@@ -135,7 +137,7 @@ class Graph:
             if kind == "Facts":
                 bindings[name] = self.facts
             elif kind == "Time":
-                if view.at.time == 0:
+                if view.at.time <= self.start:
                     return False
                 bindings[name] = view.at.time - 1
         return True

@@ -14,7 +14,7 @@ from tempura.search.best import Best
 from tempura.search.extract import Extraction
 from tempura.search.graph import Graph
 from tempura.search.problem import Problem
-from tempura.tvr.views import View
+from tempura.tvr.views import Time, View
 
 _FALLBACK_RULES = ("snapshot_of_inputs", "difference_of_snapshots")
 
@@ -29,15 +29,22 @@ def make_plan(problem: Problem, methods: Sequence[str] = ("all",), model: CostMo
     """
     rules_of(tuple(methods))
     problem = replace(problem, query=_as_operator(problem.query))
-    names = list(METHODS) if "all" in methods else list(dict.fromkeys(methods))
-    candidates = [_plan(problem, (name,), model or CostModel()) for name in names]
-    if len(names) > 1:
-        candidates.append(_plan(problem, tuple(names), model or CostModel()))
-    plans = [plan for plan in candidates if plan is not None]
+    names = tuple(METHODS) if "all" in methods else tuple(dict.fromkeys(methods))
+    sets = [(name,) for name in names] + ([names] if len(names) > 1 else [])
+    plans = [plan for chosen in sets if (plan := _best_start(problem, chosen, model or CostModel())) is not None]
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
     best = min(plans, key=lambda plan: (plan.cost, len(plan.method)))
     return replace(best, alternatives=tuple(_summary(plan) for plan in plans))
+
+
+def _best_start(problem: Problem, names: tuple[str, ...], model: CostModel) -> ProgressivePlan | None:
+    """The best plan over all time points at which incremental work may begin. To begin at the last one is to recompute: that
+    is left to the method ``batch``, unless nothing else is possible."""
+    last = len(problem.points) - 1
+    starts = range(1) if names == ("batch",) else range(max(1, last))
+    plans = [plan for start in starts if (plan := _plan(problem, names, model, start)) is not None]
+    return min(plans, key=lambda plan: plan.cost) if plans else _plan(problem, names, model, last)
 
 
 def _as_operator(query: Rel) -> Rel:
@@ -47,9 +54,9 @@ def _as_operator(query: Rel) -> Rel:
     return query
 
 
-def _plan(problem: Problem, names: tuple[str, ...], model: CostModel) -> ProgressivePlan | None:
+def _plan(problem: Problem, names: tuple[str, ...], model: CostModel, start: Time) -> ProgressivePlan | None:
     """The best plan under the union of some methods' rules; None when their rules cannot reach the output."""
-    graph = Graph(problem, rules_of(names), model)
+    graph = Graph(problem, rules_of(names), model, start)
     due = [t for t in range(graph.first, len(problem.points)) if problem.points[t].output]
     roots = [graph.output(t) for t in due]
     best = Best(graph, roots)

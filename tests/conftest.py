@@ -1,0 +1,34 @@
+"""Fixtures shared by all tests: one Spark session for the whole run, and golden texts (``pytest --rewrite`` regenerates them)."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tempura.frontend.start import start_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session, started by the first test that needs Spark."""
+    session = start_session("tempura-tests", cores=2, config={"spark.sql.shuffle.partitions": "2"})
+    yield session
+    session.stop()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="write the golden texts in tests/golden instead of comparing")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """``golden(name, text)`` compares a text with ``tests/golden/<name>.txt``."""
+
+    def check(name: str, text: str) -> None:
+        path = Path(__file__).parent / "golden" / f"{name}.txt"
+        if request.config.getoption("--rewrite"):
+            path.write_text(text + "\n", encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == text + "\n"
+
+    return check

@@ -1,0 +1,116 @@
+"""The planner's choices: what is taken, what it relies on, and how a plan reads."""
+
+from random import Random
+
+import pytest
+
+from tempura.algebra.rel import Aggregate, Join, Project, Rel, Scan
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Output, Ref, equal
+from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.errors import TempuraError
+from tempura.explain.text import explain, to_json
+from tempura.physical.operators import Load, Read
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem
+from tempura.tvr.views import Delta
+from tests.plans.random_queries import QueryGenerator, random_table
+
+O_ID, CATEGORY, PRICE = Column("c0", "o_id", "int"), Column("c1", "category", "string"), Column("c2", "price", "int")
+R_ID, COST = Column("c3", "o_id", "int"), Column("c4", "cost", "int")
+GROSS, OUT, SUM = Column("c5", "gross", "int"), Column("c6", "category", "string"), Column("c7", "gross", "bigint")
+DEADLINE = (Point(0.25, False), Point(0.3, False), Point(1.0, True))
+
+
+def sales_status() -> Join:
+    sales = Scan("sales", ("o_id", "category", "price"), (O_ID, CATEGORY, PRICE))
+    return Join(sales, Scan("returns", ("o_id", "cost"), (R_ID, COST)), "left", equal(Ref(O_ID), Ref(R_ID)))
+
+
+def summary() -> Rel:
+    """The papers' Example 1."""
+    is_kept = Call("IsNull", (Ref(COST),), "boolean")
+    gross = Call("If", (is_kept, Ref(PRICE), Call("UnaryMinus", (Ref(COST),), "int")), "int")
+    rows = Project(sales_status(), (Output(CATEGORY, Ref(CATEGORY)), Output(GROSS, gross)))
+    total = AggregateOutput(SUM, AggregateCall("Sum", (Ref(GROSS),), "bigint", detail="legacy"))
+    return Aggregate(rows, (Output(OUT, Ref(CATEGORY)),), (total,))
+
+
+def facts(*inserted: int, distinct: float = 1e6, static: bool = False) -> TableFacts:
+    columns = {"o_id": ColumnStats(distinct), "category": ColumnStats(10)}
+    return TableFacts(inserted, (0,) * len(inserted), 1, static, append_only=True, columns=columns)
+
+
+def problem(sales: TableFacts, returns: TableFacts, points: tuple[Point, ...] = DEADLINE) -> Problem:
+    return Problem(summary(), points, {"sales": sales, "returns": returns})
+
+
+def operators(plan, kind):
+    roots = [rel for s in plan.steps for rel in (*(save.rel for save in s.saves), *((s.emit,) if s.emit else ()))]
+    return [rel for root in roots for rel in root.walk() if isinstance(rel, kind)]
+
+
+def test_little_late_data_is_computed_incrementally_and_all_at_the_end_is_recomputed():
+    early = problem(facts(1_000_000, 1_000_000, 1_010_000), facts(100_000, 100_000, 100_100))
+    assert make_plan(early).method != "batch"
+    late = problem(facts(0, 0, 1_000_000), facts(0, 0, 100_000))
+    assert make_plan(late).method == "batch"
+
+
+def test_a_plan_for_im1_reads_no_snapshot_where_deltas_do():
+    plan = make_plan(problem(facts(10_000, 20_000, 30_000), facts(10, 20, 30)), ("im1",))
+    reads = [rel.label for rel in operators(plan, Read)]
+    assert "read sales[1:2]" in reads
+    assert not plan.fallbacks
+
+
+def test_static_tables_have_no_deltas():
+    plan = make_plan(problem(facts(10_000, 20_000, 30_000), facts(100, 100, 100, static=True)), ("im1",))
+    assert not [rel for rel in operators(plan, Read) if rel.scan.table == "returns" and isinstance(rel.at, Delta)]
+
+
+def test_a_stored_state_costs_nothing_to_build():
+    view = (Point(1.0, True), Point(1.0, True), Point(1.0, True))
+    points = (Point(1.0, True, done=True), *view[1:])
+    asked = problem(facts(1_000_000, 1_010_000, 1_020_000), facts(100_000, 100_100, 100_200), view)
+    (state,) = [save.key for step in make_plan(asked, ("im1",)).steps for save in step.saves if save.key.time == 0]
+    without = make_plan(Problem(asked.query, points, asked.tables), ("im1",))
+    with_state = make_plan(Problem(asked.query, points, asked.tables, frozenset({state})), ("im1",))
+    assert [rel.key for rel in operators(with_state, Load) if rel.key.time == 0] == [state]
+    assert with_state.cost < without.cost
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_all_methods_never_cost_more_than_one(seed):
+    random = Random(seed)
+    tables = {name: random_table(random, name, 3) for name in ("r", "s", "t")}
+    query = QueryGenerator(random, tuple(tables)).query(1 + seed % 4)
+    asked = Problem(query, DEADLINE, {name: table.facts(3) for name, table in tables.items()})
+    costs = {method: make_plan(asked, (method,)).cost for method in ("im1", "batch", "all")}
+    assert costs["all"] <= min(costs["im1"], costs["batch"])
+
+
+def test_plans_do_not_depend_on_the_order_of_hashing():
+    random = Random(7)
+    tables = {name: random_table(random, name, 3) for name in ("r", "s", "t")}
+    query = QueryGenerator(random, tuple(tables)).query(3)
+    asked = Problem(query, DEADLINE, {name: table.facts(3) for name, table in tables.items()})
+    assert len({explain(make_plan(asked, ("im1",))) for _ in range(3)}) == 1
+
+
+def test_unknown_methods_are_refused_by_name():
+    with pytest.raises(TempuraError, match=r"UNKNOWN_METHOD.*im3"):
+        make_plan(problem(facts(1, 2, 3), facts(1, 2, 3)), ("im3",))
+
+
+def test_explain_of_example_1(golden):
+    plan = make_plan(
+        problem(facts(4_000_000, 7_000_000, 8_000_000, distinct=8e6), facts(1000, 3000, 3000, distinct=3000)), ("im1",)
+    )
+    golden("example1-im1", explain(plan, show=("rows", "rule"), labels=("14:00", "19:00", "24:00")))
+
+
+def test_json_holds_every_step_and_cost():
+    plan = make_plan(problem(facts(10, 20, 30), facts(1, 2, 3)))
+    data = to_json(plan, labels=("a", "b", "c"))
+    assert [step["time"] for step in data["steps"]] == ["a", "b", "c"]
+    assert data["cost"] == plan.cost
