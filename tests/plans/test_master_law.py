@@ -12,7 +12,7 @@ from tests.plans.random_queries import QueryGenerator, random_table
 from tests.plans.simulate import run_plan, run_replanned, truth
 
 TIMES = 3
-CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "60"))
+CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))
 VIEW = tuple(Point(1.0, output=True) for _ in range(TIMES))
 DEADLINE = (Point(0.25, output=False), Point(0.3, output=False), Point(1.0, output=True))
 

@@ -75,7 +75,7 @@ def test_a_stored_state_costs_nothing_to_build():
     (state,) = [save.key for step in make_plan(asked, ("im1",)).steps for save in step.saves if save.key.time == 0]
     without = make_plan(Problem(asked.query, points, asked.tables), ("im1",))
     with_state = make_plan(Problem(asked.query, points, asked.tables, frozenset({state})), ("im1",))
-    assert [rel.key for rel in operators(with_state, Load) if rel.key.time == 0] == [state]
+    assert {rel.key for rel in operators(with_state, Load) if rel.key.time == 0} == {state}
     assert with_state.cost < without.cost
 
 

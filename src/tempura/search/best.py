@@ -2,7 +2,7 @@
 
 Costs of alternatives only grow with the costs of what they need, so Knuth's generalisation of Dijkstra's algorithm (Information
 Processing Letters 6, 1977) settles goals from cheap to expensive, and no plan can depend on itself. A goal that is needed
-twice is counted twice here; the plan's own cost (``search.extract``) counts it once.
+twice is counted twice here; the plan's own cost (``search.extract``) counts it once, and ``search.improve`` goes by that.
 """
 
 from collections import defaultdict
@@ -18,7 +18,6 @@ class Best:
     def __init__(self, graph: Graph, roots: Iterable[Goal]) -> None:
         self.chosen: dict[Goal, Alternative] = {}
         self.cost: dict[Goal, int] = {}
-        self.costed = 0
         self._choose(_explore(graph, roots))
 
     def _choose(self, alternatives: dict[Goal, tuple[Alternative, ...]]) -> None:
@@ -43,7 +42,6 @@ class Best:
                 missing[user, way_number] -= 1
                 if missing[user, way_number] == 0 and user not in self.cost:
                     heappush(queue, (self._total(alternatives[user][way_number]), order[user], user, way_number))
-                    self.costed += 1
 
     def _total(self, way: Alternative) -> int:
         return way.cost + sum(self.cost[goal] for goal in dict.fromkeys(way.goals))

@@ -1,30 +1,39 @@
 """From chosen alternatives to a progressive plan: per time point a DAG, with saves for what later times load."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Project, Rel
 from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
 from tempura.cost.estimate import width
 from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Note, Save, Step
-from tempura.search.best import Best
 from tempura.search.graph import Alternative, Goal, Graph
 from tempura.tvr.views import State, Time, View
 
 
-class Extraction:
-    """Builds the steps of the plan that ``best`` describes. ``used`` are the rules that made it."""
+class CyclicPlanError(Exception):
+    """The chosen alternatives depend on each other in a circle; the message names the goals."""
 
-    def __init__(self, graph: Graph, best: Best) -> None:
+
+class Extraction:
+    """Builds the steps of the plan that ``chosen`` describes. ``used`` are the rules that made it."""
+
+    def __init__(self, graph: Graph, chosen: Mapping[Goal, Alternative]) -> None:
         self._graph = graph
-        self._best = best
+        self._chosen = chosen
+        self._open: dict[Goal, None] = {}
         self._built: dict[Goal, Rel] = {}
         self._saved: dict[Goal, None] = {}
         self._notes: dict[Time, dict[Rel, Note]] = {}
         self.used: dict[tuple[str, View], None] = {}
 
+    @property
+    def reached(self) -> tuple[Goal, ...]:
+        """The goals that the plan reaches, after :meth:`steps`."""
+        return tuple(self._built)
+
     def steps(self) -> tuple[Step, ...]:
-        """One step per time point at which work can run."""
+        """One step per time point at which work can run. Raises CyclicPlanError."""
         points = self._graph.problem.points
         times = range(self._graph.first, len(points))
         emits = {t: self._build(self._graph.output(t)) for t in times if points[t].output}
@@ -41,7 +50,8 @@ class Extraction:
 
     def _build(self, goal: Goal) -> Rel:
         if goal not in self._built:
-            way = self._best.chosen[goal]
+            way = self._chosen[goal]
+            self._enter(goal)
             if way.rule is None:
                 self._saved.update(dict.fromkeys(way.goals))
                 self._built[goal] = way.rhs
@@ -49,7 +59,13 @@ class Extraction:
                 self.used[way.rule.name, goal.view] = None
                 self._built[goal] = self._expand(way.rhs, goal, way, {})
             self._note(goal, way)
+            del self._open[goal]
         return self._built[goal]
+
+    def _enter(self, goal: Goal) -> None:
+        if goal in self._open:
+            raise CyclicPlanError(" -> ".join(str(g) for g in [*self._open, goal]))
+        self._open[goal] = None
 
     def _expand(self, rel: Rel, goal: Goal, way: Alternative, done: dict[Rel, Rel]) -> Rel:
         """``rel`` with its views replaced by how they are computed at the goal's time."""

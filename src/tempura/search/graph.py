@@ -13,11 +13,16 @@ from tempura.algebra.rel import Rel, Scan, Values, empty
 from tempura.cost.estimate import Estimator, width
 from tempura.cost.model import CostModel
 from tempura.physical.operators import Load, StateKey
+from tempura.rules import core, delta_aggregate
 from tempura.rules.dsl import Rule
 from tempura.rules.prune import prune
 from tempura.search.facts import PlanFacts, must_run_at_its_time
 from tempura.search.problem import Problem
 from tempura.tvr.views import Delta, Snapshot, State, Time, View
+
+ANY_TIME = (core.snapshot_of_inputs, core.recompute_snapshot, delta_aggregate.finalize_state)
+"""Rules that may make a view later than when it becomes current. The others make it then, and who needs it later loads it:
+incremental work is done once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,12 @@ class Graph:
         """The first time point at which work can run."""
         return 1 if self.problem.points[0].done else 0
 
+    @cached_property
+    def outputs(self) -> tuple[Goal, ...]:
+        """The goals to have the query's result when it is due."""
+        points = self.problem.points
+        return tuple(self.output(t) for t in range(self.first, len(points)) if points[t].output)
+
     def output(self, t: Time) -> Goal:
         """The goal to have the query's result at t."""
         view = self.normalise(View(self.problem.query, Snapshot(t)))
@@ -75,9 +86,10 @@ class Graph:
         """All ways to reach a goal."""
         view = goal.view
         yield from self._loads(goal)
-        if must_run_at_its_time(view) and goal.time > view.at.time:
-            return
+        late = goal.time > max(view.at.time, self.first)
         for rule, rhs, cost, views in self.rewrites(view):
+            if late and (rule not in ANY_TIME or must_run_at_its_time(view)):
+                continue
             yield Alternative(rule, rhs, tuple(Goal(v, goal.time) for v in views), self.weighted(cost, goal.time))
 
     def _loads(self, goal: Goal) -> Iterator[Alternative]:

@@ -10,12 +10,13 @@ from tempura.errors import Reason, TempuraError
 from tempura.plan.progressive import Alternative, ProgressivePlan, Step
 from tempura.rules.helpers import why_recomputed
 from tempura.rules.methods import METHODS, rules_of
-from tempura.search.best import Best
-from tempura.search.extract import Extraction
 from tempura.search.graph import Graph
+from tempura.search.improve import Candidate, first_candidate, improve
 from tempura.search.problem import Problem
-from tempura.tvr.views import Time, View
+from tempura.tvr.views import View
 
+_BUDGET = 240
+"""Plans costed per method set while improving one."""
 _FALLBACK_RULES = ("snapshot_of_inputs", "difference_of_snapshots")
 
 
@@ -40,11 +41,19 @@ def make_plan(problem: Problem, methods: Sequence[str] = ("all",), model: CostMo
 
 def _best_start(problem: Problem, names: tuple[str, ...], model: CostModel) -> ProgressivePlan | None:
     """The best plan over all time points at which incremental work may begin. To begin at the last one is to recompute: that
-    is left to the method ``batch``, unless nothing else is possible."""
+    is left to the method ``batch``, unless nothing else is possible. None when the rules cannot reach the output."""
     last = len(problem.points) - 1
     starts = range(1) if names == ("batch",) else range(max(1, last))
-    plans = [plan for start in starts if (plan := _plan(problem, names, model, start)) is not None]
-    return min(plans, key=lambda plan: plan.cost) if plans else _plan(problem, names, model, last)
+    found = _candidates(problem, names, model, starts) or _candidates(problem, names, model, range(last, last + 1))
+    tried = [(graph, improve(graph, candidate, _BUDGET // len(found))) for graph, candidate in found]
+    return _plan(names, *min(tried, key=lambda t: t[1].cost)) if tried else None
+
+
+def _candidates(
+    problem: Problem, names: tuple[str, ...], model: CostModel, starts: range
+) -> list[tuple[Graph, Candidate]]:
+    graphs = (Graph(problem, rules_of(names), model, start) for start in starts)
+    return [(graph, candidate) for graph in graphs if (candidate := first_candidate(graph))]
 
 
 def _as_operator(query: Rel) -> Rel:
@@ -54,20 +63,11 @@ def _as_operator(query: Rel) -> Rel:
     return query
 
 
-def _plan(problem: Problem, names: tuple[str, ...], model: CostModel, start: Time) -> ProgressivePlan | None:
-    """The best plan under the union of some methods' rules; None when their rules cannot reach the output."""
-    graph = Graph(problem, rules_of(names), model, start)
-    due = [t for t in range(graph.first, len(problem.points)) if problem.points[t].output]
-    roots = [graph.output(t) for t in due]
-    best = Best(graph, roots)
-    if any(root not in best.chosen for root in roots):
-        return None
-    extraction = Extraction(graph, best)
-    steps = extraction.steps()
-    weights = tuple(problem.points[step.time].weight for step in steps)
-    cost = sum(graph.weighted(step.cost, step.time) for step in steps)
-    fallbacks = _fallbacks(problem.query, tuple(extraction.used)) if names != ("batch",) else ()
-    return ProgressivePlan(steps, weights, cost, "+".join(names), fallbacks=fallbacks)
+def _plan(names: tuple[str, ...], graph: Graph, candidate: Candidate) -> ProgressivePlan:
+    problem = graph.problem
+    weights = tuple(problem.points[step.time].weight for step in candidate.steps)
+    fallbacks = _fallbacks(problem.query, candidate.used) if names != ("batch",) else ()
+    return ProgressivePlan(candidate.steps, weights, candidate.cost, "+".join(names), fallbacks=fallbacks)
 
 
 def _fallbacks(query: Rel, used: tuple[tuple[str, View], ...]) -> tuple[Reason, ...]:
