@@ -1,0 +1,157 @@
+"""The canonical text of a time-free expression, and its fingerprint: what it computes, whatever its columns are called.
+
+Columns are written by position (``#1.2`` is column 2 of input 1), so neither identities nor names of columns matter, while
+their types, their order and the columns of tables do. One line per distinct operator: equal sub-expressions, also those that
+differ only in column identities, are written once, so the text grows with the DAG and not with the tree.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tempura.algebra.rel import (
+    Aggregate,
+    Consolidate,
+    Filter,
+    Join,
+    Negate,
+    Opaque,
+    Project,
+    Rel,
+    Scan,
+    Sort,
+    Support,
+    TopK,
+    Union,
+    Values,
+)
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Expr, Literal, Output, Ref, SortKey
+from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.errors import TempuraError
+
+
+def canonical_text(rel: Rel) -> str:
+    """The complete text of an expression, one operator per line, inputs first.
+
+    Two expressions have equal texts exactly if they are equal after renaming columns. Raises TempuraError
+    ``NOT_CANONICAL`` for an operator that is bound to a time.
+    """
+    writer = _Writer()
+    writer.name(rel)
+    return "\n".join(f"{name} = {body}" for body, name in writer.names.items())
+
+
+def fingerprint(rel: Rel) -> str:
+    """The SHA-256 of the canonical text, in hexadecimal."""
+    return hashlib.sha256(canonical_text(rel).encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class _Writer:
+    """``names`` maps the text of each operator to the name of its line; ``done`` the operators to their names."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    done: dict[Rel, str] = field(default_factory=dict)
+
+    def name(self, rel: Rel) -> str:
+        """The name of an operator's line, which is written on first use."""
+        if rel not in self.done:
+            inputs = [self.name(input) for input in rel.inputs]
+            body = " ".join([type(rel).__name__, *inputs, *_parameters(rel, _Columns(rel.inputs))])
+            self.done[rel] = self.names.setdefault(body, f"r{len(self.names)}")
+        return self.done[rel]
+
+
+class _Columns:
+    """How an operator's expressions spell columns: by input and position. A column that no input has (finalizing a state
+    mentions the columns that were aggregated) is numbered by first occurrence."""
+
+    def __init__(self, inputs: tuple[Rel, ...]) -> None:
+        self._spelled: dict[Column, str] = {}
+        for i, input in enumerate(inputs):
+            for j, column in enumerate(input.columns):
+                self._spelled.setdefault(column, f"#{i}.{j}")
+        self._free = 0
+
+    def spell(self, column: Column) -> str:
+        """The text of a reference to a column."""
+        if column not in self._spelled:
+            self._spelled[column] = f"?{self._free}"
+            self._free += 1
+        return f"{self._spelled[column]}:{_type(column.type)}"
+
+    def expr(self, expr: Expr) -> str:
+        """The text of a scalar expression; a call is written with everything that takes part in its equality."""
+        if isinstance(expr, Ref):
+            return self.spell(expr.column)
+        if isinstance(expr, Literal):
+            return f"{expr.value!r}:{_type(expr.type)}"
+        unstable = "" if expr.stable else "~"
+        return f"{expr.function}{unstable}({_detailed(map(self.expr, expr.operands), expr.detail)}):{_type(expr.type)}"
+
+    def aggregate(self, call: AggregateCall) -> str:
+        """The text of an aggregate function."""
+        kind = " DISTINCT" if call.distinct else ""
+        filter = f" FILTER {self.expr(call.filter)}" if call.filter is not None else ""
+        return (
+            f"{call.function}{kind}({_detailed(map(self.expr, call.operands), call.detail)}):{_type(call.type)}{filter}"
+        )
+
+    def outputs(self, outputs: tuple[Output, ...]) -> str:
+        """The text of projected columns or grouping keys."""
+        return _listed(f"{self.expr(o.expr)} AS {_type(o.column.type)}" for o in outputs)
+
+    def aggregates(self, outputs: tuple[AggregateOutput, ...]) -> str:
+        """The text of aggregated columns."""
+        return _listed(f"{self.aggregate(o.call)} AS {_type(o.column.type)}" for o in outputs)
+
+    def order(self, keys: tuple[SortKey, ...]) -> str:
+        """The text of an ORDER BY."""
+        return _listed(f"{self.expr(k.expr)} asc={k.ascending} nulls_first={k.nulls_first}" for k in keys)
+
+
+def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:
+    """Everything about an operator besides its inputs."""
+    match rel:
+        case Scan():
+            fields = (f"{name!r}:{_type(c.type)}" for name, c in zip(rel.fields, rel.outputs, strict=True))
+            return (repr(rel.table), _listed(fields))
+        case Values():
+            return (_types(rel.outputs), _listed(map(repr, rel.rows)))
+        case Opaque():
+            return (_types(rel.outputs), repr(rel.key))
+        case Filter():
+            return (columns.expr(rel.predicate),)
+        case Project():
+            return (columns.outputs(rel.outputs),)
+        case Join():
+            return (rel.kind, columns.expr(rel.on))
+        case Aggregate() | Partial() | MergeStates() | Finalize():
+            return (columns.outputs(rel.keys), columns.aggregates(rel.aggregates))
+        case TopK():
+            return (columns.order(rel.order), str(rel.limit))
+        case Sort():
+            return (columns.order(rel.order),)
+        case Union() | Negate() | Consolidate() | Support():
+            return ()
+    raise TempuraError(
+        "NOT_CANONICAL", f"{rel.label} is bound to a time.", "Ask for the text of the expression it views."
+    )
+
+
+def _types(columns: tuple[Column, ...]) -> str:
+    return _listed(_type(column.type) for column in columns)
+
+
+def _type(type: str) -> str:
+    """A type's text; quoted if a field name in it could be taken for something else."""
+    return type if re.fullmatch(r"[\w(),<>:]+", type) else repr(type)
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return "[" + ", ".join(parts) + "]"
+
+
+def _detailed(operands: Iterable[str], detail: str) -> str:
+    return ", ".join(operands) + (f"; {detail!r}" if detail else "")

@@ -1,0 +1,318 @@
+"""A slow, obvious interpreter of the algebra over signed bags: the oracle for every rule, plan and executor.
+
+Every operator is computed from its definition: joins by comparing each pair of rows, aggregates over all rows of a group.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
+from tempura.algebra.bag import EMPTY, Row, SignedBag
+from tempura.algebra.evaluate_scalar import evaluate as value_of
+from tempura.algebra.evaluate_scalar import is_true, refuse_collation
+from tempura.algebra.rel import (
+    Aggregate,
+    Consolidate,
+    Filter,
+    Join,
+    Negate,
+    Opaque,
+    Project,
+    Rel,
+    Sort,
+    Support,
+    TopK,
+    Union,
+    Values,
+)
+from tempura.algebra.scalar import AggregateCall, Column, Expr, Output, SortKey
+from tempura.algebra.sql_order import Ordered, normalized, ordering_key
+from tempura.algebra.states import Finalize, MergeStates, Partial, Slot
+from tempura.errors import TempuraError
+
+Leaf = Callable[[Rel], SignedBag]
+"""What a leaf stands for: the rows of a table, of a view, of a state."""
+
+Env = dict[Column, object]
+
+
+def evaluate(rel: Rel, leaf: Leaf) -> SignedBag:
+    """The signed bag that an expression denotes. ``leaf`` is asked for every leaf except ``Values``; shared operators are
+    computed once.
+
+    Raises TempuraError ``NEGATIVE_WEIGHT`` when a set-like input has a negative weight, ``NOT_INTERPRETED`` for an operator
+    or a function that the interpreter does not know; ValueError for an expression that is not well formed.
+    """
+    return _Evaluation(leaf).bag(rel)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    leaf: Leaf
+    done: dict[Rel, SignedBag] = field(default_factory=dict)
+
+    def bag(self, rel: Rel) -> SignedBag:
+        if rel not in self.done:
+            inputs = tuple(self.bag(input) for input in rel.inputs)
+            _require_positive(rel, inputs)
+            self.done[rel] = self._operator(rel, inputs)
+        return self.done[rel]
+
+    def _operator(self, rel: Rel, inputs: tuple[SignedBag, ...]) -> SignedBag:
+        if type(rel) in _OPERATORS:
+            return _OPERATORS[type(rel)](rel, *inputs)
+        if inputs or isinstance(rel, Opaque):
+            raise TempuraError("NOT_INTERPRETED", f"the interpreter does not know {rel.label}.", "Run it on Spark.")
+        return self.leaf(rel)
+
+
+def _require_positive(rel: Rel, inputs: tuple[SignedBag, ...]) -> None:
+    for i, (set_like, bag) in enumerate(zip(rel.set_like, inputs, strict=True)):
+        if set_like and not bag.is_positive:
+            gone = next(row for row, weight in bag.items() if weight < 0)
+            raise TempuraError(
+                "NEGATIVE_WEIGHT",
+                f"input {i} of '{rel.label}' must be positive, but {gone} has a negative weight.",
+                "Consolidate it with the rows that it takes away.",
+            )
+
+
+# --- linear operators -------------------------------------------------------------------------------------------------
+
+
+def _values(rel: Values) -> SignedBag:
+    return SignedBag.of(rel.rows)
+
+
+def _filter(rel: Filter, rows: SignedBag) -> SignedBag:
+    return SignedBag((row, w) for row, w in rows.items() if is_true(rel.predicate, _env(rel.input, row)))
+
+
+def _project(rel: Project, rows: SignedBag) -> SignedBag:
+    return SignedBag((_outputs(rel.outputs, _env(rel.input, row)), w) for row, w in rows.items())
+
+
+def _union(rel: Union, *terms: SignedBag) -> SignedBag:
+    if any(term.columns != rel.columns for term in rel.terms):
+        raise ValueError(f"the terms of a union have different columns: {rel}")
+    return sum(terms, EMPTY)
+
+
+def _sort(rel: Sort, rows: SignedBag) -> SignedBag:
+    return rows
+
+
+def _negate(rel: Negate, rows: SignedBag) -> SignedBag:
+    return -rows
+
+
+def _consolidate(rel: Consolidate, rows: SignedBag) -> SignedBag:
+    return rows
+
+
+def _support(rel: Support, rows: SignedBag) -> SignedBag:
+    return rows.reweigh(lambda weight: 1)
+
+
+def _env(rel: Rel, row: Row) -> Env:
+    return dict(zip(rel.columns, row, strict=True))
+
+
+def _outputs(outputs: tuple[Output, ...], env: Env) -> Row:
+    return tuple(value_of(output.expr, env) for output in outputs)
+
+
+# --- joins, from their definition -------------------------------------------------------------------------------------
+
+
+def _join(rel: Join, left: SignedBag, right: SignedBag) -> SignedBag:
+    if set(rel.left.columns) & set(rel.right.columns):
+        raise ValueError(f"the sides of a join share columns: {rel.label}")
+    pairs = [(a, b) for a, _ in left.items() for b, _ in right.items() if _matches(rel, a, b)]
+    matched_left, matched_right = (SignedBag.of(side) for side in zip(*pairs, strict=True)) if pairs else (EMPTY, EMPTY)
+    inner = SignedBag((a + b, left.weight(a) * right.weight(b)) for a, b in pairs)
+    left_alone, right_alone = _without(left, matched_left), _without(right, matched_right)
+    match rel.kind:
+        case "inner":
+            return inner
+        case "semi":
+            return left - left_alone
+        case "anti":
+            return left_alone
+        case "left":
+            return inner + _padded(left_alone, 0, len(rel.right.columns))
+        case "full":
+            padded_right = _padded(right_alone, len(rel.left.columns), 0)
+            return inner + _padded(left_alone, 0, len(rel.right.columns)) + padded_right
+
+
+def _matches(rel: Join, left: Row, right: Row) -> bool:
+    return is_true(rel.on, _env(rel.left, left) | _env(rel.right, right))
+
+
+def _without(rows: SignedBag, matched: SignedBag) -> SignedBag:
+    return SignedBag((row, w) for row, w in rows.items() if not matched.weight(row))
+
+
+def _padded(rows: SignedBag, before: int, after: int) -> SignedBag:
+    return SignedBag(((None,) * before + row + (None,) * after, w) for row, w in rows.items())
+
+
+# --- aggregation ------------------------------------------------------------------------------------------------------
+
+Group = list[tuple[Env, int]]
+"""The rows of a group with their weights."""
+
+
+def _grouped(rel: Aggregate | Partial, rows: SignedBag) -> Iterable[tuple[Row, Group]]:
+    """The groups by SQL's equality of the keys, with NULL equal to NULL. Without keys there is one, even over no rows."""
+    refuse_collation(*(key.column.type for key in rel.keys))
+    groups: dict[Ordered, tuple[Row, Group]] = {} if rel.keys else {ordering_key(()): ((), [])}
+    for row, weight in rows.items():
+        env = _env(rel.input, row)
+        key = cast(Row, normalized(_outputs(rel.keys, env)))
+        groups.setdefault(ordering_key(key), (key, []))[1].append((env, weight))
+    return groups.values()
+
+
+def _aggregate(rel: Aggregate, rows: SignedBag) -> SignedBag:
+    calls = [output.call for output in rel.aggregates]
+    return SignedBag.of(key + tuple(_call(c, group) for c in calls) for key, group in _grouped(rel, rows))
+
+
+def _call(call: AggregateCall, group: Group) -> object:
+    """The value of an aggregate function over a group."""
+    arguments = [(tuple(value_of(e, env) for e in call.operands), w) for env, w in _filtered(call.filter, group)]
+    present = [(values, w) for values, w in arguments if None not in values]
+    if call.distinct:
+        refuse_collation(*(operand.type for operand in call.operands))
+        present = [(values, 1) for values in {ordering_key(values): values for values, _ in present}.values()]
+    if call.function == "Count":
+        return sum(w for _, w in present)
+    if call.function not in ("Sum", "Average", "Min", "Max"):
+        raise TempuraError("NOT_INTERPRETED", f"the interpreter does not know {call}.", "Run it on Spark.")
+    return _of_values(call, [(values[0], w) for values, w in present]) if present else None
+
+
+def _filtered(predicate: Expr | None, group: Group) -> Group:
+    return group if predicate is None else [(env, w) for env, w in group if is_true(predicate, env)]
+
+
+def _of_values(call: AggregateCall, values: list[tuple[object, int]]) -> object:
+    """SUM, AVG, MIN or MAX of one or more values, none NULL."""
+    argument, mode = call.operands[0].type, mode_of(call.detail)
+    match call.function:
+        case "Sum":
+            return fit(_total(values), call.type, mode)
+        case "Average":
+            return average(_total(values), sum(w for _, w in values), argument, call.type, mode)
+        case "Min":
+            return min((value for value, _ in values), key=_sql_then_bits)
+        case _:
+            return max((value for value, _ in values), key=_sql_then_bits)
+
+
+def _total(values: list[tuple[object, int]]) -> Exact:
+    """The sum. Floats are added without intermediate rounding, so that the order of the rows does not matter."""
+    numbers = [(exact(value), w) for value, w in values]
+    if not any(isinstance(number, float) for number, _ in numbers):
+        return sum(number * w for number, w in numbers)
+    expanded = [float(number) for number, w in numbers for _ in range(w)]
+    return math.fsum(expanded) if all(map(math.isfinite, expanded)) else sum(expanded)
+
+
+def _sql_then_bits(value: object) -> tuple[Ordered, str]:
+    """Orders values by SQL; the equal ones (-0.0 and 0.0) by their text, so that the least is a function of the bag."""
+    return (ordering_key(value), repr(value))
+
+
+# --- aggregation states -----------------------------------------------------------------------------------------------
+
+
+def _partial(rel: Partial, rows: SignedBag) -> SignedBag:
+    slots = rel.layout.slots
+    return SignedBag.of(key + tuple(_slot(slot, group) for slot in slots) for key, group in _grouped(rel, rows))
+
+
+def _slot(slot: Slot, group: Group) -> object:
+    group = _filtered(slot.filter, group)
+    if slot.arg is None:
+        return sum(w for _, w in group)
+    arguments = [(value_of(slot.arg, env), w) for env, w in group]
+    values = [(value, w) for value, w in arguments if value is not None]
+    match slot.kind:
+        case "total":
+            return fit(sum(exact(value) * w for value, w in values), slot.column.type, "ANSI")
+        case "min" | "max":
+            return _extreme(slot, [value for value, _ in values])
+        case _:
+            return sum(w for _, w in values)
+
+
+def _extreme(slot: Slot, values: Iterable[object]) -> object:
+    pick = min if slot.kind == "min" else max
+    return pick((value for value in values if value is not None), key=_sql_then_bits, default=None)
+
+
+def _merge_states(rel: MergeStates, left: SignedBag, right: SignedBag) -> SignedBag:
+    width, slots = len(rel.layout.keys), rel.layout.slots
+    groups: dict[Ordered, list[Row]] = {}
+    for row in (*left.rows(), *right.rows()):
+        groups.setdefault(ordering_key(row[:width]), []).append(row)
+    merged = (
+        rows[0][:width] + tuple(_merged(slot, [row[width + i] for row in rows]) for i, slot in enumerate(slots))
+        for rows in groups.values()
+    )
+    return SignedBag.of(row for row in merged if not width or row[width] != 0)
+
+
+def _merged(slot: Slot, values: list[object]) -> object:
+    if slot.kind in ("min", "max"):
+        return _extreme(slot, values)
+    return fit(sum(exact(value) for value in values), slot.column.type, "ANSI")
+
+
+def _finalize(rel: Finalize, states: SignedBag) -> SignedBag:
+    rows = len(rel.layout.keys)
+    alive = ((row, w) for row, w in states.items() if not rel.keys or row[rows] != 0)
+    columns = rel.layout.columns
+    return SignedBag((_outputs(rel.outputs, dict(zip(columns, row, strict=True))), w) for row, w in alive)
+
+
+# --- top-k ------------------------------------------------------------------------------------------------------------
+
+
+def _top(rel: TopK, rows: SignedBag) -> SignedBag:
+    ranked = sorted(rows.items(), key=lambda entry: _tie_break(entry[0]))
+    for key in reversed(rel.order):
+        ranked = _by_key(rel, key, ranked)
+    kept: list[tuple[Row, int]] = []
+    free = rel.limit
+    for row, weight in ranked:
+        kept.append((row, min(weight, free)))
+        free -= kept[-1][1]
+    return SignedBag(kept)
+
+
+def _tie_break(row: Row) -> tuple[Ordered, str]:
+    """All columns ascending, NULLs first; then, for rows that SQL cannot tell apart, their text."""
+    return (ordering_key(row), repr(row))
+
+
+def _by_key(rel: TopK, key: SortKey, rows: list[tuple[Row, int]]) -> list[tuple[Row, int]]:
+    """A stable sort by one key."""
+    refuse_collation(key.expr.type)
+    values = {id(entry): value_of(key.expr, _env(rel.input, entry[0])) for entry in rows}
+    nulls = [entry for entry in rows if values[id(entry)] is None]
+    proper = [entry for entry in rows if values[id(entry)] is not None]
+    proper.sort(key=lambda entry: ordering_key(values[id(entry)]), reverse=not key.ascending)
+    return nulls + proper if key.nulls_first else proper + nulls
+
+
+_OPERATORS: Mapping[type[Rel], Callable[..., SignedBag]] = {
+    Values: _values, Filter: _filter, Project: _project, Union: _union, Sort: _sort, Negate: _negate,
+    Consolidate: _consolidate, Support: _support, Join: _join, Aggregate: _aggregate, Partial: _partial,
+    MergeStates: _merge_states, Finalize: _finalize, TopK: _top,
+}  # fmt: skip

@@ -1,0 +1,72 @@
+"""What views of TVRs mean, by definition, over tables whose rows are known at every time. No rule is used.
+
+A table is a list of positive bags, one per time. ``View(tvr, Snapshot(t))`` is the query over the tables at t, ``Delta(t, u)``
+the difference of two snapshots, a state the partial aggregate of the input's snapshot or delta.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.evaluate import Leaf, evaluate
+from tempura.algebra.rel import Aggregate, Rel, Scan
+from tempura.algebra.states import Partial
+from tempura.tvr.tvr import Tvr
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View
+
+Tables = Mapping[str, list[SignedBag]]
+"""Per table its rows at times 0, 1, 2 ..."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The meaning of views over some tables. Also the facts for a rule's guard, as sharp as they can be: what is so."""
+
+    tables: Tables
+    known: dict[tuple[Rel, int], SignedBag] = field(default_factory=dict)
+
+    def snapshot(self, tvr: Rel, t: int) -> SignedBag:
+        """The result of a time-free query over the tables at t."""
+        if (tvr, t) not in self.known:
+            self.known[tvr, t] = evaluate(tvr, lambda leaf: self._table(leaf, t))
+        return self.known[tvr, t]
+
+    def delta(self, tvr: Rel, t: int, u: int) -> SignedBag:
+        """What has changed in the result."""
+        return self.snapshot(tvr, u) - self.snapshot(tvr, t)
+
+    def view(self, view: Rel) -> SignedBag:
+        """The bag that a view denotes."""
+        assert isinstance(view, View)
+        match view.at:
+            case Snapshot(t):
+                return self.snapshot(view.tvr, t)
+            case Delta(t, u):
+                return self.delta(view.tvr, t, u)
+            case State(t):
+                return _state(view.tvr, lambda source: self.snapshot(source, t))
+            case StateDelta(t, u):
+                return _state(view.tvr, lambda source: self.delta(source, t, u))
+
+    def value(self, rel: Rel) -> SignedBag:
+        """The bag that an expression over views denotes."""
+        return evaluate(rel, self.view)
+
+    def insert_only(self, tvr: Tvr, t: int, u: int) -> bool:
+        """Whether nothing is deleted between t and u."""
+        return self.delta(tvr.rel, t, u).is_positive
+
+    def is_first(self, t: int) -> bool:
+        """Whether t is the first time."""
+        return t == 0
+
+    def _table(self, leaf: Rel, t: int) -> SignedBag:
+        assert isinstance(leaf, Scan)
+        return self.tables[leaf.table][t]
+
+
+def _state(tvr: Rel, source: Leaf) -> SignedBag:
+    """The state of an aggregation: the partial aggregate of one view of its input."""
+    assert isinstance(tvr, Aggregate)
+    leaf = Scan("the input", (), tvr.input.columns)
+    return evaluate(Partial(leaf, tvr.keys, tvr.aggregates), lambda _: source(tvr.input))

@@ -1,0 +1,293 @@
+"""Wrong rules that the laws must refute: traps that other implementations fell into. They test the oracle itself."""
+
+from dataclasses import replace
+
+from tempura.algebra.rel import Aggregate, Filter, Project, Rel, Union
+from tempura.algebra.scalar import (
+    AggregateCall,
+    AggregateOutput,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Output,
+    Ref,
+    conjunction,
+    equal,
+    same,
+)
+from tempura.algebra.states import Finalize, Slot, StateLayout
+from tempura.rules.dsl import (
+    INTRA_TVR,
+    TVR_GENERATING,
+    Aggs,
+    Facts,
+    Keys,
+    Limit,
+    On,
+    Order,
+    Pred,
+    Rewrite,
+    Rule,
+    Time,
+    Tvrs,
+    rewrite,
+    rule,
+)
+from tempura.rules.helpers import all_linear, is_order_sensitive, states_exist, sum_of, union_all
+from tempura.tvr.tvr import Bag, Tvr
+
+
+def _keep(rows: Bag, columns: tuple[Column, ...]) -> Bag:
+    return rows.project(tuple(Output(c, Ref(c)) for c in columns))
+
+
+# --- joins ------------------------------------------------------------------------------------------------------------
+
+
+@rule(TVR_GENERATING)
+def product_rule_with_both_sides_old(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⋈ R) = ΔL ⋈ R[:t] + L[:t] ⋈ ΔR      WRONG: misses ΔL ⋈ ΔR"""
+    return rewrite(
+        L.join(R, on)[t:u],
+        L[t:u].join(R[:t], on) + L[:t].join(R[t:u], on),
+    )
+
+
+@rule(TVR_GENERATING)
+def product_rule_on_left_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⟕ R) = ΔL ⟕ R[:t] + L[:u] ⟕ support(ΔR)      WRONG: ⟕ is not linear on the right"""
+    return rewrite(
+        L.left_join(R, on)[t:u],
+        L[t:u].left_join(R[:t], on) + L[:u].left_join(R[t:u].support(), on),
+    )
+
+
+@rule(TVR_GENERATING)
+def push_filter_without_guard(L: Tvr, R: Tvr, on: On, p: Pred, t: Time) -> Rewrite:
+    """filter(p, L ⟕ R) = L ⟕ filter(p, R)      WRONG: p must not decide about padded rows"""
+    return rewrite(
+        L.left_join(R, on).filter(p)[:t],
+        L[:t].left_join(R[:t].filter(p), on),
+        where=p.reads_only(R.columns),
+    )
+
+
+@rule(TVR_GENERATING)
+def anti_join_delta_of_inserts_only(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ▷ R) = ΔL ▷ R[:t] + (A ▷ R[:u]) - (A ▷ R[:t])      WRONG: A looks at changed rows that still exist"""
+    now = R[:u].project(tuple(Output(c.primed(), Ref(c)) for c in R.columns))
+    identical = conjunction(*(same(Ref(c), Ref(c.primed())) for c in R.columns))
+    A = L[:u].semi_join(R[t:u].support().semi_join(now, identical), on)
+    return rewrite(
+        L.anti_join(R, on)[t:u],
+        L[t:u].anti_join(R[:t], on) + A.anti_join(R[:u], on) - A.anti_join(R[:t], on),
+    )
+
+
+@rule(TVR_GENERATING)
+def anti_join_delta_of_old_left_side(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ▷ R) = ΔL ▷ R[:t] + (A ▷ R[:u]) - (A ▷ R[:t])      WRONG: A = L[:t] ⋉ ΔR forgets the new rows of L"""
+    A = L[:t].semi_join(R[t:u].support(), on)
+    return rewrite(
+        L.anti_join(R, on)[t:u],
+        L[t:u].anti_join(R[:t], on) + A.anti_join(R[:u], on) - A.anti_join(R[:t], on),
+    )
+
+
+@rule(TVR_GENERATING)
+def semi_join_built_as_inner_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ▷ R) = ΔL ▷ R[:t] + (A ▷ R[:u]) - (A ▷ R[:t])      WRONG: A = L[:u] ⋈ ΔR counts a row once per match"""
+    A = _keep(L[:u].join(R[t:u].support(), on), L.columns)
+    return rewrite(
+        L.anti_join(R, on)[t:u],
+        L[t:u].anti_join(R[:t], on) + A.anti_join(R[:u], on) - A.anti_join(R[:t], on),
+    )
+
+
+@rule(TVR_GENERATING)
+def full_join_built_on_inner_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⟗ R) = Δ(L ⋈ R) + pad Δ(R ▷ L)      WRONG: loses the unmatched rows of L"""
+    return rewrite(
+        L.full_join(R, on)[t:u],
+        L.join(R, on)[t:u] + R.anti_join(L, on)[t:u].pad_left(L),
+    )
+
+
+# --- aggregates -------------------------------------------------------------------------------------------------------
+
+
+def _count_of_nulls(call: AggregateCall) -> AggregateCall:
+    if call.function != "Count" or not call.operands:
+        return call
+    missing = Call("IsNull", call.operands, "boolean")
+    both = missing if call.filter is None else conjunction(call.filter, missing)
+    return replace(call, operands=(), filter=both)
+
+
+@rule(INTRA_TVR)
+def count_with_null_test_flipped(X: Tvr, keys: Keys, aggs: Aggs, t: Time) -> Rewrite:
+    """aggregate(X)[:t] = aggregate(X[:t])      WRONG: COUNT(c) counts the NULLs"""
+    flipped = tuple(replace(a, call=_count_of_nulls(a.call)) for a in aggs)
+    return rewrite(X.aggregate(keys, aggs)[:t], X[:t].aggregate(keys, flipped), where=states_exist(aggs))
+
+
+def _nothing(view: Bag) -> Rewrite:
+    """No law, for aggregates without state."""
+    return rewrite(view, view, where=False)
+
+
+def _finalized(state: Bag, A: Tvr, keep_dead: bool = False, sum_of_nothing: bool = False) -> Bag:
+    """Finalization by hand, with planted mistakes."""
+    assert isinstance(A.rel, Aggregate)
+    right = Finalize(state.rel, A.rel.keys, A.rel.aggregates)
+    alive = Call("GreaterThan", (Ref(right.layout.rows), Literal(0, "bigint")), "boolean")
+    source: Rel = right.input if keep_dead else Filter(right.input, alive)
+    return Bag(Project(source, tuple(map(_sum_never_null, right.outputs)) if sum_of_nothing else right.outputs))
+
+
+def _sum_never_null(output: Output) -> Output:
+    match output.expr:
+        case Call("SumOf", (total, _)):
+            return replace(output, expr=replace(output.expr, operands=(total, Literal(1, "bigint"))))
+    return output
+
+
+@rule(INTRA_TVR)
+def sum_that_never_returns_to_null(X: Tvr, keys: Keys, aggs: Aggs, t: Time) -> Rewrite:
+    """aggregate(X)[:t] = finalize(state(X)[:t])      WRONG: SUM of no value is 0"""
+    A = X.aggregate(keys, aggs)
+    if not states_exist(aggs):
+        return _nothing(A[:t])
+    wrong = _finalized(A.state[:t], A, sum_of_nothing=True)
+    return rewrite(A[:t], wrong, where=bool(keys))
+
+
+@rule(INTRA_TVR)
+def global_aggregate_that_loses_its_row(X: Tvr, aggs: Aggs, t: Time) -> Rewrite:
+    """aggregate((), X)[:t] = finalize(state(X)[:t])      WRONG: no row over no input"""
+    A = X.aggregate((), aggs)
+    if not states_exist(aggs):
+        return _nothing(A[:t])
+    return rewrite(A[:t], _finalized(A.state[:t], A))
+
+
+def _added(left: Bag, right: Bag, layout: StateLayout) -> Bag:
+    """Two states merged by an aggregation: the sum of each slot per group."""
+    keys = tuple(Output(c, Ref(c)) for c in layout.keys)
+    return Bag(Aggregate(Union((left.rel, right.rel)), keys, tuple(map(_slot_sum, layout.slots))))
+
+
+def _slot_sum(slot: Slot) -> AggregateOutput:
+    return AggregateOutput(slot.column, AggregateCall("Sum", (Ref(slot.column),), slot.column.type))
+
+
+@rule(INTRA_TVR)
+def finalize_that_keeps_dead_groups(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """aggregate(X)[:u] = finalize(state(X)[:t] + state(X)[t:u])      WRONG: groups without rows are kept"""
+    A = X.aggregate(keys, aggs)
+    if not states_exist(aggs):
+        return _nothing(A[:u])
+    merged = _added(A.state[:t], A.state[t:u], Finalize(A.rel, keys, aggs).layout)
+    return rewrite(
+        A[:u],
+        _finalized(merged, A, keep_dead=True),
+        where=bool(keys) and all_linear(aggs),
+    )
+
+
+@rule(INTRA_TVR)
+def finalize_that_drops_dead_groups(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """aggregate(X)[:u] = finalize(state(X)[:t] + state(X)[t:u])      right: the control for the rule above"""
+    A = X.aggregate(keys, aggs)
+    if not states_exist(aggs):
+        return _nothing(A[:u])
+    merged = _added(A.state[:t], A.state[t:u], Finalize(A.rel, keys, aggs).layout)
+    return rewrite(A[:u], _finalized(merged, A), where=bool(keys) and all_linear(aggs))
+
+
+@rule(INTRA_TVR)
+def minimum_merged_under_deletes(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """state(X)[:u] = state(X)[:t] merged with partial(the changed rows)      WRONG: a deleted minimum stays"""
+    A = X.aggregate(keys, aggs)
+    return rewrite(
+        A.state[:u],
+        A.state[:t].merge(X[t:u].partial(keys, aggs), keys, aggs),
+        where=states_exist(aggs) and not all_linear(aggs),
+    )
+
+
+@rule(INTRA_TVR)
+def minimum_of_rows_that_are_gone(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """aggregate(X)[:u] = aggregate(X[:t] + the rows that changed and exist)      WRONG: a deleted minimum stays"""
+    only_extremes = all(a.call.function in ("Min", "Max") for a in aggs)
+    rows = Bag(Union((X[:t].rel, X[:u].rel)))
+    return rewrite(X.aggregate(keys, aggs)[:u], rows.aggregate(keys, aggs), where=only_extremes)
+
+
+def _affected(X: Bag, changed: Bag, keys: tuple[Output, ...], null_safe: bool = True, cancel: bool = False) -> Bag:
+    """The rows of the affected groups, with planted mistakes."""
+    rows = changed if cancel else changed.support()
+    groups = rows.project(tuple(Output(k.column.primed(), k.expr) for k in keys)).support()
+    compare = same if null_safe else equal
+    on: Expr = conjunction(*(compare(k.expr, Ref(k.column.primed())) for k in keys))
+    return X.semi_join(groups, on)
+
+
+@rule(TVR_GENERATING)
+def affected_groups_compared_by_equality(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """Δ aggregate(X) = aggregate(X[:u] ⋉ K) - aggregate(X[:t] ⋉ K)      WRONG: K does not find the group of NULL"""
+    A = X.aggregate(keys, aggs)
+    new, old = (_affected(X[:v], X[t:u], keys, null_safe=False).aggregate(keys, aggs) for v in (u, t))
+    return rewrite(A[t:u], new - old, where=bool(keys) and not is_order_sensitive(A.rel))
+
+
+@rule(TVR_GENERATING)
+def affected_groups_that_cancel_out(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """Δ aggregate(X) = aggregate(X[:u] ⋉ K) - aggregate(X[:t] ⋉ K)      WRONG: K misses groups with an update"""
+    A = X.aggregate(keys, aggs)
+    new, old = (_affected(X[:v], X[t:u], keys, cancel=True).aggregate(keys, aggs) for v in (u, t))
+    return rewrite(A[t:u], new - old, where=bool(keys) and not is_order_sensitive(A.rel))
+
+
+# --- others -----------------------------------------------------------------------------------------------------------
+
+
+@rule(TVR_GENERATING)
+def union_that_drops_duplicates(terms: Tvrs, t: Time) -> Rewrite:
+    """(R + S + ...)[:t] = support(R[:t] + S[:t] + ...)      WRONG: bags have duplicates"""
+    return rewrite(union_all(terms)[:t], sum_of(tuple(R[:t] for R in terms)).support())
+
+
+@rule(TVR_GENERATING)
+def top_of_delta_only(X: Tvr, order: Order, k: Limit, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """Δ top(X) = top(ΔX)      WRONG even if X only grows: new rows displace old ones"""
+    return rewrite(
+        X.top(order, k)[t:u],
+        X[t:u].top(order, k),
+        where=facts.insert_only(X, t, u),
+    )
+
+
+CONTROL: Rule = finalize_that_drops_dead_groups
+"""A right rule written like the wrong ones: what refutes them is the planted mistake."""
+
+MUTANTS: tuple[Rule, ...] = (
+    product_rule_with_both_sides_old,
+    product_rule_on_left_join,
+    push_filter_without_guard,
+    anti_join_delta_of_inserts_only,
+    anti_join_delta_of_old_left_side,
+    semi_join_built_as_inner_join,
+    full_join_built_on_inner_join,
+    count_with_null_test_flipped,
+    sum_that_never_returns_to_null,
+    global_aggregate_that_loses_its_row,
+    finalize_that_keeps_dead_groups,
+    minimum_merged_under_deletes,
+    minimum_of_rows_that_are_gone,
+    affected_groups_compared_by_equality,
+    affected_groups_that_cancel_out,
+    union_that_drops_duplicates,
+    top_of_delta_only,
+)
