@@ -114,3 +114,12 @@ def test_json_holds_every_step_and_cost():
     data = to_json(plan, labels=("a", "b", "c"))
     assert [step["time"] for step in data["steps"]] == ["a", "b", "c"]
     assert data["cost"] == plan.cost
+
+
+def test_prices_decide_how_much_is_done_early():
+    def last_step(early_price: float) -> int:
+        points = (Point(early_price, False), Point(1.0, True))
+        plan = make_plan(problem(facts(4_000_000, 4_400_000), facts(300_000, 400_000), points))
+        return plan.steps[-1].cost
+
+    assert last_step(1e-12) < last_step(1.0)

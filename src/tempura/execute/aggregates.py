@@ -1,0 +1,153 @@
+"""Aggregation on Spark: states of signed bags, their merge, their rows, and aggregates that have no state."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from tempura.algebra.rel import Aggregate
+from tempura.algebra.scalar import AggregateCall, Column, Expr, Output
+from tempura.algebra.states import Finalize, MergeStates, Partial, Slot, StateLayout, decimal_of, why_no_state
+from tempura.execute.naming import attribute, attributes, weight
+from tempura.execute.relation import Relation, expand, split_weights
+
+Scalars = Callable[[Expr], SparkColumn]
+"""Renders a scalar expression over columns named by their identities."""
+
+Value = tuple[Column, SparkColumn]
+"""A result column of an aggregation and the aggregate that gives its value."""
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Renders the operators of ``algebra.states``, and Aggregate. ``call`` renders an aggregate function."""
+
+    scalar: Scalars
+    call: Callable[[AggregateCall], SparkColumn]
+
+    def aggregate(self, rel: Aggregate, input: Relation) -> Relation:
+        """One row per group, as Spark computes it; over weighted rows through the state where there is one."""
+        if input.weighted and not any(why_no_state(a.call) for a in rel.aggregates):
+            state = Partial(rel.input, rel.keys, rel.aggregates)
+            return self.finalize(Finalize(state, rel.keys, rel.aggregates), self.partial(state, input))
+        rows = expand(input, rel.input.columns)
+        values = [(a.column, self.call(a.call)) for a in rel.aggregates]
+        return Relation(self._grouped(rows, rel.keys, values), weighted=False)
+
+    def partial(self, rel: Partial, input: Relation) -> Relation:
+        """The state of a signed bag: a plain bag with one row per group."""
+        if any(_needs_units(slot) for slot in rel.layout.slots):
+            input = split_weights(input, rel.input.columns)
+        values = [(slot.column, self._slot(slot, input.weighted)) for slot in rel.layout.slots]
+        return Relation(self._grouped(input.frame, rel.keys, values), weighted=False)
+
+    def merge(self, rel: MergeStates, left: Relation, right: Relation) -> Relation:
+        """The states united and grouped again: a bucketed state is then neither sorted nor shuffled."""
+        names = attributes(rel.columns)
+        sides = [expand(side, rel.columns).select(*names) for side in (left, right)]
+        values = [_merged(slot).alias(slot.column.id) for slot in rel.layout.slots]
+        merged = sides[0].union(sides[1]).groupBy(*attributes(rel.layout.keys)).agg(*values)
+        return Relation(self._alive(merged, rel.layout), weighted=False)
+
+    def finalize(self, rel: Finalize, state: Relation) -> Relation:
+        """The rows of the groups that exist. Linear: weights pass."""
+        values = [self.scalar(output.expr).alias(output.column.id) for output in rel.outputs]
+        return Relation(self._alive(state.frame, rel.layout).select(*values, *state.carry()), state.weighted)
+
+    def _alive(self, state: DataFrame, layout: StateLayout) -> DataFrame:
+        return state.filter(attribute(layout.rows.id) != 0) if layout.keys else state
+
+    def _grouped(self, rows: DataFrame, keys: Sequence[Output], values: Sequence[Value]) -> DataFrame:
+        # The keys become columns first: GROUP BY takes an integer constant for a position.
+        names = [f"_k{i}" for i in range(len(keys))]
+        prepared = rows.select("*", *(self.scalar(k.expr).alias(n) for n, k in zip(names, keys, strict=True)))
+        # Spark wants at least one aggregate function; the optimizer drops this one.
+        measures = [value.alias(column.id) for column, value in values] + [fn.count(fn.lit(1)).alias("_n")]
+        grouped = prepared.groupBy(*map(attribute, names)).agg(*measures)
+        kept = (attribute(name).alias(key.column.id) for name, key in zip(names, keys, strict=True))
+        return grouped.select(*kept, *attributes([column for column, _ in values]))
+
+    def _slot(self, slot: Slot, weighted: bool) -> SparkColumn:
+        arg = self.scalar(slot.arg) if slot.arg is not None else None
+        counts = self._counts(slot.filter, arg)
+        if slot.kind in ("rows", "count"):
+            return _count(counts, weighted)
+        assert arg is not None
+        value = arg if slot.filter is None else fn.when(self.scalar(slot.filter), arg)
+        if slot.kind == "total":
+            return self._total(slot, value, weighted)
+        return fn.min(value) if slot.kind == "min" else fn.max(value)
+
+    def _counts(self, filter: Expr | None, arg: SparkColumn | None) -> SparkColumn | None:
+        """Whether a row counts for a slot; None when each does."""
+        tests = [] if filter is None else [self.scalar(filter)]
+        tests += [] if arg is None else [arg.isNotNull()]
+        return tests[0] & tests[1] if len(tests) == 2 else tests[0] if tests else None
+
+    def _total(self, slot: Slot, value: SparkColumn, weighted: bool) -> SparkColumn:
+        assert slot.arg is not None
+        addend = _times(value, slot.arg.type, slot.column.type) if weighted else _widened(value, slot)
+        return _total(fn.sum(addend), slot.column, fn.count(value) == 0)
+
+
+def _count(counts: SparkColumn | None, weighted: bool) -> SparkColumn:
+    if not weighted:
+        return fn.count(fn.lit(1) if counts is None else fn.when(counts, 1))
+    addend = weight() if counts is None else fn.when(counts, weight())
+    return fn.coalesce(fn.sum(addend), fn.lit(0).cast("bigint"))
+
+
+def _widened(value: SparkColumn, slot: Slot) -> SparkColumn:
+    # The sum of 64-bit integers is kept in a decimal, which does not overflow.
+    return value.cast("decimal(20,0)") if slot.arg is not None and slot.arg.type == "bigint" else value
+
+
+_UNIT_DIGITS = 18
+"""Decimals of up to this precision can be multiplied by any weight below 10^18 without leaving 38 digits."""
+
+
+def _needs_units(slot: Slot) -> bool:
+    decimal = decimal_of(slot.arg.type) if slot.kind == "total" and slot.arg is not None else None
+    return decimal is not None and decimal[0] > _UNIT_DIGITS
+
+
+def _times(value: SparkColumn, type: str, total: str) -> SparkColumn:
+    """A value times the weight, exactly. Decimals of more than 18 digits come with weights 1 and -1 only."""
+    decimal = decimal_of(type)
+    if decimal and decimal[0] > _UNIT_DIGITS:
+        return fn.when(weight() > 0, value).otherwise(-value)
+    if decimal:
+        return value * weight().cast("decimal(18,0)")
+    if total == "bigint":
+        return value.cast("bigint") * weight()
+    return value.cast("decimal(19,0)") * weight().cast("decimal(18,0)")
+
+
+def _merged(slot: Slot) -> SparkColumn:
+    column = attribute(slot.column.id)
+    match slot.kind:
+        case "rows" | "count":
+            return fn.coalesce(fn.sum(column), fn.lit(0).cast("bigint"))
+        case "total":
+            # SUM skips NULLs, but a state whose total is NULL has overflowed: then so has the merged one.
+            complete = fn.when(fn.count(column) == fn.count(fn.lit(1)), fn.sum(column))
+            return _total(complete, slot.column, fn.count(fn.lit(1)) == 0)
+        case "min":
+            return fn.min(column)
+        case "max":
+            return fn.max(column)
+
+
+def _total(total: SparkColumn, column: Column, nothing: SparkColumn) -> SparkColumn:
+    """A sum in the type of its slot: 0 when there was nothing to add.
+
+    A decimal that leaves 38 digits is NULL in non-ANSI mode, here as in Spark's own SUM (in ANSI mode it is an error); it must
+    not be mistaken for the NULL of an empty sum. Smaller types have the room that ``algebra.states`` leaves them.
+    """
+    zero, typed = fn.lit(0).cast(column.type), total.cast(column.type)
+    decimal = decimal_of(column.type)
+    if decimal and decimal[0] == 38:
+        return fn.when(nothing, zero).otherwise(typed)
+    return fn.coalesce(typed, zero)

@@ -1,0 +1,95 @@
+"""Rows compared by identity on Spark: finer than SQL's equality, which GROUP BY uses.
+
+SQL holds ``-0.0`` and ``0.0`` for equal, and 'a' and 'A' under a case-insensitive collation; a deletion must take away exactly the row
+that was inserted. So columns of such types are grouped by their text or bytes, and the value itself is carried along.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from tempura.algebra.scalar import Column
+from tempura.errors import TempuraError
+from tempura.execute.contract import WEIGHT
+from tempura.execute.naming import attribute, attributes, weight
+
+_FLOAT = re.compile(r"\b(float|double)\b")
+_COLLATED = re.compile(r"\bcollate (?!UTF8_BINARY\b)")
+_NOT_COMPARABLE = re.compile(r"\bmap<|\b(variant|interval|geometry|geography)\b(?!:)")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """How one column takes part in grouping: ``keys`` to group by (name, value); ``carried`` says that the value is not among them."""
+
+    column: Column
+    keys: tuple[tuple[str, SparkColumn], ...]
+    carried: bool
+
+
+def consolidate(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """One row per distinct row, with the sum of its weights, where that is not 0. ``frame`` has a weight column.
+
+    Raises TempuraError ``NOT_COMPARABLE`` when a column has a type whose values cannot be compared.
+    """
+    parts = tuple(_part(column, i) for i, column in enumerate(columns))
+    prepared = frame.select(*_prepared(parts), weight())
+    keys = [attribute(name) for part in parts for name, _ in part.keys]
+    grouped = prepared.groupBy(*keys).agg(fn.sum(WEIGHT).alias(WEIGHT), *_carried(parts))
+    kept = grouped.filter(weight() != 0)
+    return kept.select(*(attribute(_value_name(part)).alias(part.column.id) for part in parts), weight())
+
+
+def distinct(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Each row of a plain bag once. Raises as :func:`consolidate` does."""
+    exact = all(not _part(column, 0).carried for column in columns)
+    if columns and exact:
+        return frame.select(*attributes(columns)).distinct()
+    return consolidate(frame.withColumn(WEIGHT, fn.lit(1).cast("bigint")), columns).select(*attributes(columns))
+
+
+def is_exact(type: str) -> bool:
+    """Whether SQL's equality of two values of a type is their identity (and the type can be compared at all)."""
+    return not any(pattern.search(type) for pattern in (_FLOAT, _COLLATED, _NOT_COMPARABLE))
+
+
+def text(column: Column) -> SparkColumn:
+    """A string that differs for any two values of a column that SQL holds for equal but are not identical."""
+    return attribute(column.id).cast("binary" if column.type.startswith("string") else "string")
+
+
+def _part(column: Column, i: int) -> _Part:
+    if _NOT_COMPARABLE.search(column.type):
+        raise TempuraError(
+            "NOT_COMPARABLE",
+            f"column {column.name} has type {column.type}, whose values cannot be compared, so its rows cannot be consolidated.",
+            "Project the column away, or cast it to a type that can be compared.",
+        )
+    value = attribute(column.id)
+    if is_exact(column.type):
+        return _Part(column, ((column.id, value),), carried=False)
+    # The text alone identifies a scalar. In nested values it tells apart only what SQL holds for equal.
+    nested = column.type.startswith(("array<", "struct<"))
+    by_value = ((f"_v{i}", value),) if nested else ()
+    return _Part(column, (*by_value, (f"_t{i}", text(column))), carried=True)
+
+
+def _prepared(parts: Sequence[_Part]) -> Iterator[SparkColumn]:
+    for part in parts:
+        if part.carried:
+            yield attribute(part.column.id)
+        for name, value in part.keys:
+            yield value.alias(name)
+
+
+def _value_name(part: _Part) -> str:
+    return f"_c.{part.column.id}" if part.carried else part.column.id
+
+
+def _carried(parts: Sequence[_Part]) -> list[SparkColumn]:
+    # Rows of a group are identical, so whichever comes first is the value.
+    return [fn.first(attribute(p.column.id)).alias(_value_name(p)) for p in parts if p.carried]

@@ -1,0 +1,64 @@
+"""Calls into Spark's JVM classes that pyspark does not wrap."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+class Jvm:
+    """The JVM of a session: Scala collections, and methods whose list of parameters depends on the Spark version."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.gateway: Any = session.sparkContext._jvm
+
+    def seq(self, items: Iterable[object]) -> Any:
+        """An immutable Scala Seq."""
+        array = self.gateway.java.util.ArrayList()
+        for item in items:
+            array.add(item)
+        return self.gateway.scala.jdk.javaapi.CollectionConverters.asScala(array).toSeq()
+
+    def map(self, entries: dict[str, str]) -> Any:
+        """An immutable Scala Map."""
+        made = self._companion("scala.collection.immutable.Map").empty()
+        for key, value in entries.items():
+            made = made.updated(key, value)
+        return made
+
+    def option(self, value: object = None) -> Any:
+        """Some(value), or None."""
+        return self.gateway.scala.Option.apply(value)
+
+    def construct(self, name: str, *given: object) -> Any:
+        """A new object; parameters after the given ones take their Scala defaults (newer Spark versions have more of them)."""
+        made, companion = self._class(name), self._companion(name)
+        wanted = made.getConstructors()[0].getParameterCount()
+        defaults = (getattr(companion, f"$lessinit$greater$default${i + 1}")() for i in range(len(given), wanted))
+        return self._package(name)(*given, *defaults)
+
+    def call_with_defaults(self, target: Any, method: str) -> Any:
+        """Call a method with the Scala default of each parameter."""
+        (found,) = (m for m in target.getClass().getMethods() if m.getName() == method)
+        defaults = (getattr(target, f"{method}$default${i + 1}")() for i in range(found.getParameterCount()))
+        return getattr(target, method)(*defaults)
+
+    def in_session(self, session: SparkSession, frame: DataFrame) -> DataFrame:
+        """The same DataFrame in another session of the application, under that session's configuration."""
+        plan = frame._jdf.queryExecution().analyzed()
+        return DataFrame(
+            self.gateway.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session
+        )
+
+    def _class(self, name: str) -> Any:
+        loader = self.gateway.java.lang.Thread.currentThread().getContextClassLoader()
+        return self.gateway.java.lang.Class.forName(name, True, loader)
+
+    def _companion(self, name: str) -> Any:
+        return getattr(self._package(f"{name}$"), "MODULE$")
+
+    def _package(self, name: str) -> Any:
+        found = self.gateway
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found

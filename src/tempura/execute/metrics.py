@@ -1,0 +1,79 @@
+"""What a piece of work on Spark took, read from Spark's own status store (it works with the web UI disabled)."""
+
+import time
+import uuid
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+
+from tempura.execute.contract import Usage
+
+
+class Meter:
+    """Measures the Spark jobs that the current thread starts inside a ``with`` block; nested meters each see all of theirs.
+
+    >>> with Meter(spark.sparkContext) as meter:      # doctest: +SKIP
+    ...     df.write.parquet(path)
+    >>> meter.usage.cpu_seconds                       # doctest: +SKIP
+
+    The status store keeps the last ``spark.ui.retainedStages`` stages (1,000 unless configured): a longer piece of work is
+    counted in part only.
+    """
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._tag = f"tempura-{uuid.uuid4().hex}"
+        self._started = 0.0
+        self.usage = Usage()
+
+    def __enter__(self) -> "Meter":
+        self._context.addJobTag(self._tag)
+        self._started = time.perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        wall = time.perf_counter() - self._started
+        try:
+            self._context.removeJobTag(self._tag)
+            self.usage = self._measure(wall)
+        except (PySparkRuntimeError, OSError):
+            # A stopped context has nothing to tell; the error that stopped it is the one to report.
+            if error is None:
+                raise
+
+    def _measure(self, wall: float) -> Usage:
+        scala_context: Any = self._context._jsc.sc()
+        # Events reach the status store asynchronously: without waiting, the last stages would be missing.
+        scala_context.listenerBus().waitUntilEmpty()
+        store = scala_context.statusStore()
+        jobs = [job for job in _each(store.jobsList(None)) if job.jobTags().contains(self._tag)]
+        ids = {stage for job in jobs for stage in _each(job.stageIds())}
+        ran = [stage for stage in _stages(store, ids) if stage.numCompleteTasks()]
+        return Usage(
+            cpu_seconds=sum(stage.executorCpuTime() for stage in ran) / 1e9,
+            wall_seconds=wall,
+            jobs=len(jobs),
+            stages=len(ran),
+            tasks=sum(stage.numCompleteTasks() for stage in ran),
+            shuffle_bytes=sum(stage.shuffleWriteBytes() for stage in ran),
+            input_bytes=sum(stage.inputBytes() for stage in ran),
+            output_bytes=sum(stage.outputBytes() for stage in ran),
+        )
+
+
+def _stages(store: Any, ids: set[int]) -> Iterator[Any]:
+    for stage in sorted(ids):
+        try:
+            yield store.lastStageAttempt(stage)
+        except Py4JJavaError:  # NoSuchElementException: the store has dropped it
+            continue
+
+
+def _each(scala_sequence: Any) -> Iterator[Any]:
+    return (scala_sequence.apply(i) for i in range(scala_sequence.size()))

@@ -1,0 +1,29 @@
+"""Columns of relations as columns of DataFrames: a column's name is its identity, quoted."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as fn
+
+from tempura.algebra.scalar import Column
+from tempura.execute.contract import WEIGHT
+
+
+def attribute(name: str) -> SparkColumn:
+    """The column of that name, whatever characters it has."""
+    return fn.col("`" + name.replace("`", "``") + "`")
+
+
+def attributes(columns: Sequence[Column]) -> list[SparkColumn]:
+    """The columns, in order, under their identities."""
+    return [attribute(column.id) for column in columns]
+
+
+def weight() -> SparkColumn:
+    """The weight of a row."""
+    return fn.col(WEIGHT)
+
+
+def one() -> SparkColumn:
+    """The weight of a row of a plain bag."""
+    return fn.lit(1).cast("bigint")

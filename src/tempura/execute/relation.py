@@ -1,0 +1,56 @@
+"""A relation at execution time, and what can be done with weights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from tempura.algebra.scalar import Column
+from tempura.execute.contract import WEIGHT
+from tempura.execute.naming import attributes, one, weight
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A DataFrame whose columns are named by ``Column.id``. ``weighted``: it has the column ``_w``, and a row with weight n
+    stands for n equal rows (negative: deletions). Otherwise it is a plain bag."""
+
+    frame: DataFrame
+    weighted: bool
+
+    def carry(self) -> tuple[str, ...]:
+        """The weight column, if there is one: to be selected along with others."""
+        return (WEIGHT,) if self.weighted else ()
+
+
+def with_weight(relation: Relation) -> DataFrame:
+    """The relation with its weights written out."""
+    return relation.frame if relation.weighted else relation.frame.withColumn(WEIGHT, one())
+
+
+def expand(relation: Relation, columns: Sequence[Column]) -> DataFrame:
+    """The plain bag that a positive relation stands for: a row with weight n occurs n times.
+
+    The job fails, with NEGATIVE_WEIGHT in its message, when a weight is negative.
+    """
+    if not relation.weighted:
+        return relation.frame
+    copies = fn.explode(fn.array_repeat(fn.lit(True), _positive().cast("int")))
+    return relation.frame.select(*attributes(columns), copies.alias("_copy")).select(*attributes(columns))
+
+
+def split_weights(relation: Relation, columns: Sequence[Column]) -> Relation:
+    """The same signed bag with weights 1 and -1 only."""
+    if not relation.weighted:
+        return relation
+    units = fn.array_repeat(fn.signum(weight()).cast("bigint"), fn.abs(weight()).cast("int"))
+    return Relation(relation.frame.select(*attributes(columns), fn.explode(units).alias(WEIGHT)), weighted=True)
+
+
+def _positive() -> SparkColumn:
+    broken = fn.raise_error(
+        fn.concat(fn.lit("NEGATIVE_WEIGHT: a row to be written has weight "), weight().cast("string"))
+    )
+    return fn.when(weight() >= 0, weight()).otherwise(broken.cast("bigint"))

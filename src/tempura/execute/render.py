@@ -1,0 +1,212 @@
+"""Relational expressions as DataFrames."""
+
+from collections.abc import Callable
+from functools import reduce
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from tempura.algebra.rel import (
+    Aggregate,
+    Consolidate,
+    Filter,
+    Join,
+    Negate,
+    Opaque,
+    Project,
+    Rel,
+    Sort,
+    Support,
+    TopK,
+    Union,
+    Values,
+)
+from tempura.algebra.scalar import TRUE, AggregateCall, Column, Expr, Literal
+from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.errors import TempuraError
+from tempura.execute.aggregates import Aggregation
+from tempura.execute.contract import WEIGHT
+from tempura.execute.identity import consolidate, distinct, is_exact, text
+from tempura.execute.naming import attribute, attributes, one, weight
+from tempura.execute.opaque import recompute
+from tempura.execute.relation import Relation, expand, with_weight
+from tempura.frontend.expressions import bind, bind_aggregate, column
+
+_RIGHT_WEIGHT = "_v"
+_HOW = {"inner": "inner", "left": "left", "full": "full_outer", "semi": "left_semi", "anti": "left_anti"}
+
+Leaf = Callable[[Rel], Relation]
+"""Gives the rows of a leaf (``Read``, ``Load``) with columns named by their identities."""
+
+
+def name_of(column: Column) -> str:
+    """The name of a column at execution time."""
+    return column.id
+
+
+def scalar(expr: Expr) -> SparkColumn:
+    """A scalar expression over columns named by their identities."""
+    return column(bind(expr, name_of))
+
+
+def aggregate_call(call: AggregateCall) -> SparkColumn:
+    """An aggregate function over columns named by their identities."""
+    return column(bind_aggregate(call, name_of))
+
+
+class Renderer:
+    """Renders the expressions of one step; equal sub-expressions become one DataFrame.
+
+    ``persist`` are the expressions whose rows are kept in memory or on disk once computed, because several parts of the step
+    read them; :meth:`release` frees them. :meth:`define` replaces an expression by rows that are already there.
+    """
+
+    def __init__(self, session: SparkSession, leaf: Leaf, persist: frozenset[Rel] = frozenset()) -> None:
+        self._session = session
+        self._leaf = leaf
+        self._persist = persist
+        self._done: dict[Rel, Relation] = {}
+        self._persisted: list[DataFrame] = []
+        self._aggregation = Aggregation(scalar, aggregate_call)
+
+    def define(self, rel: Rel, rows: Relation) -> None:
+        """From now on ``rel`` is read from ``rows``."""
+        self._done[rel] = rows
+
+    def release(self) -> None:
+        """Free what was persisted."""
+        while self._persisted:
+            self._persisted.pop().unpersist()
+
+    def relation(self, rel: Rel) -> Relation:
+        """The rows of an expression. Raises TempuraError for what Spark cannot compute (``NOT_COMPARABLE``, ``NOT_EXECUTABLE``)."""
+        if rel not in self._done:
+            made = self._operator(rel, [self.relation(input) for input in rel.inputs])
+            if rel in self._persist:
+                made = Relation(made.frame.persist(), made.weighted)
+                self._persisted.append(made.frame)
+            self._done[rel] = made
+        return self._done[rel]
+
+    def _operator(self, rel: Rel, inputs: list[Relation]) -> Relation:
+        match rel:
+            case Join():
+                return _join(rel, *inputs)
+            case Union():
+                return _union(rel, inputs)
+            case MergeStates():
+                return self._aggregation.merge(rel, *inputs)
+            case Opaque():
+                return recompute(self._session, rel, inputs)
+            case Values():
+                return _values(self._session, rel)
+        return self._unary(rel, *inputs) if inputs else self._leaf(rel)
+
+    def _unary(self, rel: Rel, input: Relation) -> Relation:
+        match rel:
+            case Filter():
+                return Relation(input.frame.filter(scalar(rel.predicate)), input.weighted)
+            case Project():
+                return _project(rel, input)
+            case Sort():
+                return input
+            case Negate():
+                return Relation(with_weight(input).withColumn(WEIGHT, -weight()), weighted=True)
+            case Aggregate():
+                return self._aggregation.aggregate(rel, input)
+            case Partial():
+                return self._aggregation.partial(rel, input)
+            case Finalize():
+                return self._aggregation.finalize(rel, input)
+            case Consolidate():
+                return _consolidate(rel, input)
+            case Support():
+                return _support(rel, input)
+            case TopK():
+                return _top(rel, input)
+        raise TempuraError(
+            "NOT_EXECUTABLE", f"the Spark executor does not know {rel.label}.", "This is an error in Tempura."
+        )
+
+
+def _project(rel: Project, input: Relation) -> Relation:
+    outputs = [scalar(output.expr).alias(output.column.id) for output in rel.outputs]
+    return Relation(input.frame.select(*outputs, *input.carry()), input.weighted)
+
+
+def _values(session: SparkSession, rel: Values) -> Relation:
+    if not rel.outputs:
+        return Relation(session.range(len(rel.rows)).select(), weighted=False)
+    if not rel.rows:
+        nulls = [scalar(Literal(None, c.type)).alias(c.id) for c in rel.outputs]
+        return Relation(session.range(0).select(*nulls), weighted=False)
+    rows = [fn.struct(*_constants(rel, row)) for row in rel.rows]
+    return Relation(session.range(1).select(fn.inline(fn.array(*rows))), weighted=False)
+
+
+def _constants(rel: Values, row: tuple[object, ...]) -> list[SparkColumn]:
+    return [scalar(Literal(v, c.type)).alias(c.id) for c, v in zip(rel.outputs, row, strict=True)]
+
+
+def _union(rel: Union, terms: list[Relation]) -> Relation:
+    weighted = any(term.weighted for term in terms)
+    aligned = [with_weight(term) if weighted else term.frame for term in terms]
+    selected = [frame.select(*attributes(rel.columns), *((WEIGHT,) if weighted else ())) for frame in aligned]
+    return Relation(reduce(DataFrame.union, selected), weighted)
+
+
+def _join(rel: Join, left: Relation, right: Relation) -> Relation:
+    right_frame = right.frame.withColumnRenamed(WEIGHT, _RIGHT_WEIGHT) if right.weighted else right.frame
+    if rel.on == TRUE and rel.kind == "inner":
+        joined = left.frame.crossJoin(right_frame)
+    else:
+        joined = left.frame.join(right_frame, scalar(rel.on), _HOW[rel.kind])
+    if rel.kind in ("semi", "anti"):
+        return Relation(joined, left.weighted)
+    if not (left.weighted or right.weighted):
+        return Relation(joined, weighted=False)
+    product = _side_weight(WEIGHT, left, rel.kind == "full") * _side_weight(_RIGHT_WEIGHT, right, rel.kind != "inner")
+    return Relation(joined.select(*attributes(rel.columns), product.alias(WEIGHT)), weighted=True)
+
+
+def _side_weight(name: str, side: Relation, padded: bool) -> SparkColumn:
+    """The weight that a side contributes: 1 where it is a plain bag, or where the row has no match on it."""
+    if not side.weighted:
+        return one()
+    return fn.coalesce(fn.col(name), one()) if padded else fn.col(name)
+
+
+def _consolidate(rel: Consolidate, input: Relation) -> Relation:
+    # A plain bag says the same as its consolidation, in more rows.
+    return Relation(consolidate(input.frame, rel.columns), weighted=True) if input.weighted else input
+
+
+def _support(rel: Support, input: Relation) -> Relation:
+    if not input.weighted:
+        return Relation(distinct(input.frame, rel.columns), weighted=False)
+    return Relation(consolidate(input.frame, rel.columns).select(*attributes(rel.columns)), weighted=False)
+
+
+def _top(rel: TopK, input: Relation) -> Relation:
+    rows = expand(input, rel.columns)
+    order = [order_by(key.expr, key.ascending, key.nulls_first) for key in rel.order]
+    return Relation(rows.orderBy(*order, *_tie_breaks(rel)).limit(rel.limit), weighted=False)
+
+
+def order_by(expr: Expr, ascending: bool, nulls_first: bool) -> SparkColumn:
+    """A key of an ORDER BY."""
+    key = scalar(expr)
+    if ascending:
+        return key.asc_nulls_first() if nulls_first else key.asc_nulls_last()
+    return key.desc_nulls_first() if nulls_first else key.desc_nulls_last()
+
+
+def _tie_breaks(rel: TopK) -> list[SparkColumn]:
+    """All columns by SQL's order where their type has one; then the text of those whose values SQL cannot always tell apart."""
+    by_value = [attribute(c.id).asc_nulls_first() for c in rel.columns if _is_orderable(c.type)]
+    return by_value + [text(c).asc_nulls_first() for c in rel.columns if not is_exact(c.type)]
+
+
+def _is_orderable(type: str) -> bool:
+    return not any(word in type for word in ("map<", "variant", "interval", "geometry", "geography"))

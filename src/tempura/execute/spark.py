@@ -1,0 +1,133 @@
+"""Runs the steps of a progressive plan on Spark."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tempura.algebra.rel import Rel
+from tempura.algebra.scalar import Column, SortKey
+from tempura.errors import TempuraError
+from tempura.execute.contract import StepOutcome, StoredOutput, StoredState
+from tempura.execute.files import Files, link
+from tempura.execute.metrics import Meter
+from tempura.execute.naming import attribute
+from tempura.execute.relation import Relation
+from tempura.execute.render import Renderer, order_by
+from tempura.execute.sharing import Sink, shared, sinks_of
+from tempura.physical.operators import Load, Read, StateKey
+from tempura.plan.progressive import Save, Step
+
+ReadTable = Callable[[Read], DataFrame]
+"""Gives the arrivals of a table: columns named as ``read.scan.fields``, in order, then ``_w`` (bigint) if ``read.signed``."""
+
+
+class SparkExecutor:
+    """Computes relations and steps in a session, which it never changes.
+
+    ``read`` gives a table's arrivals, ``load`` says where a state of an earlier step lies, ``progress`` is told in words what
+    happens. ``buckets`` is the number of buckets of new states, the session's number of shuffle partitions by default.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        read: ReadTable,
+        load: Callable[[StateKey], StoredState],
+        progress: Callable[[str], None] | None = None,
+        buckets: int | None = None,
+    ) -> None:
+        self._session = session
+        self._read = read
+        self._load = load
+        self._progress = progress or (lambda message: None)
+        self._files = Files(session, buckets)
+
+    def dataframe(self, rel: Rel) -> DataFrame:
+        """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights."""
+        return Renderer(self._session, lambda leaf: self._leaf(leaf, {})).relation(rel).frame
+
+    def run(self, step: Step, folder: Path) -> StepOutcome:
+        """Compute a step and write its states and its output into ``folder``, which must not hold a step yet.
+
+        Whatever was written before an error stays there: who calls commits the folder or throws it away.
+        """
+        sinks = sinks_of(step)
+        states: dict[StateKey, StoredState] = {}
+        output: StoredOutput | None = None
+        renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks))
+        with Meter(self._session.sparkContext) as meter:
+            try:
+                for i, sink in enumerate(sinks):
+                    self._progress(f"{sink.name} ({i + 1} of {len(sinks)})")
+                    if sink.save:
+                        states[sink.save.key] = self._save(
+                            sink.save, renderer, states, folder / "states" / _folder(sink, i)
+                        )
+                    else:
+                        output = self._files.save_output(
+                            renderer.relation(sink.rel), sink.rel.columns, folder / "output"
+                        )
+            finally:
+                renderer.release()
+        rows = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
+        return StepOutcome(states, output, meter.usage, rows)
+
+    def result(
+        self,
+        stored: StoredOutput,
+        columns: Sequence[Column],
+        names: Sequence[str],
+        order: Sequence[SortKey] = (),
+    ) -> DataFrame:
+        """A stored result as its user wants it: in the order of ``order``, the first ``len(names)`` of ``columns``, so named."""
+        rows = self._files.load_output(stored, columns)
+        if order:
+            rows = rows.orderBy(*(order_by(key.expr, key.ascending, key.nulls_first) for key in order))
+        visible = columns[: len(names)]
+        return rows.select(*(attribute(c.id).alias(name) for c, name in zip(visible, names, strict=True)))
+
+    def state(self, stored: StoredState, columns: Sequence[Column]) -> DataFrame:
+        """A stored state with columns named by ``Column.id``, and ``_w`` if there are weights."""
+        return self._files.load(stored, columns).frame
+
+    def _save(self, save: Save, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path) -> StoredState:
+        carried = self._carried(save, states)
+        if carried:
+            return link(carried, folder)
+        columns = save.rel.columns
+        stored = self._files.save(renderer.relation(save.rel), columns, save.bucket, folder)
+        renderer.define(save.rel, self._files.load(stored, columns))
+        return stored
+
+    def _carried(self, save: Save, states: dict[StateKey, StoredState]) -> StoredState | None:
+        """The stored state that this one repeats, if it is kept in the same way."""
+        if not isinstance(save.rel, Load):
+            return None
+        stored = self._stored(save.rel.key, states)
+        return stored if not save.bucket or stored.bucket == save.bucket else None
+
+    def _leaf(self, leaf: Rel, states: dict[StateKey, StoredState]) -> Relation:
+        match leaf:
+            case Read():
+                return self._arrivals(leaf)
+            case Load():
+                return self._files.load(self._stored(leaf.key, states), leaf.outputs)
+        raise TempuraError("NOT_EXECUTABLE", f"a plan cannot read {leaf.label}.", "This is an error in Tempura.")
+
+    def _stored(self, key: StateKey, states: dict[StateKey, StoredState]) -> StoredState:
+        return states[key] if key in states else self._load(key)
+
+    def _arrivals(self, read: Read) -> Relation:
+        fields, outputs = read.scan.fields, read.scan.outputs
+        named = (attribute(field).alias(column.id) for field, column in zip(fields, outputs, strict=True))
+        rows = Relation(self._read(read), read.signed)
+        return Relation(rows.frame.select(*named, *rows.carry()), read.signed)
+
+
+def _folder(sink: Sink, i: int) -> str:
+    assert sink.save is not None
+    key = sink.save.key
+    return "-".join(
+        (f"{i:03d}", *("".join(c for c in part if c.isalnum())[:16] for part in (key.kind, key.expression)))
+    )

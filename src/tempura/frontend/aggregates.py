@@ -1,0 +1,158 @@
+"""Catalyst's Aggregate, whose result expressions mix keys and aggregates, as the algebra's Aggregate with a Project on
+top."""
+
+from dataclasses import dataclass, field, replace
+
+from tempura.algebra.rel import Aggregate, Project, Rel
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref
+from tempura.frontend.catalyst import JavaObject, items
+from tempura.frontend.recompute import NotLiftableError
+from tempura.frontend.scalars import ScalarLifter, Scope, mode_of
+
+EXACT = frozenset(
+    ("Count", "Sum", "Average", "Min", "Max", "BitAndAgg", "BitOrAgg", "BitXorAgg", "HyperLogLogPlusPlus", "Percentile")
+)
+"""Aggregates whose value is a function of the bag of inputs (sums of floats up to rounding, which the rules know)."""
+
+_COMPARING = frozenset(("Min", "Max", "HyperLogLogPlusPlus"))
+
+
+@dataclass(slots=True)
+class Names:
+    """Gives out columns: ``c0``, ``c1`` … in the order of lifting, so that every process lifts the same expressions."""
+
+    count: int = 0
+
+    def column(self, name: str, type: str) -> Column:
+        """A new column."""
+        column = Column(f"c{self.count}", name, type)
+        self.count += 1
+        return column
+
+
+@dataclass(slots=True)
+class Split:
+    """An aggregation being taken apart: the keys and aggregates found so far."""
+
+    names: Names
+    scalars: ScalarLifter
+    scope: Scope
+    keys: list[Output] = field(default_factory=list)
+    aggregates: list[AggregateOutput] = field(default_factory=list)
+
+    def add_key(self, node: JavaObject) -> None:
+        """A grouping expression. A plain column keeps its identity; a repeated key is one key."""
+        expr = self.scalars.lift(node, self.scope)
+        refuse_grouping(expr.type)
+        if any(key.expr == expr for key in self.keys):
+            return
+        column = expr.column if isinstance(expr, Ref) else self.names.column(f"key{len(self.keys)}", expr.type)
+        self.keys.append(Output(column, expr))
+
+    def result(self, node: JavaObject) -> tuple[str, Expr]:
+        """Name and expression of a result column, over keys and aggregates."""
+        expr = self.scalars.lift(node, self.scope, self.aggregate)
+        known: dict[Expr, Column] = {key.expr: key.column for key in self.keys if not isinstance(key.expr, Literal)}
+        return node.name(), over_columns(expr, known)
+
+    def aggregate(self, node: JavaObject) -> Expr:
+        """The column of an AggregateExpression; equal aggregates share one."""
+        call = aggregate_call(node, self.scalars, self.scope)
+        for output in self.aggregates:
+            if output.call == call:
+                return Ref(output.column)
+        name = f"{call.function.lower()}({', '.join(map(str, call.operands)) or '*'})"
+        column = self.names.column(name, call.type)
+        self.aggregates.append(AggregateOutput(column, call))
+        return Ref(column)
+
+
+def lift_aggregate(node: JavaObject, input: Rel, scope: Scope, names: Names, scalars: ScalarLifter) -> Rel:
+    """The relation of an Aggregate over its lifted input; columns as the node's output. Raises NotLiftableError."""
+    split = Split(names, scalars, scope)
+    for key in items(node.groupingExpressions()):
+        split.add_key(key)
+    results = [split.result(result) for result in items(node.aggregateExpressions())]
+    aggregate = _named(Aggregate(input, tuple(split.keys), tuple(split.aggregates)), results)
+    own: dict[Expr, Column] = {Ref(column): column for column in aggregate.columns}
+    return project(aggregate, [(name, over_columns(expr, own)) for name, expr in results], names)
+
+
+def project(input: Rel, results: list[tuple[str, Expr]], names: Names) -> Rel:
+    """Results by name over ``input``: a Project, or ``input`` itself when it has exactly these columns. A plain column
+    keeps its identity the first time."""
+    outputs: list[Output] = []
+    for name, expr in results:
+        taken = {output.column for output in outputs}
+        own = isinstance(expr, Ref) and expr.column.name == name and expr.column not in taken
+        outputs.append(Output(expr.column if own and isinstance(expr, Ref) else names.column(name, expr.type), expr))
+    same = tuple(output.column for output in outputs) == input.columns
+    return input if same and all(isinstance(expr, Ref) for _, expr in results) else Project(input, tuple(outputs))
+
+
+def _named(aggregate: Aggregate, results: list[tuple[str, Expr]]) -> Aggregate:
+    """The same aggregation; a column that it makes is named as the first result that is this column."""
+    names: dict[Column, str] = {}
+    for name, expr in results:
+        if isinstance(expr, Ref):
+            names.setdefault(expr.column, name)
+
+    def named(column: Column) -> Column:
+        return replace(column, name=names.get(column, column.name))
+
+    keys = tuple(k if isinstance(k.expr, Ref) else replace(k, column=named(k.column)) for k in aggregate.keys)
+    return Aggregate(aggregate.input, keys, tuple(replace(a, column=named(a.column)) for a in aggregate.aggregates))
+
+
+def over_columns(expr: Expr, known: dict[Expr, Column]) -> Expr:
+    """Replace whole sub-expressions by columns that hold their values."""
+    if expr in known:
+        return Ref(known[expr])
+    if not isinstance(expr, Call):
+        return expr
+    return replace(expr, operands=tuple(over_columns(operand, known) for operand in expr.operands))
+
+
+def aggregate_call(node: JavaObject, scalars: ScalarLifter, scope: Scope) -> AggregateCall:
+    """The call of an AggregateExpression. Raises NotLiftableError for aggregates that depend on the order of rows."""
+    function = node.aggregateFunction()
+    form = scalars.form(function)
+    if form.refusal:
+        raise NotLiftableError(form.refusal[0], f"{form.refusal[1]}: {node.sql()}")
+    if form.name not in EXACT:
+        raise NotLiftableError(
+            "ORDER_SENSITIVE_AGGREGATE", f"not known to be a function of the bag of its inputs: {node.sql()}"
+        )
+    operands = scalars.operands(function, scope)
+    filter = scalars.lift(node.filter().get(), scope) if node.filter().isDefined() else None
+    if form.name in _COMPARING or node.isDistinct():
+        for operand in operands:
+            refuse_grouping(operand.type)
+    return AggregateCall(
+        form.name,
+        () if form.name == "Count" and _counts_rows(operands) else operands,
+        function.dataType().catalogString(),
+        bool(node.isDistinct()),
+        filter,
+        _detail(form.name, function, scalars),
+        handle=node,
+    )
+
+
+def _counts_rows(operands: tuple[Expr, ...]) -> bool:
+    return all(isinstance(operand, Literal) and operand.value is not None for operand in operands)
+
+
+def _detail(name: str, function: JavaObject, scalars: ScalarLifter) -> str:
+    if name == "Sum":
+        return mode_of(function.evalContext()).split()[0]
+    return mode_of(function.evalMode()) if name == "Average" else scalars.detail(function)
+
+
+def refuse_grouping(type: str) -> None:
+    """Raise NotLiftableError for a type with values that are equal and look different: which of 'a' and 'A' stands for
+    a group would depend on the order of rows."""
+    if " collate " in type:
+        raise NotLiftableError(
+            "COLLATED_GROUPING", f"groups by values of type {type}, which differ and compare as equal"
+        )

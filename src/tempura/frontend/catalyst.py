@@ -1,0 +1,219 @@
+"""Catalyst over py4j: analysis without execution, and Spark's own optimizer batches with a skip list of ours.
+
+The optimizer is driven from here, rule by rule, because ``spark.sql.optimizer.excludedRules`` cannot exclude what has
+to be excluded: 28 rules refuse it, and it ignores names it does not know.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tempura.errors import TempuraError
+
+JavaObject = Any
+"""An object of the JVM. py4j proxies have no static type."""
+
+EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
+PLANS = "org.apache.spark.sql.catalyst.plans.logical"
+
+MAX_PASSES = 5
+"""How often the batches run over a plan with sub-queries: each pass turns one level of nesting into joins."""
+
+SKIPPED: dict[str, str] = {
+    "DecimalAggregates": "hides SUM and AVG of decimals behind unscaled longs; states do that themselves",
+    "RewriteDistinctAggregates": "expands DISTINCT aggregates into joins or Expand; the algebra has DISTINCT",
+    "OptimizeExpand": "works on the Expand that RewriteDistinctAggregates makes",
+    "CollapseGroupedSumOfCount": "fuses two aggregations, which hides the state that both levels could share",
+    "MergeSubplans": "merges plans through CTE references with filters",
+    "MergeScalarSubqueries": "the same, before Spark 4.1",
+    "OptimizeSubqueries": "runs the whole optimizer, skipped rules too; sub-queries that became joins get a pass of ours",
+    "InferWindowGroupLimit": "adds per-partition limits",
+    "LimitPushDown": "adds limits per partition, which are not a function of the input bag",
+    "LimitPushDownThroughWindow": "the same",
+    "PartitionPruning": "adds run-time filters that belong to one physical plan",
+    "InjectRuntimeFilter": "adds run-time filters that belong to one physical plan",
+    "RowLevelOperationRuntimeGroupFiltering": "adds run-time filters that belong to one physical plan",
+    "CleanupDynamicPruningFilters": "cleans up after PartitionPruning",
+    "PruneFileSourcePartitions": "asks the catalog for partitions",
+    "PruneHiveTablePartitions": "asks the catalog for partitions",
+    "SchemaPruning": "rewrites file sources; leaves are tables here",
+    "V1Writes": "plans a write",
+    "V2Writes": "plans a write",
+    "V2ScanRelationPushDown": "pushes into a source",
+    "V2ScanPartitioningAndOrdering": "asks a source",
+    "GroupBasedRowLevelOperationScanPlanning": "plans a write",
+    "PullOutVariantExtractions": "rewrites file sources",
+    "PushVariantIntoScan": "rewrites file sources",
+    "OptimizeMetadataOnlyQuery": "reads the catalog in place of the data",
+    "OptimizeMetadataOnlyDeleteFromTable": "plans a write",
+    "ConvertToLocalRelation": "evaluates over data",
+    "PropagateEmptyRelation": "looks at data",
+    "CostBasedJoinReorder": "decides by statistics of the leaves, which have none here",
+    "PushDownJoinThroughUnion": "decides by the size of a side",
+    "UpdateCTERelationStats": "statistics",
+    "CheckCartesianProducts": "a check of physical plans",
+    "NormalizeFloatingNumbers": "Spark normalises again when the expressions are executed",
+    "ExtractPythonUDFFromJoinCondition": "splits plans for Python workers",
+    "ExtractPythonUDFFromAggregate": "splits plans for Python workers",
+    "ExtractGroupingPythonUDFFromAggregate": "splits plans for Python workers",
+    "ExtractPythonUDFs": "splits plans for Python workers",
+    "ExtractPythonUDTFs": "splits plans for Python workers",
+    "ReplaceCTERefWithRepartition": "replaces a shared CTE by a shuffle",
+    "MarkSingleTaskExecution": "marks physical plans",
+    "EliminateMapObjects": "serializers of typed datasets",
+    "CombineTypedFilters": "serializers of typed datasets",
+    "ObjectSerializerPruning": "serializers of typed datasets",
+    "ReassignLambdaVariableID": "serializers of typed datasets",
+}
+"""Catalyst's rules that are not run, by simple name, and why. Names of several Spark versions; a missing one is no
+error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch of optimizer rules, run up to ``iterations`` times or to a fixed point."""
+
+    rules: tuple[JavaObject, ...]
+    iterations: int
+
+
+def items(seq: JavaObject) -> Iterator[Any]:
+    """The elements of a Scala ``Seq``."""
+    return (seq.apply(i) for i in range(seq.size()))
+
+
+def simple_name(name: str) -> str:
+    """``Sum`` of ``org.apache…aggregate.Sum``; of a Scala object without its final dollar sign."""
+    return name.rstrip("$").rsplit(".", 1)[-1].rsplit("$", 1)[-1]
+
+
+def class_of(node: JavaObject) -> str:
+    """The simple name of an object's class."""
+    return simple_name(node.getClass().getName())
+
+
+def jvm_of(spark: SparkSession) -> JavaObject:
+    """The JVM behind a classic session."""
+    return spark._jvm
+
+
+# --- analysis -------------------------------------------------------------------------------------------------------
+
+_CODES = {
+    "TABLE_OR_VIEW_NOT_FOUND": ("UNKNOWN_TABLE", "Add it to the warehouse first: `tempura table add`."),
+    "UNRESOLVED_COLUMN": ("UNKNOWN_COLUMN", "Compare with the table's schema."),
+    "UNRESOLVED_ROUTINE": ("UNKNOWN_FUNCTION", "Register the function in the session, or use a built-in one."),
+}
+
+
+def analyse_sql(spark: SparkSession, sql: str) -> JavaObject:
+    """The analysed plan of one query. Nothing is executed, not even a command.
+
+    Raises TempuraError UNKNOWN_TABLE, UNKNOWN_COLUMN, UNKNOWN_FUNCTION, INVALID_SQL (with Spark's message and
+    position), NOT_A_QUERY.
+    """
+    state = spark._jsparkSession.sessionState()
+    try:
+        with _quiet():
+            parsed = state.sqlParser().parsePlan(sql)
+            _refuse_command(spark, parsed)
+            analysed = state.executePlan(parsed, getattr(state, "executePlan$default$2")()).analyzed()
+    except PySparkException as error:
+        raise _analysis_error(error) from error
+    _refuse_command(spark, analysed)
+    return analysed
+
+
+def _analysis_error(error: PySparkException) -> TempuraError:
+    condition = (error.getCondition() or "").split(".")[0]
+    code, remedy = _CODES.get(condition, ("INVALID_SQL", ""))
+    text = str(error).split("JVM stacktrace:")[0].strip()
+    if code == "INVALID_SQL":
+        return TempuraError(code, text.split(";\n")[0], remedy)
+    sentence = re.sub(r"^\[\S+\] | SQLSTATE: \w+", "", text.splitlines()[0])
+    position = re.search(r"line \d+,? pos \d+", text)
+    return TempuraError(code, sentence.split(";")[0] + (f" At {position[0]}." if position else ""), remedy)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without PySpark's log record of an error that is reported to the user anyway."""
+    logger = logging.getLogger("SQLQueryContextLogger")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _refuse_command(spark: SparkSession, plan: JavaObject) -> None:
+    kinds = (f"{PLANS}.Command", f"{PLANS}.ParsedStatement", f"{PLANS}.CompoundBody")
+    if any(is_instance(spark, plan, kind) for kind in kinds):
+        raise TempuraError(
+            "NOT_A_QUERY", f"The statement is a command ({class_of(plan)}).", "Give one SELECT statement."
+        )
+
+
+def is_instance(spark: SparkSession, node: JavaObject, name: str) -> bool:
+    """Whether a JVM object is an instance of a class or trait."""
+    named: JavaObject = jvm_of(spark).org.apache.spark.util.Utils.classForName(name, True, False)
+    return bool(named.isInstance(node))
+
+
+# --- optimizer ------------------------------------------------------------------------------------------------------
+
+
+def optimise(spark: SparkSession, plan: JavaObject) -> JavaObject:
+    """The plan after Catalyst's batches without the rules in :data:`SKIPPED`. The session must be the thread's active
+    one.
+
+    Sub-queries of IN and EXISTS become semi and anti joins at the end of a pass, with plans not optimised so far; more
+    passes see to those.
+    """
+    batches = _batches(spark)
+    nested = has_subqueries(spark, plan)
+    result = _pass(batches, plan.clone())
+    for _ in range(MAX_PASSES - 1 if nested else 0):
+        again = _pass(batches, result)
+        if again.fastEquals(result):
+            break
+        result = again
+    return result
+
+
+def has_subqueries(spark: SparkSession, plan: JavaObject) -> bool:
+    """Whether some expression of the plan holds a plan."""
+    return contains(spark, plan, "PLAN_EXPRESSION")
+
+
+def contains(spark: SparkSession, plan: JavaObject, pattern: str) -> bool:
+    """Whether a plan, its expressions or their sub-queries have one of Catalyst's tree patterns."""
+    patterns = jvm_of(spark).org.apache.spark.sql.catalyst.trees.TreePattern
+    return bool(plan.containsPattern(patterns.withName(pattern)))
+
+
+def _batches(spark: SparkSession) -> tuple[Batch, ...]:
+    batches = items(spark._jsparkSession.sessionState().optimizer().batches())
+    return tuple(Batch(_rules(batch), batch.strategy().maxIterations()) for batch in batches)
+
+
+def _rules(batch: JavaObject) -> tuple[JavaObject, ...]:
+    return tuple(rule for rule in items(batch.rules()) if simple_name(rule.ruleName()) not in SKIPPED)
+
+
+def _pass(batches: tuple[Batch, ...], plan: JavaObject) -> JavaObject:
+    for batch in batches:
+        for _ in range(batch.iterations):
+            before = plan
+            for rule in batch.rules:
+                plan = rule.apply(plan)
+            if not batch.rules or plan.fastEquals(before):
+                break
+    return plan

@@ -1,0 +1,100 @@
+"""Constants: Catalyst's internal values as Python values, and back.
+
+Python values are those of ``DataFrame.collect``, except that a ``timestamp`` is a naive datetime in UTC, so that it
+means the same in every process. Types without a faithful Python value (intervals, arrays, maps, structs, dates outside
+of years 1 to 9999) stay with the JVM.
+"""
+
+import struct
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+from tempura.algebra.states import decimal_of
+from tempura.frontend.catalyst import EXPRESSIONS, JavaObject
+
+_EPOCH_DAY = date(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1)
+_SQL_SUFFIX = {"tinyint": "Y", "smallint": "S", "bigint": "L"}
+_AS_IS = ("boolean", "tinyint", "smallint", "int", "bigint", "double")
+
+
+class NoPythonValueError(Exception):
+    """A constant whose type has no faithful Python value."""
+
+
+def python_value(internal: object, type: str) -> object:
+    """The Python value of a Catalyst value as py4j delivers it. Raises NoPythonValueError."""
+    if internal is None or type in _AS_IS:
+        return internal
+    if type == "string" or type.startswith("string collate "):
+        return str(internal.toString())  # type: ignore[attr-defined]
+    if decimal_of(type):
+        return _decimal(internal, type)
+    try:
+        return _by_type(internal, type)
+    except OverflowError as error:
+        raise NoPythonValueError(type) from error
+
+
+def _by_type(internal: object, type: str) -> object:
+    match type, internal:
+        case "float", float():
+            # py4j sends a float as its shortest text; collect() gives the nearest double of the 32 bits.
+            return struct.unpack("f", struct.pack("f", internal))[0]
+        case "binary", bytes() | bytearray():
+            return bytes(internal)
+        case "date", int():
+            return _EPOCH_DAY + timedelta(days=internal)
+        case "timestamp" | "timestamp_ntz", int():
+            return _EPOCH + timedelta(microseconds=internal)
+    raise NoPythonValueError(type)
+
+
+def _decimal(internal: JavaObject, type: str) -> Decimal:
+    _, scale = decimal_of(type) or (38, 0)
+    # A tuple of digits, not quantize(): that would round to the precision of Python's current context.
+    sign, digits, exponent = Decimal(internal.toString()).as_tuple()
+    assert isinstance(exponent, int)
+    assert exponent >= -scale
+    return Decimal((sign, digits + (0,) * (exponent + scale), -scale))
+
+
+def jvm_literal(jvm: JavaObject, value: object, type: str, data_type: JavaObject) -> JavaObject:
+    """The Catalyst expression of a constant: the inverse of :func:`python_value`."""
+    literal = getattr(jvm, f"{EXPRESSIONS}.Literal")
+    if value is None:
+        return literal.create(None, data_type)
+    if type in _SQL_SUFFIX:
+        # py4j chooses the Java type of a number by its size; the SQL text says which it is.
+        return literal.fromSQL(f"{value}{_SQL_SUFFIX[type]}")
+    if type == "float":
+        none = jvm.scala.Option.empty()
+        legacy = getattr(jvm, f"{EXPRESSIONS}.EvalMode").LEGACY()
+        return getattr(jvm, f"{EXPRESSIONS}.Cast")(
+            literal.create(value, jvm_type(jvm, "double")), data_type, none, legacy
+        )
+    return literal.create(_java_value(jvm, value, type), data_type)
+
+
+def _java_value(jvm: JavaObject, value: object, type: str) -> JavaObject:
+    if isinstance(value, datetime):
+        seconds, rest = divmod(_naive(value) - _EPOCH, timedelta(seconds=1))
+        nanos = rest.microseconds * 1000
+        if type == "timestamp":
+            return jvm.java.time.Instant.ofEpochSecond(seconds, nanos)
+        return jvm.java.time.LocalDateTime.ofEpochSecond(seconds, nanos, jvm.java.time.ZoneOffset.UTC)
+    if isinstance(value, date):
+        return jvm.java.time.LocalDate.ofEpochDay((value - _EPOCH_DAY).days)
+    if decimal_of(type) and isinstance(value, int):
+        return Decimal(value)
+    return value
+
+
+def _naive(value: datetime) -> datetime:
+    return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+
+
+def jvm_type(jvm: JavaObject, type: str) -> JavaObject:
+    """The Spark type of a type text. Raises Spark's ParseException for a text that is none."""
+    parser = getattr(getattr(jvm, "org.apache.spark.sql.catalyst.parser.CatalystSqlParser$"), "MODULE$")
+    return parser.parseDataType(type)

@@ -1,0 +1,79 @@
+"""Scans that read only the columns that the query uses."""
+
+import re
+from dataclasses import replace
+
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Values
+from tempura.algebra.scalar import Column, Ref, substitute
+from tempura.frontend.catalyst import JavaObject
+from tempura.frontend.literals import jvm_type
+from tempura.frontend.recompute import NotLiftableError
+
+_UNCOMPARABLE = re.compile(r"(?:^|[<:,])(map<|variant(?![\w:])|interval(?![\w: ]))")
+
+
+def narrow(rel: Rel) -> Rel:
+    """The same relation: scans without unused columns, and no projection that changes nothing. A scan keeps one column
+    at least."""
+    used = frozenset(rel.columns).union(*(_read(r) for r in rel.walk()))
+    return _narrow(rel, used)
+
+
+def _narrow(rel: Rel, used: frozenset[Column]) -> Rel:
+    if isinstance(rel, Scan):
+        kept = [(f, c) for f, c in zip(rel.fields, rel.outputs, strict=True) if c in used]
+        # Formats without columns exist (Parquet is none): a relation has one at least.
+        kept = kept or [(rel.fields[0], rel.outputs[0])]
+        return replace(rel, fields=tuple(f for f, _ in kept), outputs=tuple(c for _, c in kept))
+    if isinstance(rel, Values):
+        positions = [i for i, c in enumerate(rel.outputs) if c in used]
+        return Values(
+            tuple(rel.outputs[i] for i in positions), tuple(tuple(row[i] for i in positions) for row in rel.rows)
+        )
+    result = rel.with_inputs(*(_narrow(input, used) for input in rel.inputs))
+    return _collapse(result) if isinstance(result, Project) else result
+
+
+def _collapse(rel: Project) -> Rel:
+    """A projection without one below that only moves columns; its input when it changes nothing."""
+    below = rel.input
+    if isinstance(below, Project) and all(isinstance(o.expr, Ref) for o in below.outputs):
+        moved = {o.column: o.expr for o in below.outputs}
+        outputs = tuple(replace(o, expr=substitute(o.expr, moved)) for o in rel.outputs)
+        return _collapse(Project(below.input, outputs))
+    same = all(isinstance(o.expr, Ref) and o.expr.column == o.column for o in rel.outputs)
+    return below if same and rel.columns == below.columns else rel
+
+
+def _read(rel: Rel) -> frozenset[Column]:
+    """The columns that an operator's own expressions read."""
+    match rel:
+        case Filter():
+            return rel.predicate.columns
+        case Join():
+            return rel.on.columns
+        case Project():
+            return frozenset().union(*(o.expr.columns for o in rel.outputs))
+        case TopK():
+            return frozenset().union(*(key.expr.columns for key in rel.order))
+        case Aggregate():
+            keys = frozenset().union(*(k.expr.columns for k in rel.keys))
+            return keys.union(*(a.call.columns for a in rel.aggregates))
+    return frozenset()
+
+
+def refuse_types(jvm: JavaObject, rel: Rel) -> None:
+    """Raise NotLiftableError for columns whose values cannot be compared, or whose type has no text that Spark reads
+    back."""
+    for type in sorted({column.type for r in rel.walk() for column in r.columns}):
+        if _UNCOMPARABLE.search(type):
+            raise NotLiftableError("UNCOMPARABLE_TYPE", f"values of type {type} cannot be compared or grouped")
+        if "<" in type and not _is_readable(jvm, type):
+            raise NotLiftableError("TYPE_TEXT", f"the type {type} has field names that its text cannot spell")
+
+
+def _is_readable(jvm: JavaObject, type: str) -> bool:
+    try:
+        return bool(jvm_type(jvm, type).catalogString() == type)
+    except Exception:  # Spark's parse error, whichever class it has in this version
+        return False

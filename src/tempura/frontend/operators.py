@@ -1,0 +1,241 @@
+"""Catalyst's logical operators as relations of the algebra."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from tempura.algebra.rel import Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union, Values, empty, keep
+from tempura.algebra.scalar import TRUE, Column, Expr, Literal, Output, Ref, SortKey
+from tempura.frontend.aggregates import Names, lift_aggregate, over_columns, project
+from tempura.frontend.catalyst import JavaObject, class_of, items, jvm_of
+from tempura.frontend.literals import NoPythonValueError, python_value
+from tempura.frontend.recompute import NotLiftableError
+from tempura.frontend.scalars import ScalarLifter
+
+MARKER = "tempura.table"
+"""The key of the column metadata that says of which table a leaf is."""
+
+_JOINS: dict[str, JoinKind] = {
+    "Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "left", "FullOuter": "full",
+    "LeftSemi": "semi", "LeftAnti": "anti",
+}  # fmt: skip
+
+_REASONS = {
+    "Window": ("WINDOW", "window functions"),
+    "Expand": ("GROUPING_SETS", "GROUPING SETS, ROLLUP or CUBE"),
+    "Generate": ("GENERATE", "explode, LATERAL VIEW or a set operation with ALL"),
+    "Sample": ("SAMPLE", "TABLESAMPLE"),
+    "Offset": ("OFFSET", "OFFSET"),
+    "Tail": ("TAIL", "the last rows"),
+    "Range": ("RANGE", "the table function range"),
+    "WithCTE": ("CTE", "a common table expression that cannot be inlined"),
+    "CTERelationRef": ("CTE", "a common table expression that cannot be inlined"),
+    "UnionLoop": ("RECURSION", "a recursive query"),
+    "LateralJoin": ("LATERAL", "a lateral join"),
+    "AsOfJoin": ("AS_OF_JOIN", "an AS OF join"),
+    "LocalLimit": ("LOCAL_LIMIT", "a limit per partition"),
+}
+_TRANSPARENT = (
+    "SubqueryAlias", "View", "Repartition", "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "Subquery",
+    "ReturnAnswer",
+)  # fmt: skip
+_BELOW_ORDER = ("WithCTE", "Project", "GlobalLimit", "LocalLimit", "Offset", "SubqueryAlias")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A lifted operator. Its output is the first ``len(ids)`` columns of ``rel``, with Catalyst's expression ids
+    ``ids``; more columns are there only because ``order`` (the order in which the rows are, if any) reads them."""
+
+    rel: Rel
+    ids: tuple[int, ...]
+    order: tuple[SortKey, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the output."""
+        return self.rel.columns[: len(self.ids)]
+
+    @property
+    def scope(self) -> dict[int, Column]:
+        """Columns by expression id; a column that is there twice counts once."""
+        return dict(zip(reversed(self.ids), reversed(self.columns), strict=True))
+
+    def exact(self) -> "Part":
+        """Without order, and without any column that is not part of the output."""
+        return Part(keep(self.rel, self.columns), self.ids)
+
+    def without_order(self) -> "Part":
+        """Without order and its columns; when only the number of rows matters, with any columns."""
+        return self.exact() if self.ids else Part(self.rel, ())
+
+
+class PlanLifter:
+    """Lifts one plan."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.names = Names()
+        self._scalars = ScalarLifter(jvm_of(spark))
+        self._operators: dict[str, Callable[[JavaObject], Part]] = {
+            "Project": self._project, "Filter": self._filter, "Join": self._join, "Aggregate": self._aggregate,
+            "Union": self._union, "Sort": self._sort, "GlobalLimit": self._limit, "LocalRelation": self._values,
+            "OneRowRelation": self._one_row,
+        }  # fmt: skip
+
+    def lift(self, node: JavaObject) -> Part:
+        """The relation of a plan. Raises NotLiftableError."""
+        name = class_of(node)
+        if name in _TRANSPARENT:
+            return self.lift(node.child())
+        if name in self._operators:
+            return self._operators[name](node)
+        table = marked_table(node)
+        if table is not None:
+            return self.scan(node, table)
+        code, text = _REASONS.get(name, ("UNKNOWN_OPERATOR", f"the operator {name}"))
+        raise NotLiftableError(code, text)
+
+    def order_of(self, node: JavaObject, part: Part) -> tuple[SortKey, ...]:
+        """The ORDER BY at the top of an analysed plan, over the columns of ``part``. Raises NotLiftableError when it
+        reads others."""
+        while class_of(node) in _BELOW_ORDER:
+            node = node.plan() if class_of(node) == "WithCTE" else node.child()
+        if class_of(node) != "Sort":
+            return ()
+        return tuple(self._sort_key(key, part.scope) for key in items(node.order()))
+
+    # --- leaves -----------------------------------------------------------------------------------------------------
+
+    def scan(self, node: JavaObject, table: str) -> Part:
+        """A leaf that carries the marker."""
+        attributes = list(items(node.output()))
+        fields = tuple(attribute.name() for attribute in attributes)
+        return Part(Scan(table, fields, self._columns(attributes)), _ids(attributes))
+
+    def _values(self, node: JavaObject) -> Part:
+        attributes = list(items(node.output()))
+        columns = self._columns(attributes)
+        types = [attribute.dataType() for attribute in attributes]
+        rows = tuple(_row(row, types, columns) for row in items(node.data()))
+        return Part(Values(columns, rows), _ids(attributes))
+
+    def _one_row(self, node: JavaObject) -> Part:
+        return Part(Values((), ((),)), ())
+
+    def _columns(self, attributes: list[JavaObject]) -> tuple[Column, ...]:
+        return tuple(self.names.column(a.name(), a.dataType().catalogString()) for a in attributes)
+
+    # --- operators --------------------------------------------------------------------------------------------------
+
+    def _project(self, node: JavaObject) -> Part:
+        part = self.lift(node.child())
+        scope = part.scope
+        nodes = list(items(node.projectList()))
+        if not nodes:
+            return Part(part.rel, ())
+        results = [(n.name(), self._scalars.lift(n, scope)) for n in nodes]
+        return _keep_order(part, project(part.rel, results, self.names), _ids(nodes))
+
+    def _filter(self, node: JavaObject) -> Part:
+        part = self.lift(node.child())
+        return replace(part, rel=Filter(part.rel, self._scalars.lift(node.condition(), part.scope)))
+
+    def _join(self, node: JavaObject) -> Part:
+        kind = class_of(node.joinType())
+        if kind not in _JOINS:
+            raise NotLiftableError(
+                "EXISTENCE_JOIN" if kind == "ExistenceJoin" else "JOIN_KIND", f"a join of kind {kind}"
+            )
+        left, right = self.lift(node.left()).exact(), self.lift(node.right()).exact()
+        on: Expr = TRUE
+        if node.condition().isDefined():
+            on = self._scalars.lift(node.condition().get(), left.scope | right.scope)
+        if kind == "RightOuter":
+            exchanged = Join(right.rel, left.rel, "left", on)
+            return Part(keep(exchanged, left.columns + right.columns), left.ids + right.ids)
+        ids = left.ids + (() if kind in ("LeftSemi", "LeftAnti") else right.ids)
+        return Part(Join(left.rel, right.rel, _JOINS[kind], on), ids)
+
+    def _aggregate(self, node: JavaObject) -> Part:
+        part = self.lift(node.child()).without_order()
+        rel = lift_aggregate(node, part.rel, part.scope, self.names, self._scalars)
+        return Part(rel, _ids(items(node.aggregateExpressions())))
+
+    def _union(self, node: JavaObject) -> Part:
+        parts = [self.lift(child).without_order() for child in items(node.children())]
+        columns = tuple(self.names.column(c.name, c.type) for c in parts[0].columns)
+        if not columns:
+            # Only the number of rows matters: a constant column, hidden because it has no expression id, keeps it.
+            columns = (self.names.column("one", "int"),)
+            return Part(Union(tuple(Project(p.rel, (Output(columns[0], Literal(1, "int")),)) for p in parts)), ())
+        return Part(Union(tuple(_renamed(p, columns) for p in parts)), parts[0].ids)
+
+    def _sort(self, node: JavaObject) -> Part:
+        part = self.lift(node.child())
+        if not getattr(node, "global")():
+            return part.exact()
+        scope = part.scope
+        return replace(part, order=tuple(self._sort_key(key, scope) for key in items(node.order())))
+
+    def _sort_key(self, node: JavaObject, scope: dict[int, Column]) -> SortKey:
+        nulls_first = class_of(node.nullOrdering()) == "NullsFirst"
+        return SortKey(self._scalars.lift(node.child(), scope), bool(node.isAscending()), nulls_first)
+
+    def _limit(self, node: JavaObject) -> Part:
+        local = node.child()
+        if class_of(local) != "LocalLimit":
+            raise NotLiftableError(
+                "OFFSET" if class_of(local) == "Offset" else "LIMIT",
+                "a limit over something else than its own local limit",
+            )
+        limit = min(_constant(node.limitExpr()), _constant(local.limitExpr()))
+        part = self.lift(local.child())
+        if limit <= 0:
+            return Part(empty(part.columns), part.ids)
+        return replace(part, rel=TopK(part.rel, part.order, limit))
+
+
+def _keep_order(part: Part, rel: Rel, ids: tuple[int, ...]) -> Part:
+    """``rel`` is a projection of ``part``: carry its order over, with hidden columns for what the order reads and the
+    projection drops."""
+    if not part.order or not isinstance(rel, Project):
+        return Part(rel, ids, part.order)
+    known: dict[Expr, Column] = {o.expr: o.column for o in rel.outputs if not isinstance(o.expr, Literal)}
+    order = tuple(replace(key, expr=over_columns(key.expr, known)) for key in part.order)
+    read = frozenset(column for key in order for column in key.expr.columns) - frozenset(rel.columns)
+    hidden = tuple(Output(c, Ref(c)) for c in part.rel.columns if c in read)
+    return Part(replace(rel, outputs=rel.outputs + hidden), ids, order)
+
+
+def _ids(nodes: object) -> tuple[int, ...]:
+    return tuple(node.exprId().id() for node in nodes)  # type: ignore[attr-defined]
+
+
+def _renamed(part: Part, columns: tuple[Column, ...]) -> Rel:
+    """The rows of ``part`` as ``columns``."""
+    if isinstance(part.rel, Project):
+        expressions = tuple(output.expr for output in part.rel.outputs[: len(part.ids)])
+        return Project(part.rel.input, tuple(Output(c, e) for c, e in zip(columns, expressions, strict=True)))
+    return Project(part.rel, tuple(Output(c, Ref(o)) for c, o in zip(columns, part.columns, strict=True)))
+
+
+def _constant(node: JavaObject) -> int:
+    if class_of(node) != "Literal":
+        raise NotLiftableError("LIMIT", f"a limit that is not a constant: {node.sql()}")
+    return int(node.value())
+
+
+def _row(row: JavaObject, types: list[JavaObject], columns: tuple[Column, ...]) -> tuple[object, ...]:
+    try:
+        return tuple(python_value(row.get(i, types[i]), column.type) for i, column in enumerate(columns))
+    except NoPythonValueError as error:
+        raise NotLiftableError("VALUES_TYPE", f"constant rows with values of type {error}") from error
+
+
+def marked_table(node: JavaObject) -> str | None:
+    """The table of a leaf, from the marker in its columns' metadata; None for other operators."""
+    if node.children().size() > 0 or node.output().size() == 0:
+        return None
+    metadata = node.output().apply(0).metadata()
+    return str(metadata.getString(MARKER)) if metadata.contains(MARKER) else None

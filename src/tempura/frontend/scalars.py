@@ -1,0 +1,194 @@
+"""Catalyst expressions as :data:`~tempura.algebra.scalar.Expr` trees.
+
+A call keeps its class, type, children, and in ``detail`` *every* constructor argument of the Catalyst class that is not
+a child: found by reflection once per class, so that two expressions that differ in anything (evaluation mode, escape
+character, values of a list, format) have different trees, whatever the class.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tempura.algebra.scalar import Call, Column, Expr, Literal, Ref
+from tempura.frontend.catalyst import EXPRESSIONS, JavaObject, items, simple_name
+from tempura.frontend.literals import NoPythonValueError, python_value
+from tempura.frontend.recompute import NotLiftableError
+
+Scope = Mapping[int, Column]
+"""Columns by the id of Catalyst's expression id."""
+
+Hook = Callable[[JavaObject], Expr]
+"""What an AggregateExpression becomes."""
+
+_NOT_DETAIL = frozenset((
+    "origin", "context", "queryContext", "exprId", "resultId", "hint", "qualifier", "mutableAggBufferOffset",
+    "inputAggBufferOffset", "nonInheritableMetadataKeys",
+))  # fmt: skip
+"""Constructor arguments that do not change an expression's value: positions in a text, ids, hints, buffers."""
+
+_REFUSED = {
+    "OuterReference": ("CORRELATED", "a correlated sub-query is left"),
+    "WindowExpression": ("WINDOW", "a window function"),
+    "ScalaUDF": ("UDF", "a user-defined function"),
+}
+_REFUSED_TRAITS = {
+    f"{EXPRESSIONS}.PlanExpression": ("SUBQUERY", "a sub-query inside an expression"),
+    f"{EXPRESSIONS}.UserDefinedExpression": ("UDF", "a user-defined function"),
+    f"{EXPRESSIONS}.Generator": ("GENERATE", "a function that returns several rows"),
+}
+_TREES = ("org.apache.spark.sql.catalyst.trees.TreeNode", f"{EXPRESSIONS}.NamedExpression")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is known of an expression class: its simple name, the constructor arguments that go into ``detail``
+    (position and name), whether it is a predicate, and why it cannot be lifted (code and text)."""
+
+    name: str
+    detail: tuple[tuple[int, str], ...]
+    predicate: bool
+    refusal: tuple[str, str] | None
+
+
+class ScalarLifter:
+    """Lifts expressions of one plan."""
+
+    def __init__(self, jvm: JavaObject) -> None:
+        self._jvm = jvm
+        self._forms: dict[str, Form] = {}
+        self._variables: dict[int, int] = {}
+        self._traits: dict[str, JavaObject] = {}
+
+    def lift(self, node: JavaObject, scope: Scope, aggregate: Hook | None = None) -> Expr:
+        """The tree of an expression whose attributes are in ``scope``. Raises NotLiftableError."""
+        self._variables = {}
+        return self._lift(node, scope, aggregate or _no_aggregate)
+
+    def operands(self, node: JavaObject, scope: Scope) -> tuple[Expr, ...]:
+        """The trees of a node's children."""
+        return tuple(self.lift(child, scope) for child in items(node.children()))
+
+    def _lift(self, node: JavaObject, scope: Scope, aggregate: Hook) -> Expr:
+        form = self.form(node)
+        if form.refusal:
+            raise NotLiftableError(form.refusal[0], f"{form.refusal[1]}: {node.sql()}")
+        match form.name:
+            case "AttributeReference":
+                return Ref(_column(node, scope))
+            case "Alias":
+                return self._lift(node.child(), scope, aggregate)
+            case "Literal":
+                return _literal(node)
+            case "AggregateExpression":
+                return aggregate(node)
+        operands = tuple(self._lift(child, scope, aggregate) for child in items(node.children()))
+        type = "boolean" if form.predicate else node.dataType().catalogString()
+        return Call(form.name, operands, type, self.detail(node), handle=node)
+
+    def detail(self, node: JavaObject) -> str:
+        """Everything that distinguishes a node from others of its class with the same children and type."""
+        form = self.form(node)
+        match form.name:
+            case "Cast":
+                zone = f";{node.timeZoneId().get()}" if node.needsTimeZone() and node.timeZoneId().isDefined() else ""
+                return str(node.evalMode().toString()).lower() + zone
+            case "NamedLambdaVariable":
+                return f"v{self._variables.setdefault(node.exprId().id(), len(self._variables))}"
+        return ",".join(_argument(name, node.productElement(i)) for i, name in form.detail)
+
+    # --- classes ----------------------------------------------------------------------------------------------------
+
+    def form(self, node: JavaObject) -> Form:
+        """What is known of the node's class."""
+        kind = node.getClass()
+        name = kind.getName()
+        if name not in self._forms:
+            self._forms[name] = self._form(node, kind, simple_name(name))
+        return self._forms[name]
+
+    def _form(self, node: JavaObject, kind: JavaObject, name: str) -> Form:
+        refusal = _REFUSED.get(name) or next((why for t, why in _REFUSED_TRAITS.items() if self._is(t, kind)), None)
+        names = node.productElementNames()
+        found = []
+        for i in range(node.productArity()):
+            field = names.next()
+            if field not in _NOT_DETAIL and not self._holds_tree(_type_of(kind, field)):
+                found.append((i, field))
+        return Form(name, tuple(found), self._is(f"{EXPRESSIONS}.Predicate", kind), refusal)
+
+    def _holds_tree(self, type: JavaObject) -> bool:
+        if type is None:
+            return False
+        if self._is("java.lang.reflect.ParameterizedType", type.getClass()):
+            return any(self._holds_tree(argument) for argument in type.getActualTypeArguments())
+        is_class = self._is("java.lang.Class", type.getClass())
+        return is_class and any(self._is(tree, type) for tree in _TREES)
+
+    def _is(self, trait: str, kind: JavaObject) -> bool:
+        if trait not in self._traits:
+            self._traits[trait] = self._jvm.org.apache.spark.util.Utils.classForName(trait, True, False)
+        return bool(self._traits[trait].isAssignableFrom(kind))
+
+
+def _type_of(kind: JavaObject, field: str) -> JavaObject | None:
+    """The generic type of a constructor argument; None when the class keeps it under another name."""
+    try:
+        return kind.getDeclaredField(field).getGenericType()
+    except Exception:  # py4j wraps Java's NoSuchFieldException in an untyped error
+        return None
+
+
+def _column(node: JavaObject, scope: Scope) -> Column:
+    try:
+        return scope[node.exprId().id()]
+    except KeyError:
+        raise NotLiftableError("HIDDEN_COLUMN", f"a column that no table of the query has: {node.sql()}") from None
+
+
+def _no_aggregate(node: JavaObject) -> Expr:
+    raise NotLiftableError("MISPLACED_AGGREGATE", f"an aggregate outside of an aggregation: {node.sql()}")
+
+
+def _literal(node: JavaObject) -> Expr:
+    type = node.dataType().catalogString()
+    try:
+        return Literal(python_value(node.value(), type), type)
+    except NoPythonValueError:
+        return Call("Literal", (), type, str(node.toString()), handle=node)
+
+
+# --- texts of constructor arguments -----------------------------------------------------------------------------------
+
+
+def _argument(name: str, value: object) -> str:
+    if name in ("evalMode", "evalContext"):
+        return mode_of(value)
+    return f"{name}={_text(value)}"
+
+
+def mode_of(value: JavaObject) -> str:
+    """``ansi``, ``legacy`` or ``try``; with a mark for arithmetic that may not lose digits of the scale."""
+    if hasattr(value, "getClass") and simple_name(value.getClass().getName()) == "NumericEvalContext":
+        strict = "" if value.allowDecimalPrecisionLoss() else " strict-scale"
+        return str(value.evalMode().toString()).lower() + strict
+    return str(value.toString()).lower()
+
+
+def _text(value: JavaObject) -> str:
+    """A text of a value that is equal for equal values only."""
+    if not hasattr(value, "getClass"):
+        return repr(value)
+    name = value.getClass().getName()
+    if name == "scala.Some":
+        return f"Some({_text(value.get())})"
+    if name.startswith("scala.collection"):
+        texts = [_text(element) for element in items(value.toSeq())]
+        return "[" + ", ".join(sorted(texts) if "Set" in simple_name(name) or ".Set" in name else texts) + "]"
+    if name.startswith("org.apache.spark.unsafe.types.UTF8String"):
+        return repr(str(value.toString()))
+    return str(
+        value.catalogString() if name.startswith("org.apache.spark.sql.types.") and _is_type(name) else value.toString()
+    )
+
+
+def _is_type(name: str) -> bool:
+    return simple_name(name).endswith("Type")

@@ -1,0 +1,50 @@
+"""Sessions: a copy of the user's Spark session to work in, so that the user's own is never changed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark import RDD
+from pyspark.sql import SparkSession
+
+from tempura.errors import TempuraError
+from tempura.frontend.catalyst import JavaObject
+
+
+def clone(spark: SparkSession) -> SparkSession:
+    """A copy with the user's views, functions and configuration (``newSession`` would lose the views and the time
+    zone).
+
+    Raises TempuraError SPARK_CONNECT for a session without access to Catalyst.
+    """
+    require_classic(spark)
+    # Making a SparkSession object rebinds RDD.toDF to it, for all sessions of the process.
+    to_dataframe = RDD.toDF
+    try:
+        return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    finally:
+        RDD.toDF = to_dataframe  # type: ignore[method-assign]
+
+
+def require_classic(spark: SparkSession) -> None:
+    """Raise TempuraError SPARK_CONNECT unless the session runs in this process's JVM."""
+    if getattr(spark, "_jsparkSession", None) is None:
+        raise TempuraError(
+            "SPARK_CONNECT",
+            "This is a Spark Connect session, which gives no access to Spark's analyzer and optimizer.",
+            "Use a classic session: SparkSession.builder.master(...).getOrCreate() without .remote(...).",
+        )
+
+
+@contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """Make a session the JVM thread's active one for a while: Catalyst's rules read their configuration from there."""
+    sessions: JavaObject = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()

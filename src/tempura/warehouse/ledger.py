@@ -1,0 +1,127 @@
+"""The ledger: numbered manifests, each committed atomically and never changed.
+
+A commit writes a temporary file, flushes it, links it to its final name (which fails when another process was first), removes
+the temporary name and flushes the folder. Work that leads to a commit happens under an :class:`Attempt`: an identity with a
+lock that a living process holds, so that ``gc`` can tell work in progress from what a killed process left behind.
+"""
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tempura.errors import TempuraError
+from tempura.warehouse.files import Files
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Work in progress. ``id`` names its folders; ``temporary`` is the file that a commit links from."""
+
+    id: str
+    lock: Path
+    temporary: Path
+
+
+@contextmanager
+def attempt(files: Files, folder: Path) -> Iterator[Attempt]:
+    """Begin work whose traces carry one identity. What a killed process leaves of it is found by ``gc``."""
+    files.make_folder(folder)
+    id = uuid.uuid4().hex
+    work = Attempt(id, folder / f"{id}.lock", folder / f"{id}.tmp")
+    with files.lock(work.lock):
+        try:
+            yield work
+        except Exception:
+            files.remove(work.temporary)
+            files.remove(work.lock)
+            raise
+        files.remove(work.lock)
+
+
+@contextmanager
+def discarding(files: Files, folder: Path) -> Iterator[None]:
+    """Remove a folder of an attempt when the work in it fails. Not around a commit, except for one that was refused: after an
+    error of the system nobody knows whether the manifest counts."""
+    try:
+        yield
+    except Exception:
+        if folder.is_dir():
+            files.remove_tree(folder)
+        raise
+
+
+@contextmanager
+def discarding_if_refused(files: Files, folder: Path) -> Iterator[None]:
+    """Remove a folder of an attempt when its commit is refused."""
+    try:
+        yield
+    except TempuraError:
+        files.remove_tree(folder)
+        raise
+
+
+def to_bytes(data: Json) -> bytes:
+    """JSON for people and programs: sorted, indented, no NaN."""
+    return (json.dumps(data, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def commit(files: Files, work: Attempt, target: Path, data: Json) -> None:
+    """Commit a manifest under its final name.
+
+    Raises TempuraError COMMIT_LOST when the name is taken: another process committed first, and nothing was changed.
+    """
+    files.make_folder(target.parent)
+    files.write(work.temporary, to_bytes(data))
+    try:
+        files.link(work.temporary, target)
+    except FileExistsError:
+        files.remove(work.temporary)
+        raise TempuraError(
+            "COMMIT_LOST",
+            f"Another process committed {target.parent.parent.name}/{target.parent.name}/{target.name} first;"
+            " this attempt changed nothing.",
+            "Call again to work from what is committed now.",
+        ) from None
+    files.sync_folder(target.parent)
+    files.remove(work.temporary)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a committed file. Raises TempuraError LEDGER_CORRUPT when it is not what a commit wrote."""
+    try:
+        data = json.loads(path.read_bytes())
+    except (ValueError, OSError) as error:
+        raise TempuraError("LEDGER_CORRUPT", f"{path} cannot be read: {error}.", "Restore it from a backup.") from error
+    if not isinstance(data, dict):
+        raise TempuraError("LEDGER_CORRUPT", f"{path} does not hold a JSON object.", "Restore it from a backup.")
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The manifests ``1.json``, ``2.json`` … of one folder."""
+
+    folder: Path
+    files: Files
+
+    def count(self) -> int:
+        """How many manifests are committed. Raises TempuraError LEDGER_BROKEN when one in between is missing."""
+        names = self.files.names(self.folder)
+        numbers = sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit())
+        if numbers != list(range(1, len(numbers) + 1)):
+            raise TempuraError("LEDGER_BROKEN", f"{self.folder} has entries {numbers}.", "Restore the missing ones.")
+        return len(numbers)
+
+    def entries(self) -> tuple[dict[str, Any], ...]:
+        """All manifests, oldest first."""
+        return tuple(read_json(self.folder / f"{n}.json") for n in range(1, self.count() + 1))
+
+    def append(self, work: Attempt, n: int, data: Json) -> None:
+        """Commit manifest ``n``, which the caller has taken for the next. Raises TempuraError COMMIT_LOST."""
+        commit(self.files, work, self.folder / f"{n}.json", data)

@@ -1,0 +1,24 @@
+"""Opening a warehouse on Spark."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tempura.frontend.start import start_session
+from tempura.warehouse.files import Files
+from tempura.warehouse.spark_engine import SparkEngine
+from tempura.warehouse.warehouse import Warehouse, open_site
+
+
+def open(path: str | Path, spark: SparkSession | None = None, clock: Callable[[], datetime] | None = None) -> Warehouse:
+    """Open the warehouse in a local folder, which is made if it is missing.
+
+    ``spark`` is the session to work in (never changed); this process's active session, or a new local one, when not given.
+    ``clock`` gives the time with its zone, by which schedules fall due; the system's when not given.
+
+    Raises TempuraError UNSUPPORTED_PATH, FORMAT_NEWER, NO_ATOMIC_COMMIT, SPARK_CONNECT, NO_JAVA.
+    """
+    session = spark or SparkSession.getActiveSession() or start_session()
+    return open_site(path, SparkEngine(session), Files(), clock)

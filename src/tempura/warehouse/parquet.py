@@ -1,0 +1,180 @@
+"""What Parquet files say of themselves: the schema, checked against the table's, and statistics from footers and a sample.
+
+Read with pyarrow; no Spark job is needed to register files.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+
+from tempura.errors import TempuraError
+from tempura.warehouse.arrivals import ColumnSummary
+
+_SAMPLE_ROWS = 10_000
+
+_ARROW_NAMES = {
+    "bool": "boolean", "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint",
+    "uint8": "smallint", "uint16": "int", "uint32": "bigint", "uint64": "decimal(20,0)",
+    "float": "float", "double": "double", "date32[day]": "date",
+    "string": "string", "large_string": "string", "string_view": "string",
+    "binary": "binary", "large_binary": "binary", "binary_view": "binary",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FileSummary:
+    """Rows, uncompressed bytes and columns of a file."""
+
+    rows: int
+    bytes: int
+    columns: Mapping[str, ColumnSummary]
+
+
+def inspect(path: Path, schema: StructType, partitions: Iterable[str] = (), sample: bool = False) -> FileSummary:
+    """Check a file against the table's schema and summarise it. ``partitions`` are the columns that come from its path.
+
+    Raises TempuraError WRONG_SCHEMA naming file, column, found and expected type; NOT_PARQUET when it cannot be read.
+    """
+    try:
+        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+            expected = [f for f in schema.fields if f.name not in set(partitions)]
+            _check(path, file, StructType(expected))
+            columns = _footer(file, {f.name for f in expected})
+            if sample:
+                columns |= _sampled(file, columns)
+            return FileSummary(file.metadata.num_rows, _bytes(file), columns)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise TempuraError(
+            "NOT_PARQUET", f"{path} cannot be read as Parquet: {error}.", "Remove or repair it."
+        ) from error
+
+
+def _check(path: Path, file: pq.ParquetFile, schema: StructType) -> None:
+    found = {field.name: field for field in file.schema_arrow}
+    for column in schema.fields:
+        field = found.get(column.name)
+        actual = spark_type(field.type) if field is not None else None
+        if actual and _has_int96(file, column.name):
+            actual = actual.replace("timestamp_ntz", "timestamp")
+        expected = physical(column.dataType)
+        if actual != expected:
+            has = "is missing" if field is None else f"has type {actual or field.type}"
+            raise TempuraError(
+                "WRONG_SCHEMA",
+                f"{path}: column {column.name} {has}, but the table expects {expected}.",
+                "Write the file again with that type, or take it out of the folder.",
+            )
+
+
+def spark_type(type: pa.DataType) -> str | None:
+    """The Spark type as which a Parquet column is read; None when Spark does not read it."""
+    if pa.types.is_dictionary(type):
+        return spark_type(type.value_type)
+    if pa.types.is_decimal128(type):
+        return f"decimal({type.precision},{type.scale})"
+    if pa.types.is_timestamp(type):
+        if type.unit not in ("ms", "us"):
+            return None
+        return "timestamp" if type.tz else "timestamp_ntz"
+    if pa.types.is_fixed_size_binary(type):
+        return "binary"
+    return _ARROW_NAMES.get(str(type)) or _nested(type)
+
+
+def _nested(type: pa.DataType) -> str | None:
+    parts: list[str | None]
+    if pa.types.is_struct(type):
+        parts = [spark_type(field.type) for field in type]
+        names = [field.name for field in type]
+        return None if None in parts else f"struct<{','.join(f'{n}:{p}' for n, p in zip(names, parts, strict=True))}>"
+    if pa.types.is_map(type):
+        parts = [spark_type(type.key_type), spark_type(type.item_type)]
+        return None if None in parts else f"map<{parts[0]},{parts[1]}>"
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        element = spark_type(type.value_type)
+        return element and f"array<{element}>"
+    return None
+
+
+def physical(type: DataType) -> str:
+    """A Spark type as Parquet keeps it: without collations, lengths of strings and nullability."""
+    if isinstance(type, StructType):
+        return f"struct<{','.join(f'{f.name}:{physical(f.dataType)}' for f in type.fields)}>"
+    if isinstance(type, ArrayType):
+        return f"array<{physical(type.elementType)}>"
+    if isinstance(type, MapType):
+        return f"map<{physical(type.keyType)},{physical(type.valueType)}>"
+    if isinstance(type, StringType) or type.simpleString().startswith(("varchar(", "char(")):
+        return "string"
+    return type.simpleString()
+
+
+def _has_int96(file: pq.ParquetFile, name: str) -> bool:
+    """Whether the column, or part of it, is in the old timestamp encoding, which Spark reads as an instant."""
+    columns = (file.schema.column(i) for i in range(len(file.schema)))
+    return any(c.physical_type == "INT96" and c.path.split(".")[0] == name.split(".")[0] for c in columns)
+
+
+def _bytes(file: pq.ParquetFile) -> int:
+    groups = range(file.metadata.num_row_groups)
+    return sum(file.metadata.row_group(i).total_byte_size for i in groups)
+
+
+def _footer(file: pq.ParquetFile, wanted: set[str]) -> dict[str, ColumnSummary]:
+    """NULLs, least and greatest value per flat column, over all row groups."""
+    merged: dict[str, ColumnSummary] = {}
+    for i in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(i)
+        for j in range(group.num_columns):
+            chunk = group.column(j)
+            if chunk.path_in_schema in wanted:
+                summary = _chunk(chunk.statistics)
+                name = chunk.path_in_schema
+                merged[name] = merged[name] + summary if name in merged else summary
+    return merged
+
+
+def _chunk(statistics: Any) -> ColumnSummary:
+    if statistics is None:
+        return ColumnSummary()
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if not statistics.has_min_max:
+        return ColumnSummary(nulls)
+    return ColumnSummary(nulls, number(statistics.min), number(statistics.max))
+
+
+def number(value: object) -> float | None:
+    """A value as a number in the order of its type (days, microseconds for dates and times); None when there is none."""
+    match value:
+        case bool() | str() | bytes():
+            return None
+        case int() | float() | Decimal():
+            return float(value) if isfinite(value) else None
+        case datetime():
+            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return moment.timestamp() * 1e6
+        case date():
+            return float(value.toordinal() - date(1970, 1, 1).toordinal())
+    return None
+
+
+def _sampled(file: pq.ParquetFile, columns: Mapping[str, ColumnSummary]) -> dict[str, ColumnSummary]:
+    """The summaries with the distinct values of the first rows counted."""
+    batches = file.iter_batches(batch_size=_SAMPLE_ROWS, columns=sorted(columns), use_threads=False)
+    batch = next(iter(batches), None)
+    if batch is None or not columns:
+        return dict(columns)
+    return {name: columns[name] + _counted(batch.column(name)) for name in columns}
+
+
+def _counted(values: pa.Array) -> ColumnSummary:
+    counts = values.drop_null().value_counts().field("counts").to_pylist()
+    return ColumnSummary(0, sample=sum(counts), distinct=len(counts), once=counts.count(1))

@@ -1,0 +1,239 @@
+"""Queries: planned over all the times at which work may run, run step by step, each step committed whole."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from tempura.algebra.canonical import fingerprint
+from tempura.errors import TempuraError
+from tempura.execute.contract import StoredOutput
+from tempura.frontend.lift import Lifted
+from tempura.plan.progressive import ProgressivePlan
+from tempura.search.planner import make_plan
+from tempura.warehouse.declare import QuerySpec
+from tempura.warehouse.engine import Check, Progress, Settings, Verification
+from tempura.warehouse.ledger import Ledger
+from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, report_of
+from tempura.warehouse.run import Run
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.situation import Situation, assess
+from tempura.warehouse.slots import Due, Slot, due, named, upcoming, zone_of
+from tempura.warehouse.steps import StepManifest
+from tempura.warehouse.table import Arrivals, Site
+
+Methods = str | Sequence[str]
+"""``"all"``, or names of incremental methods."""
+
+
+class Query:
+    """A query of a warehouse; made by :meth:`Warehouse.add_query` and :meth:`Warehouse.query`."""
+
+    def __init__(
+        self, site: Site, name: str, spec: QuerySpec, tables: Mapping[str, Arrivals], frame: DataFrame | None = None
+    ) -> None:
+        self.name = name
+        self._site = site
+        self._spec = spec
+        self._tables = tables
+        self._frame = frame
+        self._folder = site.root / "queries" / name
+        self._lifted: tuple[Settings, Lifted] | None = None
+
+    @property
+    def sql(self) -> str | None:
+        """The query's text; None for a query from a DataFrame."""
+        return self._spec.sql
+
+    @property
+    def schedule(self) -> Schedule:
+        """When work may run, and when the result is due."""
+        return self._spec.schedule
+
+    def plan(self, methods: Methods = "all") -> QueryPlan:
+        """Plan the run that is due, or the next one, and those that remain, with what has arrived by now. Executes nothing.
+
+        Raises TempuraError SCHEDULE_ENDED when no run remains.
+        """
+        steps = self.steps()
+        slot = upcoming(self.schedule, _last(steps), self._site.clock(), self._zone(steps))
+        if slot is None:
+            raise TempuraError("SCHEDULE_ENDED", f"Query {self.name}: all times have been run.", "Add it anew.")
+        situation = self._situation(steps, slot)
+        return QueryPlan(self._planned(situation, methods), situation.labels)
+
+    def run(
+        self,
+        at: str | None = None,
+        methods: Methods = "all",
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> RunReport:
+        """Execute the run that is due by the clock, or the one named ``at``; a run that was committed is not run again.
+
+        ``dry_run`` plans only. ``progress`` is called with what is being done. Raises TempuraError COMMIT_LOST when another process
+        committed this run first, UNKNOWN_TIME or TIME_PASSED for ``at``, and whatever is wrong with the tables' new files.
+        """
+        steps = self.steps()
+        found = self._due(steps, at)
+        if found.slot is None:
+            return RunReport(self.name, nothing=True, why=found.why)
+        situation = self._situation(steps, found.slot)
+        if self.schedule.kind == "view" and steps and dict(steps[-1].inputs) == dict(situation.versions):
+            return RunReport(self.name, nothing=True, why=f"nothing has arrived since {steps[-1].slot}")
+        run = self._run(steps, found, found.slot, situation, self._planned(situation, methods))
+        return self._dry(run) if dry_run else report_of(self.name, run.execute(progress))
+
+    def result(self) -> DataFrame:
+        """The last committed result, in the query's order and under its column names. Raises TempuraError NO_RESULT."""
+        outputs = self._outputs()
+        if not outputs:
+            raise TempuraError(
+                "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
+            )
+        return self._site.engine.result(self._stored(outputs[-1]), self._lift(self.steps()))  # type: ignore[no-any-return]
+
+    def changes(self) -> DataFrame:
+        """What changed from the result before to the last one: rows, ``_change`` (``insert`` or ``delete``) and ``_count``.
+
+        Raises TempuraError NO_RESULT.
+        """
+        outputs = self._outputs()
+        if not outputs:
+            raise TempuraError(
+                "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
+            )
+        old = self._stored(outputs[-2]) if len(outputs) > 1 else None
+        return self._site.engine.changes(old, self._stored(outputs[-1]), self._lift(self.steps()))  # type: ignore[no-any-return]
+
+    def history(self) -> tuple[HistoryEntry, ...]:
+        """The committed runs, oldest first."""
+        return tuple(history_of(step) for step in self.steps())
+
+    def verify(self) -> Verification:
+        """Compare the last result with a recomputation over the same versions of the tables. Raises TempuraError NO_RESULT."""
+        outputs = self._outputs()
+        if not outputs:
+            raise TempuraError(
+                "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
+            )
+        step = outputs[-1]
+        sources = {name: self._tables[name].source(0, version) for name, version in step.inputs.items()}
+        query = self._spec.sql if self._spec.sql is not None else self._body()
+        lifted = self._lift(self.steps())
+        return self._site.engine.verify(Check(query, lifted, sources, self._stored(step), step.settings))
+
+    def steps(self) -> tuple[StepManifest, ...]:
+        """The manifests of the committed runs, oldest first."""
+        entries = Ledger(self._folder / "steps", self._site.files).entries()
+        return tuple(StepManifest.from_json(entry) for entry in entries)
+
+    def check_unchanged(self) -> None:
+        """Raises TempuraError QUERY_CHANGED when the query's committed runs computed another query."""
+        self._lift(self.steps())
+
+    def status(self) -> dict[str, Any]:
+        """Where the query stands, as plain data."""
+        steps = self.steps()
+        last, outputs = _last(steps), self._outputs()
+        now, zone = self._site.clock(), self._zone(steps)
+        following = upcoming(self.schedule, last, now, zone)
+        return {
+            "runs": len(steps),
+            "last": str(last) if last else None,
+            "next": str(following) if following else None,
+            "due": due(self.schedule, last, now, zone).slot is not None,
+            "result_rows": outputs[-1].output.rows if outputs and outputs[-1].output else None,
+            "result_of": str(outputs[-1].slot) if outputs else None,
+            "states": len(steps[-1].states) if steps else 0,
+            "state_bytes": sum(s.stored.bytes for s in steps[-1].states) if steps else 0,
+            "schedule": self.schedule.to_json(),
+        }
+
+    # --- how a run comes about --------------------------------------------------------------------------------------
+
+    def _due(self, steps: Sequence[StepManifest], at: str | None) -> Due:
+        now, zone, last = self._site.clock(), self._zone(steps), _last(steps)
+        return due(self.schedule, last, now, zone) if at is None else named(self.schedule, at, last, now, zone)
+
+    def _situation(self, steps: Sequence[StepManifest], slot: Slot) -> Situation:
+        lifted, settings = self._lift(steps), self._settings(steps)
+        return assess(lifted, self.schedule, slot, steps, self._tables, self._site.engine, settings)
+
+    def _planned(self, situation: Situation, methods: Methods) -> ProgressivePlan:
+        names = (methods,) if isinstance(methods, str) else tuple(methods)
+        return make_plan(situation.problem, names)
+
+    def _run(
+        self, steps: Sequence[StepManifest], found: Due, slot: Slot, situation: Situation, plan: ProgressivePlan
+    ) -> Run:
+        return Run(
+            site=self._site,
+            folder=self._folder,
+            n=len(steps) + 1,
+            due=found,
+            slot=slot,
+            situation=situation,
+            plan=plan,
+            settings=self._settings(steps),
+            fingerprint=fingerprint(self._lift(steps).rel),
+            sql=self._spec.sql,
+            explained=QueryPlan(plan, situation.labels).explain(),
+        )
+
+    def _dry(self, run: Run) -> RunReport:
+        point = run.situation.problem.points[run.situation.now]
+        return RunReport(
+            query=self.name,
+            label=str(run.slot),
+            dry_run=True,
+            method=run.plan.method,
+            weight=point.weight,
+            estimated_cost=run.step.cost,
+            inputs=dict(run.situation.versions),
+            states=len(run.step.saves),
+            skipped=tuple(str(slot) for slot in run.due.skipped),
+        )
+
+    def _settings(self, steps: Sequence[StepManifest]) -> Settings:
+        """Those of the first run: a query means the same in every run, whatever the session says today."""
+        return steps[-1].settings if steps else self._site.engine.settings()
+
+    def _zone(self, steps: Sequence[StepManifest]) -> tzinfo:
+        return zone_of(self.schedule.timezone or self._settings(steps)["spark.sql.session.timeZone"])
+
+    def _lift(self, steps: Sequence[StepManifest]) -> Lifted:
+        settings = self._settings(steps)
+        if self._lifted is None or self._lifted[0] != settings:
+            schemas = {name: table.schema for name, table in self._tables.items()}
+            self._lifted = (settings, self._site.engine.lift(self._body(), schemas, settings))
+        self._check(self._lifted[1], steps)
+        return self._lifted[1]
+
+    def _body(self) -> str | DataFrame:
+        if self._spec.sql is not None:
+            return self._spec.sql
+        if self._frame is None:
+            what = f"Query {self.name} was made from a DataFrame, which this process does not know."
+            raise TempuraError("QUERY_NOT_REGISTERED", what, "Call add_query with the same DataFrame again.")
+        return self._frame
+
+    def _check(self, lifted: Lifted, steps: Sequence[StepManifest]) -> None:
+        same_text = bool(steps) and self._spec.sql is not None and steps[-1].sql == self._spec.sql
+        if steps and steps[-1].fingerprint != fingerprint(lifted.rel) and not same_text:
+            what = f"Query {self.name} differs from the one that its {len(steps)} committed runs computed."
+            raise TempuraError("QUERY_CHANGED", what, "Restore it, or add the new query under another name.")
+
+    def _outputs(self) -> tuple[StepManifest, ...]:
+        return tuple(step for step in self.steps() if step.output)
+
+    def _stored(self, step: StepManifest) -> StoredOutput:
+        assert step.output is not None
+        return replace(step.output, path=str(self._site.root / Path(step.output.path)))
+
+
+def _last(steps: Sequence[StepManifest]) -> Slot | None:
+    return steps[-1].slot if steps else None

@@ -1,0 +1,182 @@
+"""What a plan, a run and a history look like to the user."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tempura.errors import TempuraError
+from tempura.explain.text import SHOW, explain, to_json
+from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.warehouse.steps import StepManifest
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A plan of a query. ``labels`` name its time points."""
+
+    plan: ProgressivePlan
+    labels: tuple[str, ...]
+
+    @property
+    def cost(self) -> int:
+        """The weighted sum of the steps' estimated costs, in nanoseconds of one core."""
+        return self.plan.cost
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """One step per time point that remains."""
+        return self.plan.steps
+
+    @property
+    def method(self) -> str:
+        """The incremental method, or set of methods, that the plan uses."""
+        return self.plan.method
+
+    def label(self, time: int) -> str:
+        """The name of a time point."""
+        return self.labels[time] if time < len(self.labels) else str(time)
+
+    def explain(self, show: str | Collection[str] = "cost,rows", step: str | None = None) -> str:
+        """The plan per time point as text. ``show`` names what is said of each operator: cost, rows, rule (or method), view.
+        ``step`` is the label of the only time point to show.
+
+        Raises TempuraError UNKNOWN_SHOW, UNKNOWN_TIME.
+        """
+        return explain(self.plan, _shown(show), self.labels, None if step is None else self._time(step))
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain data: costs in nanoseconds of one core."""
+        return to_json(self.plan, self.labels)
+
+    def _time(self, label: str) -> int:
+        for time, known in enumerate(self.labels):
+            if label in (known, known.split(" ")[-1]):
+                return time
+        remedy = f"Its times are {', '.join(self.labels)}."
+        raise TempuraError("UNKNOWN_TIME", f"The plan has no time {label!r}.", remedy)
+
+
+def _shown(show: str | Collection[str]) -> list[str]:
+    names = [n.strip() for n in show.split(",")] if isinstance(show, str) else list(show)
+    wanted = ["rule" if name == "method" else name for name in names if name]
+    unknown = sorted(set(wanted) - set(SHOW))
+    if unknown:
+        raise TempuraError(
+            "UNKNOWN_SHOW", f"explain cannot show {', '.join(unknown)}.", f"Choose of {', '.join(SHOW)}."
+        )
+    return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run did. ``nothing``: it had nothing to do, for the reason ``why``. Costs are estimates in nanoseconds of one core;
+    ``cpu_seconds`` and ``wall_seconds`` were measured; ``rows`` of the result, None when none was due."""
+
+    query: str
+    label: str = ""
+    nothing: bool = False
+    why: str = ""
+    dry_run: bool = False
+    n: int = 0
+    method: str = ""
+    weight: float = 0.0
+    estimated_cost: int = 0
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    rows: int | None = None
+    inputs: Mapping[str, int] | None = None
+    states: int = 0
+    skipped: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    def table(self) -> str:
+        """Estimated against actual, as text."""
+        if self.nothing:
+            return f"{self.query}: nothing to do, {self.why}"
+        head = ("query", "time", "method", "weight", "estimated s", "cpu s", "wall s", "rows", "states")
+        actual = ("-", "-") if self.dry_run else (f"{self.cpu_seconds:.2f}", f"{self.wall_seconds:.2f}")
+        rows = "-" if self.rows is None else str(self.rows)
+        estimated = f"{self.estimated_cost / 1e9:.3f}"
+        line = (self.query, self.label, self.method, f"{self.weight:g}", estimated, *actual, rows, str(self.states))
+        skipped = f"\nskipped: {', '.join(self.skipped)}" if self.skipped else ""
+        return columns_text(head, [line]) + skipped
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def report_of(query: str, step: StepManifest) -> RunReport:
+    """The report of a committed step."""
+    return RunReport(
+        query=query,
+        label=str(step.slot),
+        n=step.n,
+        method=step.method,
+        weight=step.weight,
+        estimated_cost=step.estimated_cost,
+        cpu_seconds=step.cpu_seconds,
+        wall_seconds=step.wall_seconds,
+        rows=step.output.rows if step.output else None,
+        inputs=dict(step.inputs),
+        states=len(step.states),
+        skipped=tuple(str(slot) for slot in step.skipped),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """A committed run. ``label`` names its time; ``versions`` are those of the tables that it read; the rest as in
+    :class:`RunReport`."""
+
+    n: int
+    label: str
+    logical_time: str
+    versions: Mapping[str, int]
+    method: str
+    weight: float
+    estimated_cost: int
+    cpu_seconds: float
+    wall_seconds: float
+    rows: int | None
+    states: int
+    skipped: tuple[str, ...]
+
+    @property
+    def actual_cost(self) -> int:
+        """What the run took, in nanoseconds of one core."""
+        return int(self.cpu_seconds * 1e9)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "actual_cost": self.actual_cost}
+
+
+def history_of(step: StepManifest) -> HistoryEntry:
+    """The entry of a committed step."""
+    return HistoryEntry(
+        n=step.n,
+        label=str(step.slot),
+        logical_time=step.logical_time,
+        versions=dict(step.inputs),
+        method=step.method,
+        weight=step.weight,
+        estimated_cost=step.estimated_cost,
+        cpu_seconds=step.cpu_seconds,
+        wall_seconds=step.wall_seconds,
+        rows=step.output.rows if step.output else None,
+        states=len(step.states),
+        skipped=tuple(str(slot) for slot in step.skipped),
+    )
+
+
+def columns_text(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in plain text, columns aligned."""
+    table = [tuple(head), *map(tuple, lines)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(head))]
+    return "\n".join("  ".join(v.ljust(w) for v, w in zip(line, widths, strict=True)).rstrip() for line in table)

@@ -1,0 +1,131 @@
+"""Schedules: at which times work may run, what it costs there, and when the result is due."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from typing import Literal as OneOf
+
+from tempura.errors import TempuraError
+from tempura.search.problem import Point
+
+Kind = OneOf["fixed", "progressive", "view"]
+
+_LEXICOGRAPHIC = 1e12
+"""The price of a time point against the one before under ``c_v``: a nanosecond later outweighs a quarter of an hour before."""
+
+_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d|24:00")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Times in order, the price of work at each, and whether the result is due there.
+
+    ``Schedule(times, weights, outputs, objective)`` is the general form with a fixed horizon: times are labels, run in order,
+    once. ``objective`` (Tempura, section 6.2) is ``c_w``: the weighted sum of the costs of all runs; or ``c_v``: the cost of the last
+    run, among plans of equal cost there that of the run before, and so on, whatever the weights. Raises TempuraError
+    BAD_SCHEDULE.
+    """
+
+    times: tuple[str, ...]
+    weights: tuple[float, ...]
+    outputs: tuple[bool, ...]
+    objective: str = "c_w"
+    kind: Kind = "fixed"
+    timezone: str | None = None
+    n: int = field(default=0)
+
+    def __init__(
+        self,
+        times: Iterable[str],
+        weights: Iterable[float],
+        outputs: Iterable[bool],
+        objective: str = "c_w",
+        kind: Kind = "fixed",
+        timezone: str | None = None,
+        n: int = 0,
+    ) -> None:
+        for name, value in (
+            ("times", tuple(str(t) for t in times)),
+            ("weights", tuple(float(w) for w in weights)),
+            ("outputs", tuple(bool(o) for o in outputs)),
+            ("objective", objective),
+            ("kind", kind),
+            ("timezone", timezone),
+            ("n", n),
+        ):
+            object.__setattr__(self, name, value)
+        problem = _problem(self)
+        if problem:
+            raise TempuraError("BAD_SCHEDULE", problem, "See Schedule.progressive and Schedule.view.")
+
+    @staticmethod
+    def progressive(prices: Mapping[str, float], timezone: str | None = None) -> "Schedule":
+        """Runs before a daily deadline, with the price of work at each: ``{"14:00": 0.25, "24:00": 1.0}``. The result is due at
+        the last. ``24:00`` is the end of the day; ``timezone`` is the session's unless given."""
+        times = sorted(prices)
+        outputs = [i == len(times) - 1 for i in range(len(times))]
+        return Schedule(times, [prices[t] for t in times], outputs, kind="progressive", timezone=timezone)
+
+    @staticmethod
+    def view(n: int = 30) -> "Schedule":
+        """A view, refreshed at each run. The first build is amortised over ``n`` refreshes."""
+        return Schedule((), (), (), kind="view", n=n)
+
+    def points_from(self, index: int, done: bool) -> tuple[Point, ...]:
+        """The planning points of the run at ``times[index]`` and those that remain; for a view the refresh and two more.
+        ``done``: a point of the past, whose states can be loaded, comes first."""
+        past = (Point(0.0, False, done=True),) if done else ()
+        if self.kind == "view":
+            first = 1.0 if done else 1.0 / self.n
+            return (*past, Point(first, True), Point(1.0, True), Point(1.0, True))
+        rest = range(index, len(self.times))
+        weights = self.weights if self.objective == "c_w" else [_LEXICOGRAPHIC**i for i in range(len(self.times))]
+        return (*past, *(Point(weights[i], self.outputs[i]) for i in rest))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as kept in ``tempura.toml``."""
+        if self.kind == "view":
+            return {"kind": "view", "n": self.n}
+        if self.kind == "progressive":
+            zone = {"timezone": self.timezone} if self.timezone else {}
+            return {"kind": "progressive", "times": dict(zip(self.times, self.weights, strict=True)), **zone}
+        lists = {"times": list(self.times), "weights": list(self.weights), "outputs": list(self.outputs)}
+        return {"kind": "fixed", **lists, "objective": self.objective}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Schedule":
+        """The inverse of :meth:`to_json`. Raises TempuraError BAD_SCHEDULE."""
+        try:
+            match data.get("kind"):
+                case "view":
+                    return Schedule.view(int(data.get("n", 30)))
+                case "progressive":
+                    return Schedule.progressive(dict(data["times"]), data.get("timezone"))
+                case "fixed":
+                    objective = data.get("objective", "c_w")
+                    return Schedule(data["times"], data["weights"], data["outputs"], objective)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TempuraError("BAD_SCHEDULE", f"A schedule cannot be read: {error!r}.", _KINDS) from error
+        raise TempuraError("BAD_SCHEDULE", f"A schedule has kind {data.get('kind')!r}.", _KINDS)
+
+
+_KINDS = 'Its kind is "progressive", "view" or "fixed"; docs/guide.md shows each.'
+
+
+def _problem(schedule: Schedule) -> str | None:
+    if schedule.kind == "view":
+        return None if schedule.n >= 1 else f"A view needs n >= 1 refreshes, not {schedule.n}."
+    times, weights, outputs = schedule.times, schedule.weights, schedule.outputs
+    if not times or not len(times) == len(weights) == len(outputs):
+        return f"A schedule needs as many weights and outputs as times: {len(times)}, {len(weights)}, {len(outputs)}."
+    if len(set(times)) < len(times):
+        return f"A time occurs twice in {', '.join(times)}."
+    if not all(0 <= w < float("inf") for w in weights):
+        return f"Weights are finite and not negative: {weights}."
+    if not outputs[-1]:
+        return f"The result must be due at the last time, {times[-1]}."
+    wrong = [t for t in times if schedule.kind == "progressive" and not _CLOCK.fullmatch(t)]
+    if wrong:
+        return f"{wrong[0]!r} is not a time of day such as 09:30 or 24:00."
+    return None if schedule.objective in ("c_w", "c_v") else f"Objective {schedule.objective!r} is not c_w or c_v."

@@ -1,0 +1,60 @@
+"""The Spark settings that change results: kept with each run, and in force in every later run of the same query."""
+
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tempura.frontend.session import clone
+
+_NAMED = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.session.timeZone",
+    "spark.sql.caseSensitive",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.timestampType",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.groupByAliases",
+    "spark.sql.groupByOrdinal",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.parquet.binaryAsString",
+    "spark.sql.parquet.int96AsTimestamp",
+    "spark.sql.parquet.inferTimestampNTZ.enabled",
+    "spark.sql.parquet.datetimeRebaseModeInRead",
+    "spark.sql.parquet.int96RebaseModeInRead",
+    "spark.sql.ansi.doubleQuotedIdentifiers",
+    "spark.sql.ansi.enforceReservedKeywords",
+    "spark.sql.crossJoin.enabled",
+    "spark.sql.session.collation.default",
+)
+_FAMILIES = ("spark.sql.legacy.", "spark.sql.ansi.", "spark.sql.collation.")
+
+
+def semantic_settings(session: SparkSession) -> dict[str, str]:
+    """The settings in force that change what a query means. Settings that a Spark version does not know are left out."""
+    found = {name: value for name in _NAMED if (value := _value(session, name)) is not None}
+    given = {name: value for name, value in _all(session).items() if name.startswith(_FAMILIES)}
+    return dict(sorted((found | given).items()))
+
+
+def session_with(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A copy of a session in which exactly these semantic settings are in force."""
+    work = clone(session)
+    for name in _all(session):
+        if name.startswith(_FAMILIES) and name not in settings:
+            work.conf.unset(name)
+    for name, value in settings.items():
+        work.conf.set(name, value)
+    return work
+
+
+def _value(session: SparkSession, name: str) -> str | None:
+    try:
+        value = session.conf.get(name)
+    except PySparkException:
+        return None
+    return None if value is None else str(value)
+
+
+def _all(session: SparkSession) -> dict[str, str]:
+    return dict(session.conf.getAll)

@@ -1,0 +1,101 @@
+"""Where a query stands: the run to be planned, its pinned inputs, and the states that can be loaded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tempura.algebra.rel import scans
+from tempura.errors import TempuraError
+from tempura.execute.contract import StoredState
+from tempura.frontend.lift import Lifted
+from tempura.physical.operators import Read, StateKey
+from tempura.search.problem import Problem
+from tempura.tvr.views import Delta
+from tempura.warehouse.engine import Engine, Settings, Source
+from tempura.warehouse.facts import Versions, table_facts
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.slots import Slot
+from tempura.warehouse.steps import SavedState, StepManifest, states_at
+from tempura.warehouse.table import Arrivals
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A planning problem and what its leaves mean. ``pinned`` gives the versions of the tables at the first points: at the point of
+    the past when there is one, then now."""
+
+    problem: Problem
+    pinned: tuple[Versions, ...]
+    tables: Mapping[str, Arrivals]
+    states: Mapping[StateKey, SavedState]
+    labels: tuple[str, ...]
+
+    @property
+    def now(self) -> int:
+        """The time point of the run to be executed."""
+        return len(self.pinned) - 1
+
+    @property
+    def versions(self) -> Versions:
+        """The versions that the run reads."""
+        return self.pinned[-1]
+
+    def source(self, read: Read) -> Source:
+        """The rows that a read stands for. Raises TempuraError UNSIGNED_READ when deletions would be lost."""
+        table = self.tables[read.scan.table]
+        at = read.at
+        after = self.pinned[at.t][table.name] if isinstance(at, Delta) else 0
+        source = table.source(after, self.pinned[at.time][table.name])
+        if source.rows.signed and not read.signed:
+            what = f"The plan reads {read.label} as if nothing was deleted."
+            raise TempuraError("UNSIGNED_READ", what, "This is a defect of the planner; please report it.")
+        return source
+
+    def state(self, key: StateKey) -> StoredState:
+        """A stored state. Raises TempuraError UNKNOWN_STATE."""
+        if key not in self.states:
+            raise TempuraError("UNKNOWN_STATE", f"The plan loads {key}, which is not stored.", "Please report it.")
+        return self.states[key].stored
+
+
+def assess(
+    lifted: Lifted,
+    schedule: Schedule,
+    slot: Slot,
+    steps: Sequence[StepManifest],
+    tables: Mapping[str, Arrivals],
+    engine: Engine,
+    settings: Settings,
+) -> Situation:
+    """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain."""
+    read = {name: tables[name] for name in sorted({scan.table for scan in scans(lifted.rel)})}
+    versions = {name: table.register() for name, table in read.items()}
+    _check_static(read, versions)
+    past = _past(steps, versions, engine, settings)
+    points = schedule.points_from(slot.index, done=past is not None)
+    pinned: tuple[Versions, ...] = ({name: past.inputs[name] for name in read}, versions) if past else (versions,)
+    facts = {n: table_facts(t, [v[n] for v in pinned], len(points)) for n, t in read.items()}
+    states = {s.key(0): s for s in states_at(steps, past).values()} if past else {}
+    labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
+    return Situation(Problem(lifted.rel, points, facts, frozenset(states)), pinned, read, states, labels)
+
+
+def _past(steps: Sequence[StepManifest], versions: Versions, engine: Engine, settings: Settings) -> StepManifest | None:
+    """The last step that left states which can be loaded now."""
+    for step in reversed(steps):
+        readable = step.is_loadable(engine.version, settings) and set(step.inputs) == set(versions)
+        if step.states and readable:
+            return step
+    return None
+
+
+def _check_static(tables: Mapping[str, Arrivals], versions: Versions) -> None:
+    for name, table in tables.items():
+        if table.spec.static and versions[name] == 0:
+            what = f"Table {name} is static, but nothing has arrived in it yet."
+            raise TempuraError("STATIC_EMPTY", what, "Put its rows in before the first run (an empty arrival counts).")
+
+
+def _labels(schedule: Schedule, slot: Slot) -> tuple[str, ...]:
+    if schedule.kind == "view":
+        return tuple(f"refresh {slot.index + i}" for i in (1, 2, 3))
+    return (str(slot), *schedule.times[slot.index + 1 :])

@@ -1,0 +1,135 @@
+"""The engine of a warehouse on Spark."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.types import StructType
+
+from tempura.errors import TempuraError
+from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput
+from tempura.execute.jvm import Jvm
+from tempura.execute.naming import attribute
+from tempura.execute.spark import SparkExecutor
+from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
+from tempura.frontend.session import clone, require_classic
+from tempura.physical.operators import Read
+from tempura.warehouse.arrivals import Rows
+from tempura.warehouse.engine import Check, Settings, Source, Verification, Work
+from tempura.warehouse.incoming import CHANGE, conform, duplicate_key, missing_row, split_changes
+from tempura.warehouse.rows import difference, marked_rows, nullable
+from tempura.warehouse.settings import semantic_settings, session_with
+from tempura.warehouse.verify import no_state, read_columns, verify
+
+_WRITING = {
+    # Values are kept as they are, whatever the session prefers for files that other systems read.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+
+
+class SparkEngine:
+    """Runs a warehouse in clones of the user's session, which is never changed.
+
+    Raises TempuraError SPARK_CONNECT for a session without access to Catalyst.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        require_classic(session)
+        self._session = session
+
+    @property
+    def version(self) -> str:
+        return str(self._session.version)
+
+    def settings(self) -> dict[str, str]:
+        return semantic_settings(self._session)
+
+    # --- schemas and queries ----------------------------------------------------------------------------------------
+
+    def parse_schema(self, ddl: str) -> StructType:
+        try:
+            parsed = StructType.fromDDL(ddl)
+        except PySparkException as error:
+            what = f"{ddl!r} is not a list of columns: {str(error).splitlines()[0]}"
+            raise TempuraError("BAD_SCHEMA", what, 'Write "id INT, name STRING".') from error
+        if not isinstance(parsed, StructType):
+            raise TempuraError("BAD_SCHEMA", f"{ddl!r} is a type, not a list of columns.", 'Write "id INT".')
+        found = nullable(parsed)
+        assert isinstance(found, StructType)
+        return found
+
+    def schema_text(self, schema: StructType) -> str:
+        found = nullable(schema)
+        assert isinstance(found, StructType)
+        return str(found.toDDL())
+
+    def infer_schema(self, source: Source) -> StructType:
+        reader = self._session.read.option("__globPaths__", "false")
+        reader = reader.option("basePath", f"file:{source.rows.base}") if source.rows.base else reader
+        try:
+            return reader.parquet(*(f"file:{file}" for file in source.rows.inserted)).schema
+        except PySparkException as error:
+            what = f"The schema cannot be read from the files in {source.rows.base}: {str(error).splitlines()[0]}"
+            raise TempuraError("BAD_SCHEMA", what, "Give schema=, or correct the files.") from error
+
+    def lift(self, query: str | DataFrame, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
+        if isinstance(query, str):
+            return lift_sql(session_with(self._session, settings), query, tables)
+        return lift_dataframe(query)
+
+    # --- steps ------------------------------------------------------------------------------------------------------
+
+    def execute(self, work: Work) -> StepOutcome:
+        session = session_with(self._session, work.settings)
+
+        def read(leaf: Read) -> DataFrame:
+            return read_columns(session, work.read(leaf), leaf)
+
+        return SparkExecutor(session, read, work.load, work.progress).run(work.step, work.folder)
+
+    def result(self, stored: StoredOutput, lifted: Lifted) -> DataFrame:
+        return self._results().result(stored, lifted.rel.columns, lifted.names, lifted.order)
+
+    def changes(self, old: StoredOutput | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
+        visible = lifted.rel.columns[: lifted.visible]
+        names = [column.id for column in visible]
+        now = self._results().result(new, lifted.rel.columns, names)
+        before = self._results().result(old, lifted.rel.columns, names) if old else now.limit(0)
+        delta = difference(now, before, visible)
+        kind = fn.when(fn.col(WEIGHT) > 0, "insert").otherwise("delete").alias(CHANGE)
+        named = (attribute(c.id).alias(name) for c, name in zip(visible, lifted.names, strict=True))
+        return delta.select(*named, kind, fn.abs(WEIGHT).alias("_count"))
+
+    def verify(self, check: Check) -> Verification:
+        return verify(session_with(self._session, check.settings), check)
+
+    def _results(self) -> SparkExecutor:
+        return SparkExecutor(self._session, self._no_table, no_state)
+
+    def _no_table(self, read: Read) -> DataFrame:
+        raise TempuraError("NOT_EXECUTABLE", f"A stored result reads {read.label}.", "Please report it.")
+
+    # --- rows that arrive -------------------------------------------------------------------------------------------
+
+    def split_changes(self, changes: DataFrame) -> tuple[DataFrame, DataFrame]:
+        return split_changes(changes)
+
+    def write(self, rows: DataFrame, schema: StructType, folder: Path, table: str) -> None:
+        fitting = conform(rows, schema, table)
+        writer = clone(rows.sparkSession)
+        for name, value in _WRITING.items():
+            writer.conf.set(name, value)
+        Jvm(writer).in_session(writer, fitting).write.mode("error").parquet(f"file:{folder}")
+
+    def missing(self, present: Source, arriving: Rows) -> str | None:
+        return missing_row(clone(self._session), present, arriving)
+
+    def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
+        return duplicate_key(clone(self._session), present, arriving, keys)
+
+    def frame(self, source: Source, table: str) -> DataFrame:
+        return marked_rows(self._session, source, table)

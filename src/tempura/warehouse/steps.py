@@ -1,0 +1,108 @@
+"""Manifests of steps: what a committed run read, saved, emitted and took."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tempura.execute.contract import StoredOutput, StoredState
+from tempura.physical.operators import StateKey
+from tempura.warehouse.slots import Slot
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """A state in the store: fingerprint and kind of the view; it was current at the versions of its step."""
+
+    expression: str
+    kind: str
+    stored: StoredState
+
+    def key(self, time: int) -> StateKey:
+        """The state's name in a plan where its step is the given time point."""
+        return StateKey(self.expression, self.kind, time)
+
+
+@dataclass(frozen=True, slots=True)
+class StepManifest:
+    """A committed step. ``inputs`` are the versions of the tables it read; ``logical_time`` is ISO in UTC; ``estimated_cost`` in
+    nanoseconds of one core, unweighted; ``settings``, ``engine``, ``fingerprint`` and ``sql`` say what could change its result.
+    Paths of states and output are relative to the warehouse."""
+
+    n: int
+    slot: Slot
+    skipped: tuple[Slot, ...]
+    logical_time: str
+    inputs: Mapping[str, int]
+    states: tuple[SavedState, ...]
+    output: StoredOutput | None
+    attempt: str
+    method: str
+    weight: float
+    estimated_cost: int
+    cpu_seconds: float
+    wall_seconds: float
+    rows: Mapping[str, int]
+    plan: str
+    settings: Mapping[str, str]
+    engine: str
+    fingerprint: str
+    sql: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the ledger."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        return plain | {
+            "format": FORMAT,
+            "slot": self.slot.to_json(),
+            "skipped": [slot.to_json() for slot in self.skipped],
+            "states": [{"expression": s.expression, "kind": s.kind, **s.stored.to_json()} for s in self.states],
+            "output": self.output.to_json() if self.output else None,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "StepManifest":
+        """The inverse of :meth:`to_json`."""
+        return StepManifest(
+            slot=Slot.from_json(data["slot"]),
+            skipped=tuple(Slot.from_json(slot) for slot in data["skipped"]),
+            states=tuple(SavedState(s["expression"], s["kind"], StoredState.from_json(s)) for s in data["states"]),
+            output=StoredOutput.from_json(data["output"]) if data["output"] else None,
+            **{name: data[name] for name in _PLAIN},
+        )
+
+    def is_loadable(self, engine: str, settings: Mapping[str, str]) -> bool:
+        """Whether the step's states mean the same under a version of the engine and its settings: only patch releases may differ."""
+        return _minor(self.engine) == _minor(engine) and dict(self.settings) == dict(settings)
+
+
+_PLAIN = (
+    "n", "logical_time", "inputs", "attempt", "method", "weight", "estimated_cost", "cpu_seconds", "wall_seconds", "rows",
+    "plan", "settings", "engine", "fingerprint", "sql",
+)  # fmt: skip
+
+
+def _minor(version: str) -> tuple[str, ...]:
+    return tuple(version.split(".")[:2])
+
+
+def states_at(steps: Sequence[StepManifest], last: StepManifest) -> dict[tuple[str, str], SavedState]:
+    """The states that are current at the versions of ``last``, by fingerprint and kind: its own, and those of other steps that
+    read the same versions of the same tables under the same settings."""
+    found: dict[tuple[str, str], SavedState] = {}
+    for step in (*steps, last):
+        if dict(step.inputs) == dict(last.inputs) and step.is_loadable(last.engine, last.settings):
+            found |= {(s.expression, s.kind): s for s in step.states}
+    return found
+
+
+def relative(stored: StoredState, root: Path) -> StoredState:
+    """A state whose path is relative to the warehouse, so that the warehouse can be moved."""
+    return replace(stored, path=str(Path(stored.path).relative_to(root)))
+
+
+def absolute(stored: StoredState, root: Path) -> StoredState:
+    """The inverse of :func:`relative`."""
+    return replace(stored, path=str(root / stored.path))

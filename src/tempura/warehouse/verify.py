@@ -1,0 +1,198 @@
+"""Checking a stored result against a recomputation over the same rows.
+
+Results are compared as bags, by identity. Where Spark itself may return several answers for one input, the comparison allows
+exactly these: float sums within 1e-9 relative, and rows at the boundary of a LIMIT.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession, Window, WindowSpec
+from pyspark.sql import functions as fn
+
+from tempura.algebra.rel import Aggregate, Consolidate, Opaque, Rel, Scan, TopK
+from tempura.algebra.scalar import Column, Ref
+from tempura.errors import TempuraError
+from tempura.execute.contract import WEIGHT, StoredState
+from tempura.execute.identity import is_exact
+from tempura.execute.naming import attribute
+from tempura.execute.relation import Relation, expand
+from tempura.execute.spark import SparkExecutor
+from tempura.physical.operators import Read, StateKey
+from tempura.tvr.views import Snapshot
+from tempura.warehouse.engine import Check, Source, Verification
+from tempura.warehouse.rows import difference, plain_rows, signed_rows
+
+_TOLERANCE = 1e-9
+_SAMPLES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """One check at work. ``session`` is a clone with the settings of the run, which is free to be changed."""
+
+    session: SparkSession
+    check: Check
+
+    @property
+    def visible(self) -> tuple[Column, ...]:
+        return self.check.lifted.rel.columns[: self.check.lifted.visible]
+
+    def stored(self) -> DataFrame:
+        names = [column.id for column in self.visible]
+        return self._executor().result(self.check.stored, self.check.lifted.rel.columns, names)
+
+    def recomputed(self) -> DataFrame:
+        """The query as the user wrote it, run by Spark alone; one from a DataFrame as the algebra recomputes it."""
+        if not isinstance(self.check.query, str):
+            return self.by_algebra()
+        for name, source in self.check.tables.items():
+            plain_rows(self.session, source).createOrReplaceTempView(name)
+        return self.session.sql(self.check.query).toDF(*(column.id for column in self.visible))
+
+    def by_algebra(self) -> DataFrame:
+        """The query recomputed from the algebra: ties are broken as in every step."""
+        rel = _over_snapshots(self.check.lifted.rel, self.check.tables, {})
+        frame = self._executor().dataframe(rel)
+        rows = expand(Relation(frame, WEIGHT in frame.columns), rel.columns)
+        return rows.select(*(attribute(column.id) for column in self.visible))
+
+    def _executor(self) -> SparkExecutor:
+        return SparkExecutor(self.session, self._read, no_state)
+
+    def _read(self, read: Read) -> DataFrame:
+        return read_columns(self.session, self.check.tables[read.scan.table], read)
+
+
+def verify(session: SparkSession, check: Check) -> Verification:
+    """Compare. Raises nothing of its own: a difference is a result."""
+    work = _Comparison(session, check)
+    expected = work.recomputed().persist()
+    try:
+        tolerant = depends_on_order(check.lifted.rel)
+        how = "sums of floats within 1e-9" if tolerant else "identical bags"
+        rows, found = expected.count(), work.stored()
+        left = _left_over(found, expected, work.visible, tolerant)
+        if left is None or not any(isinstance(rel, TopK) for rel in check.lifted.rel.walk()):
+            return _verification(left, rows, how)
+        return _with_ties(work, found, expected, rows, tolerant)
+    finally:
+        expected.unpersist()
+
+
+def _with_ties(work: _Comparison, found: DataFrame, expected: DataFrame, rows: int, tolerant: bool) -> Verification:
+    """A LIMIT whose order has ties: the result must be the one of Tempura's order, and have Spark's rows as far as Spark's own order
+    determines them: their number and their visible sort keys."""
+    how = "LIMIT with ties: the recomputation in Tempura's order, and Spark's sort keys"
+    left = _left_over(found, work.by_algebra(), work.visible, tolerant)
+    keys = _visible_keys(work.check.lifted.rel, work.visible)
+    if left is None:
+        # Without keys this compares the number of rows.
+        left = _left_over(found, expected, keys, tolerant)
+    return _verification(left, rows, how)
+
+
+def _visible_keys(rel: Rel, visible: Sequence[Column]) -> tuple[Column, ...]:
+    """The result's columns by which the outermost LIMIT orders."""
+    while rel.inputs and not isinstance(rel, TopK) and len(rel.inputs) == 1 and not isinstance(rel, Aggregate):
+        rel = rel.inputs[0]
+    keys = {k.expr.column for k in rel.order if isinstance(k.expr, Ref)} if isinstance(rel, TopK) else set()
+    return tuple(column for column in visible if column in keys)
+
+
+def _verification(left: DataFrame | None, rows: int, how: str) -> Verification:
+    if left is None:
+        return Verification(True, rows, (), (), how)
+    missing = left.filter(fn.col(WEIGHT) < 0).limit(_SAMPLES).collect()
+    extra = left.filter(fn.col(WEIGHT) > 0).limit(_SAMPLES).collect()
+    sides = [tuple(str(tuple(row)[:-1]) for row in side) for side in (missing, extra)]
+    return Verification(False, rows, sides[0], sides[1], how)
+
+
+def _left_over(found: DataFrame, expected: DataFrame, columns: Sequence[Column], tolerant: bool) -> DataFrame | None:
+    """What remains of ``found`` minus ``expected``, with a weight; None when nothing does."""
+    left = difference(found, expected, columns)
+    if tolerant and not left.isEmpty():
+        left = _without_close(left, columns)
+    return None if left.isEmpty() else left
+
+
+def _without_close(left: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """The difference without pairs of rows, one missing and one extra, whose floats are close and whose other columns are equal.
+    Rows that agree in the other columns are paired in the order of their floats."""
+    floats = [column for column in columns if column.type in ("float", "double")]
+    if not floats:
+        return left
+    exact = [column for column in columns if column not in floats]
+    units = left.withColumn("_i", fn.explode(fn.sequence(fn.lit(1), fn.abs(WEIGHT).cast("int")))).drop("_i")
+    ranked = units.withColumn("_rank", fn.row_number().over(_order(exact, floats)))
+    sides = [_side(ranked, columns, fn.col(WEIGHT) < 0, "m"), _side(ranked, columns, fn.col(WEIGHT) > 0, "e")]
+    same = [_part("m", c).eqNullSafe(_part("e", c)) for c in exact] + [fn.col("_rank_m") == fn.col("_rank_e")]
+    paired = sides[0].join(sides[1], same, "full_outer")
+    close = reduce(SparkColumn.__and__, (_close(_part("m", c), _part("e", c)) for c in floats))
+    both = fn.col("_rank_m").isNotNull() & fn.col("_rank_e").isNotNull()
+    far = paired.filter(~fn.coalesce(both & close, fn.lit(False)))
+    return _unpaired(far, columns, "m", -1).unionAll(_unpaired(far, columns, "e", 1))
+
+
+def _order(exact: Sequence[Column], floats: Sequence[Column]) -> WindowSpec:
+    by = [attribute(column.id) for column in exact if is_exact(column.type)]
+    return Window.partitionBy(fn.col(WEIGHT) > 0, *by).orderBy(*(attribute(c.id) for c in floats))
+
+
+def _side(ranked: DataFrame, columns: Sequence[Column], which: SparkColumn, side: str) -> DataFrame:
+    named = (attribute(c.id).alias(f"{side}.{c.id}") for c in columns)
+    return ranked.filter(which).select(*named, fn.col("_rank").alias(f"_rank_{side}"))
+
+
+def _unpaired(far: DataFrame, columns: Sequence[Column], side: str, weight: int) -> DataFrame:
+    rows = far.filter(fn.col(f"_rank_{side}").isNotNull())
+    return rows.select(*(_part(side, c).alias(c.id) for c in columns), fn.lit(weight).cast("bigint").alias(WEIGHT))
+
+
+def _part(side: str, column: Column) -> SparkColumn:
+    return attribute(f"{side}.{column.id}")
+
+
+def _close(left: SparkColumn, right: SparkColumn) -> SparkColumn:
+    near = fn.abs(left - right) <= _TOLERANCE * fn.greatest(fn.abs(left), fn.abs(right))
+    return left.eqNullSafe(right) | near
+
+
+def depends_on_order(rel: Rel) -> bool:
+    """Whether a value may depend on the order in which floats are added."""
+    return any(isinstance(r, Opaque) or (isinstance(r, Aggregate) and _adds_floats(r)) for r in rel.walk())
+
+
+def _adds_floats(rel: Aggregate) -> bool:
+    calls = (output.call for output in rel.aggregates)
+    return any(
+        call.function not in ("Min", "Max", "Count") and any(o.type in ("float", "double") for o in call.operands)
+        for call in calls
+    )
+
+
+def _over_snapshots(rel: Rel, tables: Mapping[str, Source], done: dict[Rel, Rel]) -> Rel:
+    """The expression with each scan read as it was."""
+    if rel not in done:
+        if isinstance(rel, Scan):
+            signed = tables[rel.table].rows.signed
+            read = Read(rel, Snapshot(0), signed)
+            done[rel] = Consolidate(read) if signed else read
+        else:
+            done[rel] = rel.with_inputs(*(_over_snapshots(r, tables, done) for r in rel.inputs)) if rel.inputs else rel
+    return done[rel]
+
+
+def read_columns(session: SparkSession, source: Source, read: Read) -> DataFrame:
+    """The rows that a read of a plan stands for: its fields in order, and the weight if it is signed."""
+    rows = signed_rows(session, source)
+    weight = (WEIGHT,) if read.signed else ()
+    return rows.select(*(attribute(name) for name in read.scan.fields), *weight)
+
+
+def no_state(key: StateKey) -> StoredState:
+    """Where there is no state to load. Raises TempuraError UNKNOWN_STATE."""
+    raise TempuraError("UNKNOWN_STATE", f"A recomputation loads {key}.", "This is a defect; please report it.")

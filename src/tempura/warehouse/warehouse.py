@@ -1,0 +1,264 @@
+"""A warehouse: a folder with tables that fill up, queries over them, and all that was computed."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from tempura.algebra.canonical import fingerprint
+from tempura.errors import TempuraError
+from tempura.warehouse.arrivals import Rows
+from tempura.warehouse.declare import DeclarationFile, Declarations, QuerySpec, TableSpec, check_name
+from tempura.warehouse.engine import Engine, Source
+from tempura.warehouse.files import Files
+from tempura.warehouse.garbage import collect
+from tempura.warehouse.ledger import attempt, commit, read_json
+from tempura.warehouse.query import Query
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.steps import FORMAT
+from tempura.warehouse.table import Arrivals, Site, data_files
+
+
+class Table:
+    """A table of a warehouse; made by :meth:`Warehouse.add_table` and :meth:`Warehouse.table`."""
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self._arrivals = arrivals
+
+    @property
+    def name(self) -> str:
+        """The name under which queries read it."""
+        return self._arrivals.name
+
+    @property
+    def schema(self) -> StructType:
+        """Its columns; all may be NULL."""
+        return self._arrivals.schema
+
+    def append(self, rows: DataFrame) -> int:
+        """Add rows to a managed table, in one arrival. Returns the table's new version.
+
+        Raises TempuraError WRONG_SCHEMA, NOT_MANAGED, STATIC_TABLE, DUPLICATE_KEY, COMMIT_LOST.
+        """
+        return self._arrivals.push(rows, None, trust=True)
+
+    def delete(self, rows: DataFrame, trust: bool = False) -> int:
+        """Delete rows, each as often as it occurs in ``rows``. Returns the table's new version.
+
+        Raises TempuraError DELETE_OF_MISSING when a row is not there as often (``trust=True`` skips that check), APPEND_ONLY, and
+        as :meth:`append` does.
+        """
+        return self._arrivals.push(None, rows, trust)
+
+    def apply(self, changes: DataFrame, trust: bool = False) -> int:
+        """Apply inserts and deletes, told apart by a column ``_change``, as one arrival: all or nothing. A delete takes away a row
+        that was there before, or one inserted by the same changes. Returns the table's new version.
+
+        Raises TempuraError BAD_CHANGE for another value of ``_change``, and as :meth:`delete` does.
+        """
+        inserts, deletes = self._arrivals.site.engine.split_changes(changes)
+        return self._arrivals.push(inserts, deletes, trust)
+
+    def df(self) -> DataFrame:
+        """The table as of now, to look at or to build a query from."""
+        version = self._arrivals.register()
+        source = self._arrivals.source(0, version)
+        return self._arrivals.site.engine.frame(source, self.name)  # type: ignore[no-any-return]
+
+
+class Warehouse:
+    """A folder with ``tempura.toml``; made by :func:`tempura.open`."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._declarations = DeclarationFile(
+            site.root / "tempura.toml", site.root / ".tempura" / "declare.lock", site.files
+        )
+        self._frames: dict[str, DataFrame] = {}
+        self._queries: dict[str, tuple[Declarations, Query]] = {}
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._site.root
+
+    # --- tables -----------------------------------------------------------------------------------------------------
+
+    def add_table(
+        self,
+        name: str,
+        path: str | Path | None = None,
+        format: str = "parquet",
+        schema: str | StructType | None = None,
+        keys: Iterable[str] = (),
+        append_only: bool = False,
+        static: bool = False,
+        settle: float = 0.0,
+    ) -> Table:
+        """Declare a table: with ``path`` a folder of Parquet files, of which new ones are arrivals, else a managed table, whose rows
+        are pushed. ``schema`` (DDL or StructType) is taken from the files when it is not given. The promises ``keys``,
+        ``append_only`` and ``static`` are enforced when rows arrive. The same declaration again changes nothing.
+
+        Raises TempuraError BAD_NAME, BAD_SCHEMA, BAD_KEYS, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH, FOLDER_MISSING, TABLE_EXISTS.
+        """
+        check_name("table", name)
+        _check_format(format)
+        folder = self._folder(path) if path is not None else None
+        declared = self._declarations.read().tables.get(name)
+        ddl = declared.schema if declared and schema is None else self._schema(name, folder, schema)
+        spec = TableSpec(ddl, folder, format, tuple(keys), append_only, static, float(settle))
+        self._check_keys(name, spec)
+        if declared and declared != spec:
+            what = f"Table {name} is declared otherwise in {self._declarations.path}."
+            raise TempuraError("TABLE_EXISTS", what, "Edit the file, or use another name.")
+        if not declared:
+            self._declarations.put_table(name, spec)
+        return self.table(name)
+
+    def table(self, name: str) -> Table:
+        """A declared table. Raises TempuraError UNKNOWN_TABLE."""
+        tables = self._tables()
+        if name not in tables:
+            raise TempuraError("UNKNOWN_TABLE", f"There is no table {name!r}.", _choices(tables, "add_table"))
+        return Table(tables[name])
+
+    def _tables(self) -> dict[str, Arrivals]:
+        return {name: Arrivals(self._site, name, spec) for name, spec in self._declarations.read().tables.items()}
+
+    def _folder(self, path: str | Path) -> str:
+        local = _local(str(path)).absolute()
+        return str(local.relative_to(self.path)) if local.is_relative_to(self.path) else str(local)
+
+    def _schema(self, name: str, folder: str | None, schema: str | StructType | None) -> str:
+        engine = self._site.engine
+        if schema is not None:
+            parsed = engine.parse_schema(schema) if isinstance(schema, str) else schema
+        elif folder is None:
+            raise TempuraError("BAD_SCHEMA", f"Managed table {name} has no schema.", 'Add schema="id INT, …".')
+        else:
+            parsed = self._inferred(name, (self.path / folder).resolve())
+        if not parsed.fields or len({f.name.lower() for f in parsed.fields}) < len(parsed.fields):
+            raise TempuraError("BAD_SCHEMA", f"Table {name}: no columns, or two of the same name.", "Name each once.")
+        return engine.schema_text(parsed)
+
+    def _inferred(self, name: str, folder: Path) -> StructType:
+        files = [str(file) for file in data_files(folder)]
+        if not files:
+            what = f"Table {name}: {folder} holds no files to take the schema from."
+            raise TempuraError("FOLDER_MISSING", what, "Give schema=, or put a file there first.")
+        return self._site.engine.infer_schema(Source(StructType(), Rows(tuple(files), (), str(folder))))
+
+    def _check_keys(self, name: str, spec: TableSpec) -> None:
+        if isinstance(spec.keys, str) or not set(spec.keys) <= set(self._site.engine.parse_schema(spec.schema).names):
+            what = f"Table {name}: keys {list(spec.keys)} are not all columns of {spec.schema}."
+            raise TempuraError("BAD_KEYS", what, "Name columns of the table.")
+
+    # --- queries ----------------------------------------------------------------------------------------------------
+
+    def add_query(
+        self, name: str, sql: str | None = None, df: DataFrame | None = None, schedule: Schedule | None = None
+    ) -> Query:
+        """Declare a query over the warehouse's tables, as SQL or as a DataFrame built from ``table(name).df()``. Without a schedule it
+        is a view. The same declaration again changes nothing; a new schedule replaces the old. A query from a DataFrame has to be
+        added again, with the same DataFrame, in each process that uses it.
+
+        Raises TempuraError BAD_NAME, BAD_QUERY, QUERY_CHANGED when runs of another query are committed under this name, and what is
+        wrong with the query itself.
+        """
+        check_name("query", name)
+        if (sql is None) == (df is None):
+            raise TempuraError("BAD_QUERY", f"Query {name} needs either sql= or df=.", "Give one of them.")
+        declared = self._declarations.read().queries.get(name)
+        timing = schedule or (declared.schedule if declared else Schedule.view())
+        spec = QuerySpec(timing, sql, self._fingerprint(df) if df is not None else None)
+        query = Query(self._site, name, spec, self._tables(), df)
+        query.check_unchanged()
+        if spec != declared:
+            self._declarations.put_query(name, spec)
+        if df is not None:
+            self._frames[name] = df
+        self._queries[name] = (self._declarations.read(), query)
+        return query
+
+    def query(self, name: str) -> Query:
+        """A declared query. Raises TempuraError UNKNOWN_QUERY."""
+        declared = self._declarations.read()
+        if name not in declared.queries:
+            raise TempuraError("UNKNOWN_QUERY", f"There is no query {name!r}.", _choices(declared.queries, "add_query"))
+        # Lifting a query takes about a second: an object that has done it is kept as long as nothing is declared anew.
+        if name not in self._queries or self._queries[name][0] != declared:
+            query = Query(self._site, name, declared.queries[name], self._tables(), self._frames.get(name))
+            self._queries[name] = (declared, query)
+        return self._queries[name][1]
+
+    def _fingerprint(self, df: DataFrame) -> str:
+        engine = self._site.engine
+        schemas = {name: table.schema for name, table in self._tables().items()}
+        return fingerprint(engine.lift(df, schemas, engine.settings()).rel)
+
+    # --- the whole --------------------------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """Tables and queries, as plain data."""
+        declared = self._declarations.read()
+        return {
+            "path": str(self.path),
+            "format": FORMAT,
+            "tables": {name: table.status() for name, table in self._tables().items()},
+            "queries": {name: self.query(name).status() for name in declared.queries},
+        }
+
+    def gc(self) -> tuple[str, ...]:
+        """Remove what no committed run or arrival refers to and no living process works on, and results and states that are no
+        longer needed: the last two results are kept. Returns the paths removed, relative to the warehouse."""
+        queries = [self.query(name) for name in self._declarations.read().queries]
+        return collect(self._site, queries, self._tables().values(), self._declarations)
+
+
+def open_site(path: str | Path, engine: Engine, files: Files, clock: Callable[[], datetime] | None = None) -> Warehouse:
+    """Open a warehouse over an engine; its folder is made if it is missing.
+
+    Raises TempuraError UNSUPPORTED_PATH, FORMAT_NEWER, and NO_ATOMIC_COMMIT when the file system cannot commit.
+    """
+    root = _local(str(path)).absolute().resolve()
+    site = Site(root, files, engine, clock) if clock else Site(root, files, engine)
+    marker = root / ".tempura" / "format.json"
+    if not marker.exists():
+        _create(site, marker)
+    found = read_json(marker).get("format")
+    if not isinstance(found, int) or found > FORMAT:
+        what = f"{root} has format {found}; this version of Tempura knows formats up to {FORMAT}."
+        raise TempuraError("FORMAT_NEWER", what, "Use a newer version of Tempura.")
+    return Warehouse(site)
+
+
+def _create(site: Site, marker: Path) -> None:
+    try:
+        with attempt(site.files, site.attempts) as work:
+            commit(site.files, work, marker, {"format": FORMAT})
+    except TempuraError as error:
+        if error.code != "COMMIT_LOST":
+            raise
+    except OSError as error:
+        what = f"{site.root} cannot be used: {error}."
+        raise TempuraError("NO_ATOMIC_COMMIT", what, "Use a local file system that has hard links.") from error
+
+
+def _local(path: str) -> Path:
+    scheme, separator, rest = path.partition("://")
+    if separator and scheme != "file":
+        raise TempuraError("UNSUPPORTED_PATH", f"{path} is not a local path.", "Use a folder of a local file system.")
+    return Path(rest if separator else path.removeprefix("file:")).expanduser()
+
+
+def _check_format(format: str) -> None:
+    if format != "parquet":
+        raise TempuraError("UNSUPPORTED_FORMAT", f"Format {format!r} is not known.", 'Use format="parquet".')
+
+
+def _choices(names: Iterable[str], maker: str) -> str:
+    known = ", ".join(sorted(names))
+    return f"There are: {known}." if known else f"Make it with {maker}."

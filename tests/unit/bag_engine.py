@@ -1,0 +1,180 @@
+"""A warehouse's engine without a JVM: the real planner and the interpreter of the algebra over Parquet files read with pyarrow."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.evaluate import evaluate
+from tempura.algebra.rel import Aggregate, Join, Rel, Scan
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
+from tempura.execute.contract import StepOutcome, StoredOutput, StoredState, Usage
+from tempura.execute.local import BagExecutor
+from tempura.frontend.lift import Lifted
+from tempura.physical.operators import Load, Read
+from tempura.warehouse.arrivals import Rows
+from tempura.warehouse.engine import Check, Settings, Source, Verification, Work
+
+_TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}
+_ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string()}
+
+Row = tuple[object, ...]
+
+SUMMARY = "sales LEFT JOIN returns, per category"
+COUNT = "count of sales"
+
+
+def _columns(scan: str, *fields: tuple[str, str]) -> tuple[Column, ...]:
+    return tuple(Column(f"{scan}.{name}", name, type) for name, type in fields)
+
+
+def summary_rel() -> Rel:
+    sales = _columns("s", ("o_id", "int"), ("cat", "string"), ("price", "int"))
+    returns = _columns("r", ("o_id", "int"), ("cost", "int"))
+    on = equal(Ref(sales[0]), Ref(returns[0]))
+    scans = Scan("sales", ("o_id", "cat", "price"), sales), Scan("returns", ("o_id", "cost"), returns)
+    total = AggregateCall("Sum", (Ref(sales[2]),), "bigint", detail="ansi")
+    back = AggregateCall("Count", (Ref(returns[1]),), "bigint")
+    aggregates = (
+        AggregateOutput(Column("total", "total", "bigint"), total),
+        AggregateOutput(Column("back", "back", "bigint"), back),
+    )
+    key = Output(Column("key", "cat", "string"), Ref(sales[1]))
+    return Aggregate(Join(scans[0], scans[1], "left", on), (key,), aggregates)
+
+
+def count_rel() -> Rel:
+    sales = _columns("s", ("o_id", "int"))
+    rows = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
+    return Aggregate(Scan("sales", ("o_id",), sales), (), (rows,))
+
+
+def arrow_rows(schema: StructType, rows: Sequence[Row]) -> pa.Table:
+    types = pa.schema([(f.name, _ARROW[f.dataType.simpleString()]) for f in schema.fields])
+    values = [[row[i] for row in rows] for i in range(len(schema.fields))]
+    return pa.table(values, schema=types) if values else types.empty_table()
+
+
+def write_rows(path: Path, schema: StructType, rows: Sequence[Row]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(arrow_rows(schema, rows), path)
+
+
+def read_rows(files: Sequence[str]) -> list[dict[str, object]]:
+    return [row for file in files for row in pq.read_table(file, use_threads=False, partitioning=None).to_pylist()]
+
+
+def parse(ddl: str) -> StructType:
+    pairs = [part.split() for part in ddl.split(",")]
+    return StructType([StructField(name, _TYPES[type.upper()], True) for name, type in pairs])
+
+
+def bag(rows: Rows, fields: Sequence[str]) -> SignedBag:
+    plus = [(tuple(row[f] for f in fields), 1) for row in read_rows(rows.inserted)]
+    minus = [(tuple(row[f] for f in fields), -1) for row in read_rows(rows.deleted)]
+    return SignedBag([*plus, *minus])
+
+
+@dataclass
+class BagEngine:
+    """``session`` are the settings of the user's session. ``executed`` counts the steps run. ``frames`` stands for DataFrames."""
+
+    session: dict[str, str] = field(default_factory=lambda: {"spark.sql.session.timeZone": "UTC"})
+    version: str = "4.3.0"
+    executed: int = 0
+
+    def settings(self) -> dict[str, str]:
+        return dict(self.session)
+
+    def parse_schema(self, ddl: str) -> StructType:
+        return parse(ddl)
+
+    def schema_text(self, schema: StructType) -> str:
+        return ", ".join(f"{f.name} {f.dataType.simpleString().upper()}" for f in schema.fields)
+
+    def infer_schema(self, source: Source) -> StructType:
+        names = {"int32": "INT", "int64": "BIGINT", "string": "STRING"}
+        found = pq.read_schema(source.rows.inserted[0])
+        return parse(", ".join(f"{f.name} {names[str(f.type)]}" for f in found))
+
+    def lift(self, query: Any, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
+        rel = {SUMMARY: summary_rel, COUNT: count_rel}[query.strip()]()
+        return Lifted(rel, (), tuple(c.name for c in rel.columns), len(rel.columns), "{}")
+
+    def execute(self, work: Work) -> StepOutcome:
+        self.executed += 1
+        loads = [rel for root in _roots(work) for rel in root.walk() if isinstance(rel, Load)]
+        states = {load.key: _load(work.load(load.key).path) for load in loads}
+        outcome = BagExecutor(lambda read: _read(work, read), states).run(work.step)
+        stored = {
+            key: _save(work.folder / "states" / str(i), bag) for i, (key, bag) in enumerate(outcome.states.items())
+        }
+        output = None
+        if outcome.output is not None:
+            state = _save(work.folder / "output", outcome.output)
+            output = StoredOutput(state.path, (), state.rows, state.bytes, "{}")
+        return StepOutcome(stored, output, Usage(cpu_seconds=0.5, wall_seconds=0.25))
+
+    def result(self, stored: StoredOutput, lifted: Lifted) -> SignedBag:
+        return _load(stored.path)
+
+    def changes(self, old: StoredOutput | None, new: StoredOutput, lifted: Lifted) -> SignedBag:
+        return _load(new.path) - _load(old.path) if old else _load(new.path)
+
+    def verify(self, check: Check) -> Verification:
+        expected = evaluate(check.lifted.rel, lambda leaf: _scan(check, leaf))
+        found = _load(check.stored.path)
+        return Verification(expected == found, expected.size, (), (), "interpreter")
+
+    def split_changes(self, changes: Any) -> tuple[Any, Any]:
+        return tuple([row[:-1] for row in changes if row[-1] == kind] for kind in ("insert", "delete"))  # type: ignore[return-value]
+
+    def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
+        write_rows(folder / "part-0.parquet", schema, rows)
+
+    def missing(self, present: Source, arriving: Rows) -> str | None:
+        names = present.schema.names
+        net = bag(present.rows, names) + bag(arriving, names)
+        return next((str(row) for row, weight in net.items() if weight < 0), None)
+
+    def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
+        counts = Counter[Row]()
+        for rows in (present.rows, arriving):
+            for row, weight in bag(rows, keys).items():
+                counts[row] += weight
+        return next((str(row) for row, n in counts.items() if n > 1), None)
+
+    def frame(self, source: Source, table: str) -> SignedBag:
+        return bag(source.rows, source.schema.names)
+
+
+def _roots(work: Work) -> list[Rel]:
+    return [save.rel for save in work.step.saves] + ([work.step.emit] if work.step.emit else [])
+
+
+def _read(work: Work, read: Read) -> SignedBag:
+    return bag(work.read(read).rows, read.scan.fields)
+
+
+def _scan(check: Check, leaf: Rel) -> SignedBag:
+    assert isinstance(leaf, Scan)
+    return bag(check.tables[leaf.table].rows, leaf.fields)
+
+
+def _save(folder: Path, bag: SignedBag) -> StoredState:
+    folder.mkdir(parents=True)
+    text = json.dumps([[list(row), weight] for row, weight in bag.items()])
+    (folder / "rows.json").write_text(text)
+    return StoredState(str(folder), (), True, (), 0, bag.size, len(text), "{}")
+
+
+def _load(path: str) -> SignedBag:
+    pairs = json.loads((Path(path) / "rows.json").read_text())
+    return SignedBag([(tuple(row), weight) for row, weight in pairs])

@@ -1,0 +1,281 @@
+"""Commits: killed at every file operation, failing at every file operation, and raced by another process."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from tests.unit.bag_engine import SUMMARY, BagEngine, parse, write_rows
+
+from tempura.algebra.bag import SignedBag
+from tempura.errors import TempuraError
+from tempura.warehouse.files import Files
+from tempura.warehouse.ledger import Ledger, attempt
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.warehouse import Warehouse, open_site
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SALES = "o_id INT, cat STRING, price INT"
+
+
+def warehouse(folder: Path, files: Files) -> Warehouse:
+    return open_site(folder / "wh", BagEngine(), files, lambda: NOON)
+
+
+def prepare(folder: Path) -> None:
+    write_rows(folder / "lake" / "a.parquet", parse(SALES), [(1, "c1", 100), (2, "c2", 150), (2, "c2", 150)])
+
+
+def scenario(folder: Path, files: Files) -> None:
+    """What a user's script does; each part can be done again."""
+    wh = warehouse(folder, files)
+    wh.add_table("sales", path=folder / "lake", schema=SALES)
+    returns = wh.add_table("returns", schema="o_id INT, cost INT")
+    query = wh.add_query("q", SUMMARY, schedule=Schedule.progressive({"14:00": 0.1, "24:00": 1.0}))
+    if wh.status()["tables"]["returns"]["version"] < 1:
+        returns.append([(1, 10), (1, 11)])  # type: ignore[arg-type]
+    query.run(at="14:00", methods="im1") if not query.history() else None
+    if wh.status()["tables"]["returns"]["version"] < 2:
+        returns.apply([(2, 5, "insert"), (1, 11, "delete")])  # type: ignore[arg-type]
+    query.run(at="24:00", methods="im1")
+
+
+def check(folder: Path) -> None:
+    """The result is exact, nothing was lost or done twice, and after gc there is as much on disk as if nothing had happened."""
+    wh = warehouse(folder, Files())
+    query = wh.query("q")
+    result: object = query.result()
+    assert result == SignedBag.of([("c1", 100, 1), ("c2", 300, 2)])
+    assert query.verify()
+    assert [entry.label for entry in query.history()] == ["2026-03-01 14:00", "2026-03-01 24:00"]
+    assert [wh.status()["tables"][t]["version"] for t in ("sales", "returns")] == [1, 2]
+    wh.gc()
+    assert shape(folder) == EXPECTED_SHAPE
+
+
+def shape(folder: Path) -> list[str]:
+    """The files of a warehouse, identities of attempts replaced."""
+    names = []
+    for path in sorted((folder / "wh").rglob("*")):
+        parts = ["ID" if len(part.split(".")[0]) == 32 else part for part in path.relative_to(folder / "wh").parts]
+        names.append("/".join(parts))
+    return sorted(names)
+
+
+EXPECTED_SHAPE = sorted(
+    [
+        ".tempura", ".tempura/attempts", ".tempura/declare.lock", ".tempura/format.json", "tempura.toml",
+        "tables", "tables/sales", "tables/sales/arrivals", "tables/sales/arrivals/1.json",
+        "tables/returns", "tables/returns/arrivals", "tables/returns/arrivals/1.json", "tables/returns/arrivals/2.json",
+        "tables/returns/data",
+        *["tables/returns/data/ID", "tables/returns/data/ID/inserted", "tables/returns/data/ID/inserted/part-0.parquet"] * 2,
+        "tables/returns/data/ID/deleted", "tables/returns/data/ID/deleted/part-0.parquet",
+        "queries", "queries/q", "queries/q/steps", "queries/q/steps/1.json", "queries/q/steps/2.json",
+        "queries/q/attempts",
+        # Of the first run the state is kept, of the second the result: the plan of a last run saves nothing.
+        "queries/q/attempts/ID", "queries/q/attempts/ID/states", "queries/q/attempts/ID/states/0",
+        "queries/q/attempts/ID/states/0/rows.json",
+        "queries/q/attempts/ID", "queries/q/attempts/ID/output", "queries/q/attempts/ID/output/rows.json",
+    ]
+)  # fmt: skip
+
+
+def counting() -> tuple[Files, list[str]]:
+    seen: list[str] = []
+    return Files(lambda operation, path: seen.append(f"{operation} {path.name}")), seen
+
+
+def at_operation(n: int, act: Callable[[], NoReturn]) -> Files:
+    seen = [0]
+
+    def before(operation: str, path: Path) -> None:
+        seen[0] += 1
+        if seen[0] == n:
+            act()
+
+    return Files(before)
+
+
+def die() -> NoReturn:
+    os._exit(99)
+
+
+def fail() -> NoReturn:
+    raise OSError(28, "No space left on device")
+
+
+def killed(folder: Path, n: int) -> bool:
+    """Run the scenario in a process that ends at the n-th file operation. Returns whether it came that far."""
+    child = os.fork()
+    if child == 0:
+        try:
+            scenario(folder, at_operation(n, die))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) in (0, 99)
+    return os.waitstatus_to_exitcode(status) == 99
+
+
+@pytest.fixture(scope="module")
+def operations(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The file operations of the scenario when nothing goes wrong."""
+    folder = tmp_path_factory.mktemp("calm")
+    prepare(folder)
+    files, seen = counting()
+    scenario(folder, files)
+    check(folder)
+    return seen
+
+
+def folders(tmp_path: Path, count: int) -> Iterator[tuple[int, Path]]:
+    for n in range(1, count + 1):
+        folder = tmp_path / str(n)
+        prepare(folder)
+        yield n, folder
+
+
+@pytest.mark.slow
+def test_killed_at_every_file_operation(tmp_path: Path, operations: list[str]) -> None:
+    assert len(operations) > 100
+    for n, folder in folders(tmp_path, len(operations)):
+        assert killed(folder, n), operations[n - 1]
+        scenario(folder, Files())
+        check(folder)
+
+
+@pytest.mark.slow
+def test_failing_at_every_file_operation(tmp_path: Path, operations: list[str]) -> None:
+    """An error of the system, unlike a kill, runs the clean-up: it must not take away what was committed."""
+    for n, folder in folders(tmp_path, len(operations)):
+        with pytest.raises((OSError, TempuraError)):
+            scenario(folder, at_operation(n, fail))
+        scenario(folder, Files())
+        check(folder)
+
+
+def test_killed_in_gc(tmp_path: Path, operations: list[str]) -> None:
+    last_commit = max(i for i, operation in enumerate(operations, 1) if operation.startswith("link"))
+    for n in range(1, 50):
+        folder = tmp_path / str(n)
+        prepare(folder)
+        assert killed(folder, last_commit)
+        scenario(folder, Files())
+        child = os.fork()
+        if child == 0:
+            warehouse(folder, at_operation(n, die)).gc()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        check(folder)
+        if status == 0:
+            # The attempt's folder, its temporary file and its lock, at least.
+            assert n > 3
+            return
+    pytest.fail("gc never ended")
+
+
+def test_data_is_flushed_before_the_manifest_names_it(operations: list[str]) -> None:
+    """Of each commit: the temporary file is written and flushed, then linked, then the folder is flushed."""
+    links = [i for i, operation in enumerate(operations) if operation.startswith("link")]
+    assert len(links) == 6
+    for i in links:
+        kinds = [operation.split()[0] for operation in operations[i - 3 : i + 3]]
+        assert kinds == ["create", "write", "sync", "link", "sync_folder", "remove"]
+    pushed = operations.index("sync part-0.parquet")
+    assert pushed < operations.index("link 1.json", operations.index("link 1.json"))
+    output = operations.index("sync rows.json")
+    assert output < max(links)
+
+
+class TestRaces:
+    def test_one_of_two_commits_wins_and_the_other_is_told(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "steps", Files())
+        barrier = threading.Barrier(8)
+        told: list[str] = []
+
+        def work(i: int) -> None:
+            with attempt(ledger.files, tmp_path / "attempts") as mine:
+                barrier.wait()
+                try:
+                    ledger.append(mine, 1, {"by": i})
+                except TempuraError as error:
+                    told.append(error.code)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert told == ["COMMIT_LOST"] * 7
+        assert ledger.count() == 1
+        assert list((tmp_path / "attempts").iterdir()) == []
+
+    def test_two_processes_run_one_step(self, tmp_path: Path) -> None:
+        prepare(tmp_path)
+        with overtaken(tmp_path, "link", "2.json", at_path="steps") as files:
+            with pytest.raises(TempuraError) as error:
+                scenario(tmp_path, files)
+            assert error.value.code == "COMMIT_LOST"
+            assert "queries" in str(error.value.what) or "q/steps/2.json" in error.value.what
+        check(tmp_path)
+
+    def test_two_processes_register_the_same_files(self, tmp_path: Path) -> None:
+        prepare(tmp_path)
+
+        def register(folder: Path) -> None:
+            warehouse(folder, Files()).table("sales").df()
+
+        with overtaken(tmp_path, "link", "1.json", at_path="sales/arrivals", act=register) as files:
+            scenario(tmp_path, files)
+        check(tmp_path)
+
+    def test_gc_leaves_work_in_progress_alone(self, tmp_path: Path) -> None:
+        prepare(tmp_path)
+
+        def gc(folder: Path) -> None:
+            removed = warehouse(folder, Files()).gc()
+            assert removed == ()
+
+        for name, where in (("2.json", "steps"), ("2.json", "returns/arrivals"), ("1.json", "sales/arrivals")):
+            folder = tmp_path / where.replace("/", "-")
+            prepare(folder)
+            with overtaken(folder, "link", name, at_path=where, act=gc) as files:
+                scenario(folder, files)
+            check(folder)
+
+    def test_two_edits_of_the_declarations(self, tmp_path: Path) -> None:
+        warehouse(tmp_path, Files())
+
+        def add(i: int) -> None:
+            warehouse(tmp_path, Files()).add_table(f"t{i}", schema="a INT")
+
+        threads = [threading.Thread(target=add, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(warehouse(tmp_path, Files()).status()["tables"]) == [f"t{i}" for i in range(8)]
+
+
+@contextmanager
+def overtaken(
+    folder: Path, operation: str, name: str, at_path: str, act: Callable[[Path], None] | None = None
+) -> Iterator[Files]:
+    """Files at whose given operation, once, another process is faster."""
+    done: list[str] = []
+
+    def other(folder: Path) -> None:
+        scenario(folder, Files())
+
+    def before(found: str, path: Path) -> None:
+        if not done and found == operation and path.name == name and str(path.parent).endswith(at_path):
+            done.append(found)
+            (act or other)(folder)
+
+    yield Files(before)
+    assert done

@@ -1,0 +1,434 @@
+"""Warehouses over an engine without a JVM: tables, promises, schedules, runs and their ledger."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.unit.bag_engine import COUNT, SUMMARY, BagEngine, Row, parse, write_rows
+
+from tempura.algebra.bag import SignedBag
+from tempura.errors import TempuraError
+from tempura.warehouse.files import Files
+from tempura.warehouse.query import Query
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.warehouse import Warehouse, open_site
+
+SALES = "o_id INT, cat STRING, price INT"
+RETURNS = "o_id INT, cost INT"
+DAILY = Schedule.progressive({"14:00": 0.25, "19:00": 0.3, "24:00": 1.0})
+
+FIRST: list[Row] = [(1, "c1", 100), (2, "c2", 150), (3, "c1", 120), (4, "c1", 170), (4, "c1", 170)]
+SECOND: list[Row] = [(5, "c2", 300), (6, "c1", 150), (7, None, 220)]
+
+
+class World:
+    """A warehouse with a clock that stands where a test puts it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.engine = BagEngine()
+        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+        self.lake = folder / "lake" / "sales"
+        self.wh = self.open()
+
+    def open(self) -> Warehouse:
+        return open_site(self.folder / "wh", self.engine, Files(), lambda: self.now)
+
+    def put(self, name: str, rows: list[Row], ddl: str = SALES) -> None:
+        write_rows(self.lake / f"{name}.parquet", parse(ddl), rows)
+
+    def query(self, schedule: Schedule = DAILY) -> Query:
+        self.wh.add_table("sales", path=self.lake, schema=SALES)
+        self.wh.add_table("returns", schema=RETURNS)
+        return self.wh.add_query("summary", SUMMARY, schedule=schedule)
+
+    def push(self, inserts: list[Row], deletes: list[Row] | None = None) -> None:
+        changes = [(*r, "insert") for r in inserts] + [(*r, "delete") for r in deletes or []]
+        self.wh.table("returns").apply(changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.lake.mkdir(parents=True)
+    return world
+
+
+def code(error: pytest.ExceptionInfo[TempuraError]) -> str:
+    return error.value.code
+
+
+def result(query: Query) -> SignedBag:
+    found: object = query.result()
+    assert isinstance(found, SignedBag)
+    return found
+
+
+class TestRuns:
+    @pytest.mark.parametrize("methods", ["im1", "batch", "all"])
+    def test_a_day_in_three_runs_and_another(self, world: World, methods: str) -> None:
+        query = world.query()
+        world.put("a", FIRST)
+        world.push([(1, 10)])
+        assert query.run(at="14:00", methods=methods).rows is None
+        world.put("b", SECOND)
+        world.push([(2, 20), (6, 15)], [(1, 10)])
+        assert query.run(at="19:00", methods=methods).rows is None
+        world.push([(7, 1), (7, 1)])
+        assert query.run(at="24:00", methods=methods).rows == 3
+        assert result(query) == SignedBag.of([("c1", 710, 1), ("c2", 450, 1), (None, 440, 2)])
+        assert query.verify()
+        world.push([], [(7, 1)])
+        for label in DAILY.times:
+            query.run(at=label, methods=methods)
+        assert query.verify()
+        assert world.wh.query("summary").changes() == SignedBag([((None, 440, 2), -1), ((None, 220, 1), 1)])
+        assert [entry.label for entry in query.history()][3:] == [f"2026-03-02 {label}" for label in DAILY.times]
+
+    def test_incremental_runs_load_the_states_of_the_cycle_before(self, world: World) -> None:
+        query = world.query(Schedule.view())
+        world.put("a", FIRST * 20)
+        query.run(methods="im1")
+        world.push([(1, 10)])
+        query.run(methods="im1")
+        assert query.steps()[1].states
+        text = query.steps()[1].plan
+        assert "load" in text
+        assert query.verify()
+
+    def test_the_same_run_twice_does_nothing(self, world: World) -> None:
+        query = world.query()
+        world.put("a", FIRST)
+        world.now = datetime(2026, 3, 1, 20, tzinfo=UTC)
+        first = query.run()
+        assert (first.label, first.skipped) == ("2026-03-01 19:00", ("2026-03-01 14:00",))
+        again = query.run()
+        assert again.nothing
+        assert "2026-03-01 24:00" in again.why
+        assert len(query.history()) == 1
+
+    def test_a_view_is_refreshed_when_something_arrived(self, world: World) -> None:
+        query = world.query(Schedule.view())
+        world.put("a", FIRST)
+        assert query.run().label == "refresh 1"
+        assert query.run().nothing
+        world.push([(1, 1)])
+        assert query.run().label == "refresh 2"
+        with pytest.raises(TempuraError) as error:
+            query.run(at="14:00")
+        assert code(error) == "UNKNOWN_TIME"
+
+    def test_dry_run_leaves_no_step(self, world: World) -> None:
+        query = world.query()
+        world.put("a", FIRST)
+        report = query.run(at="24:00", dry_run=True)
+        assert report.dry_run
+        assert report.estimated_cost > 0
+        assert query.history() == ()
+        assert world.engine.executed == 0
+
+    def test_a_plan_reports_costs_per_time(self, world: World) -> None:
+        query = world.query()
+        world.put("a", FIRST)
+        plan = query.plan(methods=["im1"])
+        assert plan.labels == ("2026-03-01 14:00", "19:00", "24:00")
+        weighted = sum(step.cost * weight for step, weight in zip(plan.steps, plan.plan.weights, strict=True))
+        assert plan.cost == pytest.approx(weighted, rel=1e-6)
+        assert "24:00" in plan.explain(show="cost,method,rows")
+        json.dumps(plan.to_json())
+        with pytest.raises(TempuraError) as error:
+            plan.explain(show="colour")
+        assert code(error) == "UNKNOWN_SHOW"
+
+    def test_a_fixed_horizon_ends(self, world: World) -> None:
+        query = world.query(Schedule(("x", "y"), (0.5, 1), (True, True)))
+        world.put("a", FIRST)
+        assert query.run().rows == 2
+        assert query.run().rows == 2
+        assert query.run().nothing
+        with pytest.raises(TempuraError) as error:
+            query.plan()
+        assert code(error) == "SCHEDULE_ENDED"
+
+    def test_no_result_before_the_deadline(self, world: World) -> None:
+        query = world.query()
+        for ask in (query.result, query.changes, query.verify):
+            with pytest.raises(TempuraError) as error:
+                ask()
+            assert code(error) == "NO_RESULT"
+
+    def test_another_version_or_setting_of_the_engine(self, world: World) -> None:
+        query = world.query(Schedule.view())
+        world.put("a", FIRST)
+        query.run(methods="im1")
+        world.engine.session["spark.sql.session.timeZone"] = "Asia/Tokyo"
+        world.push([(1, 1)])
+        query.run(methods="im1")
+        assert query.steps()[1].settings == {"spark.sql.session.timeZone": "UTC"}
+        world.engine.version = "4.4.0"
+        world.push([(2, 1)])
+        assert "load" not in query.plan(methods="im1").explain(step="refresh 3")
+        query.run(methods="im1")
+        assert query.verify()
+
+
+class TestQueries:
+    def test_the_same_declaration_changes_nothing(self, world: World) -> None:
+        world.query()
+        text = (world.wh.path / "tempura.toml").read_text()
+        world.query()
+        assert (world.wh.path / "tempura.toml").read_text() == text
+
+    def test_a_changed_query_is_refused_once_it_has_runs(self, world: World) -> None:
+        query = world.query()
+        assert world.wh.add_query("summary", COUNT, schedule=DAILY).sql == COUNT
+        query = world.wh.add_query("summary", SUMMARY)
+        query.run(at="14:00")
+        with pytest.raises(TempuraError) as error:
+            world.wh.add_query("summary", COUNT)
+        assert code(error) == "QUERY_CHANGED"
+        path = world.wh.path / "tempura.toml"
+        path.write_text(path.read_text().replace(SUMMARY, COUNT))
+        with pytest.raises(TempuraError) as error:
+            world.wh.query("summary").run(at="19:00")
+        assert code(error) == "QUERY_CHANGED"
+
+    def test_a_query_from_a_frame_is_registered_in_each_process(self, world: World) -> None:
+        world.query()
+        query = world.wh.add_query("counted", df=COUNT, schedule=DAILY)  # type: ignore[arg-type]
+        world.put("a", FIRST)
+        query.run(at="24:00")
+        other = world.open()
+        for ask in (other.query("counted").plan, other.query("counted").result):
+            with pytest.raises(TempuraError) as error:
+                ask()
+            assert code(error) == "QUERY_NOT_REGISTERED"
+        other.add_query("counted", df=COUNT, schedule=DAILY)  # type: ignore[arg-type]
+        assert result(other.query("counted")) == SignedBag.of([(5,)])
+        with pytest.raises(TempuraError) as error:
+            other.add_query("counted", df=SUMMARY)  # type: ignore[arg-type]
+        assert code(error) == "QUERY_CHANGED"
+
+    def test_unknown_names(self, world: World) -> None:
+        for ask, expected in ((world.wh.query, "UNKNOWN_QUERY"), (world.wh.table, "UNKNOWN_TABLE")):
+            with pytest.raises(TempuraError) as error:
+                ask("nope")
+            assert code(error) == expected
+
+
+class TestFolders:
+    def test_new_files_are_one_arrival_and_old_ones_stay(self, world: World) -> None:
+        query = world.query()
+        world.put("a", FIRST)
+        world.put("b", SECOND)
+        (world.lake / "_SUCCESS").touch()
+        query.plan()
+        world.put("c", SECOND)
+        query.plan()
+        query.plan()
+        assert world.wh.status()["tables"]["sales"] | {"last_arrival": ""} == {
+            "version": 2, "rows": 11, "files": 3, "last_arrival": "", "format": "parquet",
+            "bytes": sum(p.stat().st_size for p in world.lake.glob("*.parquet")),
+            "path": str(world.lake), "schema": SALES,
+        }  # fmt: skip
+
+    def test_a_wrong_file_is_refused_before_anything_arrives(self, world: World) -> None:
+        query = world.query()
+        world.put("a", FIRST)
+        world.put("b", [(1, "x", "y")], "o_id INT, cat STRING, price STRING")
+        with pytest.raises(TempuraError) as error:
+            query.run(at="14:00")
+        assert code(error) == "WRONG_SCHEMA"
+        assert "b.parquet: column price has type string, but the table expects int" in error.value.what
+        assert world.wh.status()["tables"]["sales"]["version"] == 0
+
+    def test_known_files_must_stay_as_they_are(self, world: World) -> None:
+        query = world.query()
+        world.put("a", FIRST)
+        query.plan()
+        world.put("a", SECOND)
+        with pytest.raises(TempuraError) as error:
+            query.plan()
+        assert code(error) == "FILE_CHANGED"
+        (world.lake / "a.parquet").unlink()
+        with pytest.raises(TempuraError) as error:
+            query.plan()
+        assert code(error) == "FILE_GONE"
+
+    def test_files_settle(self, world: World) -> None:
+        world.wh.add_table("sales", path=world.lake, schema=SALES, settle=60)
+        world.put("a", FIRST)
+        assert world.wh.table("sales").df() == SignedBag()
+        old = datetime.now(UTC).timestamp() - 61
+        os.utime(world.lake / "a.parquet", (old, old))
+        assert world.wh.table("sales").df() == SignedBag.of(FIRST)
+
+    def test_the_schema_is_taken_from_the_files_and_pinned(self, world: World) -> None:
+        with pytest.raises(TempuraError) as error:
+            world.wh.add_table("sales", path=world.lake)
+        assert code(error) == "FOLDER_MISSING"
+        world.put("a", FIRST)
+        assert world.wh.add_table("sales", path=world.lake).schema == parse(SALES)
+        assert world.wh.add_table("sales", path=world.lake).schema == parse(SALES)
+        world.wh.table("sales").df()
+        path = world.wh.path / "tempura.toml"
+        path.write_text(path.read_text().replace("price INT", "price BIGINT"))
+        with pytest.raises(TempuraError) as error:
+            world.wh.table("sales").df()
+        assert code(error) == "SCHEMA_CHANGED"
+
+    def test_promises(self, world: World) -> None:
+        world.wh.add_table("sales", path=world.lake, schema=SALES, keys=["o_id"], static=True)
+        world.wh.add_query("n", COUNT, schedule=DAILY)
+        with pytest.raises(TempuraError) as error:
+            world.wh.query("n").run(at="14:00")
+        assert code(error) == "STATIC_EMPTY"
+        world.put("a", FIRST)
+        with pytest.raises(TempuraError) as error:
+            world.wh.table("sales").df()
+        assert code(error) == "DUPLICATE_KEY"
+        world.put("a", FIRST[:4])
+        world.wh.table("sales").df()
+        world.put("b", SECOND)
+        with pytest.raises(TempuraError) as error:
+            world.wh.table("sales").df()
+        assert code(error) == "STATIC_TABLE"
+
+    @pytest.mark.parametrize("promise", ["static", "append_only"])
+    def test_a_promise_declared_late_does_not_rewrite_the_past(self, world: World, promise: str) -> None:
+        query = world.query(Schedule.view())
+        world.put("a", FIRST)
+        world.push([(1, 1), (2, 2)])
+        query.run(methods="im1")
+        world.push([], [(1, 1)])
+        path = world.wh.path / "tempura.toml"
+        path.write_text(path.read_text().replace("[tables.returns]", f"[tables.returns]\n{promise} = true"))
+        query = world.open().query("summary")
+        query.run(methods="im1")
+        assert query.verify()
+        assert result(query) == SignedBag.of([("c1", 560, 0), ("c2", 150, 1)])
+
+
+class TestManaged:
+    def test_deletes_need_their_rows(self, world: World) -> None:
+        world.query()
+        table = world.wh.table("returns")
+        world.push([(1, 10), (1, 10), (2, None)])
+        with pytest.raises(TempuraError) as error:
+            table.delete([(1, 10), (1, 10), (1, 10)])  # type: ignore[arg-type]
+        assert code(error) == "DELETE_OF_MISSING"
+        assert "(1, 10)" in error.value.what
+        table.delete([(1, 10), (2, None)])  # type: ignore[arg-type]
+        assert table.df() == SignedBag.of([(1, 10)])
+        with pytest.raises(TempuraError):
+            table.delete([(2, None)])  # type: ignore[arg-type]
+        world.push([(9, 9)], [(9, 9)])
+        assert table.df() == SignedBag.of([(1, 10)])
+        assert not list((world.wh.path / ".tempura" / "attempts").iterdir())
+        assert len(list((world.wh.path / "tables" / "returns" / "data").iterdir())) == 3
+
+    def test_promises(self, world: World) -> None:
+        log = world.wh.add_table("log", schema=RETURNS, append_only=True, keys=["o_id"])
+        log.append([(1, 1), (None, 2)])  # type: ignore[arg-type]
+        for rows in ([(1, 5)], [(2, 1), (2, 1)], [(None, 1)]):
+            with pytest.raises(TempuraError) as error:
+                log.append(rows)  # type: ignore[arg-type]
+            assert code(error) == "DUPLICATE_KEY"
+        with pytest.raises(TempuraError) as error:
+            log.delete([(1, 1)])  # type: ignore[arg-type]
+        assert code(error) == "APPEND_ONLY"
+        fixed = world.wh.add_table("fixed", schema=RETURNS, static=True)
+        fixed.append([])  # type: ignore[arg-type]
+        with pytest.raises(TempuraError) as error:
+            fixed.append([(1, 1)])  # type: ignore[arg-type]
+        assert code(error) == "STATIC_TABLE"
+
+    def test_an_update_keeps_its_key(self, world: World) -> None:
+        table = world.wh.add_table("t", schema=RETURNS, keys=["o_id"])
+        table.append([(1, 1)])  # type: ignore[arg-type]
+        table.apply([(1, 1, "delete"), (1, 2, "insert")])  # type: ignore[arg-type]
+        assert table.df() == SignedBag.of([(1, 2)])
+
+    def test_a_folder_takes_no_pushes(self, world: World) -> None:
+        world.query()
+        with pytest.raises(TempuraError) as error:
+            world.wh.table("sales").append([])  # type: ignore[arg-type]
+        assert code(error) == "NOT_MANAGED"
+
+
+class TestDeclaring:
+    @pytest.mark.parametrize(
+        ("arguments", "expected"),
+        [
+            ({"name": "../x", "schema": RETURNS}, "BAD_NAME"),
+            ({"name": "t"}, "BAD_SCHEMA"),
+            ({"name": "t", "schema": "a INT, A INT"}, "BAD_SCHEMA"),
+            ({"name": "t", "schema": RETURNS, "keys": ["id"]}, "BAD_KEYS"),
+            ({"name": "t", "schema": RETURNS, "format": "csv"}, "UNSUPPORTED_FORMAT"),
+            ({"name": "t", "schema": RETURNS, "path": "s3://b/t"}, "UNSUPPORTED_PATH"),
+        ],
+    )
+    def test_refusals(self, world: World, arguments: dict[str, object], expected: str) -> None:
+        with pytest.raises(TempuraError) as error:
+            world.wh.add_table(**arguments)  # type: ignore[arg-type]
+        assert code(error) == expected
+        assert not (world.wh.path / "tempura.toml").exists()
+
+    def test_another_declaration_of_a_table(self, world: World) -> None:
+        world.wh.add_table("t", schema=RETURNS)
+        with pytest.raises(TempuraError) as error:
+            world.wh.add_table("t", schema=RETURNS, static=True)
+        assert code(error) == "TABLE_EXISTS"
+
+    def test_a_warehouse_of_a_newer_format(self, world: World) -> None:
+        (world.wh.path / ".tempura" / "format.json").write_text('{"format": 99}')
+        with pytest.raises(TempuraError) as error:
+            world.open()
+        assert code(error) == "FORMAT_NEWER"
+
+    def test_a_warehouse_can_be_moved(self, world: World) -> None:
+        query = world.query(Schedule.view())
+        world.put("a", FIRST)
+        query.run(methods="im1")
+        world.wh.path.rename(world.folder / "moved")
+        moved = open_site(world.folder / "moved", world.engine, Files(), lambda: world.now)
+        moved.table("returns").append([(1, 1)])  # type: ignore[arg-type]
+        moved.query("summary").run(methods="im1")
+        assert moved.query("summary").verify()
+
+
+class TestGarbage:
+    def test_two_results_are_kept_and_the_states_that_can_be_loaded(self, world: World) -> None:
+        query = world.query(Schedule.view())
+        world.put("a", FIRST)
+        for i in range(5):
+            world.push([(i, i)])
+            query.run(methods="im1")
+        before = query.changes()
+        assert world.wh.gc()
+        assert world.wh.gc() == ()
+        assert query.changes() == before
+        outputs = list((world.wh.path / "queries/summary/attempts").glob("*/output"))
+        states = list((world.wh.path / "queries/summary/attempts").glob("*/states"))
+        assert (len(outputs), len(states)) == (2, 1)
+        world.push([(3, 3)])
+        query.run(methods="im1")
+        assert query.verify()
+
+    def test_a_damaged_ledger_is_told(self, world: World) -> None:
+        query = world.query(Schedule.view())
+        world.put("a", FIRST)
+        query.run()
+        world.push([(1, 1)])
+        query.run()
+        steps = world.wh.path / "queries/summary/steps"
+        (steps / "2.json").write_text("{")
+        with pytest.raises(TempuraError) as error:
+            query.result()
+        assert code(error) == "LEDGER_CORRUPT"
+        (steps / "1.json").unlink()
+        with pytest.raises(TempuraError) as error:
+            query.result()
+        assert code(error) == "LEDGER_BROKEN"

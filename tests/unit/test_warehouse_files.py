@@ -1,0 +1,173 @@
+"""Declarations in tempura.toml, and what Parquet files say of themselves."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from tempura.errors import TempuraError
+from tempura.warehouse.arrivals import ColumnSummary
+from tempura.warehouse.declare import DeclarationFile, QuerySpec, TableSpec, check_name
+from tempura.warehouse.files import Files
+from tempura.warehouse.parquet import inspect, number, spark_type
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.table import data_files, partition_columns
+
+
+@pytest.fixture
+def declarations(tmp_path: Path) -> DeclarationFile:
+    return DeclarationFile(tmp_path / "tempura.toml", tmp_path / "lock", Files())
+
+
+class TestDeclarations:
+    def test_round_trip(self, declarations: DeclarationFile) -> None:
+        table = TableSpec("a INT", "lake", keys=("a",), static=True, settle=2.5)
+        declarations.put_table("t", table)
+        declarations.put_table("m", TableSpec("a INT", append_only=True))
+        for name, sql in {
+            "one": "SELECT 1",
+            "two": "SELECT 'x'\nFROM t",
+            "three": "SELECT\n\t'''q'''",
+            "four": "a\n'b'",
+        }.items():
+            declarations.put_query(name, QuerySpec(Schedule.progressive({"24:00": 1}), sql))
+            assert declarations.read().queries[name].sql == sql
+        declarations.put_query("df", QuerySpec(Schedule.view(3), fingerprint="abc"))
+        found = declarations.read()
+        assert found.tables == {"t": table, "m": TableSpec("a INT", append_only=True)}
+        assert found.queries["df"] == QuerySpec(Schedule.view(3), fingerprint="abc")
+
+    def test_edits_keep_comments_and_other_entries(self, declarations: DeclarationFile) -> None:
+        text = '# ours\n[tables.t] # the facts\nschema = "a INT" # one column\n'
+        declarations.path.write_text(text)
+        declarations.put_query("q", QuerySpec(Schedule.view(), "SELECT\n1"))
+        declarations.put_query("q", QuerySpec(Schedule.view(5), "SELECT\n2"))
+        after = declarations.path.read_text()
+        assert after.startswith(text)
+        assert "SELECT\n2" in after
+        assert "SELECT\n1" not in after
+        assert list(declarations.path.parent.glob(".*.tmp")) == []
+
+    @pytest.mark.parametrize(
+        ("text", "code"),
+        [
+            ("[tables.t", "BAD_TOML"),
+            ("[tables.t]\npath = 'x'", "BAD_TOML"),
+            ("[tables.t]\nschema = 'a INT'\nsortkey = 'a'", "BAD_TOML"),
+            ("[tables.'../t']\nschema = 'a INT'", "BAD_NAME"),
+            ("[queries.q]\nschedule = {kind = 'view'}", "BAD_TOML"),
+            ("[queries.q]\nsql = 'x'\nschedule = {kind = 'never'}", "BAD_SCHEDULE"),
+        ],
+    )
+    def test_a_wrong_file_is_refused(self, declarations: DeclarationFile, text: str, code: str) -> None:
+        declarations.path.write_text(text)
+        with pytest.raises(TempuraError) as error:
+            declarations.read()
+        assert error.value.code == code
+
+    @pytest.mark.parametrize("name", ["", "../x", "a/b", "a.b", "1a", "a b", "a\n", "ä", "x" * 101])
+    def test_hostile_names_are_refused(self, name: str) -> None:
+        with pytest.raises(TempuraError) as error:
+            check_name("table", name)
+        assert error.value.code == "BAD_NAME"
+
+
+def schema(**types: DataType) -> StructType:
+    return StructType([StructField(name, type) for name, type in types.items()])
+
+
+class TestFooters:
+    def write(self, folder: Path, **columns: pa.Array) -> Path:
+        path = folder / "f.parquet"
+        pq.write_table(pa.table(columns), path, row_group_size=3)
+        return path
+
+    def test_statistics_over_row_groups(self, tmp_path: Path) -> None:
+        path = self.write(
+            tmp_path,
+            i=pa.array([5, None, 3, 9, 9], pa.int32()),
+            d=pa.array([date(1970, 1, 2)] * 5),
+            m=pa.array([Decimal("1.50")] * 5, pa.decimal128(7, 2)),
+            s=pa.array(["a", "b", "b", "b", None]),
+        )
+        found = inspect(path, schema(i=IntegerType(), d=DateType(), m=DecimalType(7, 2), s=StringType()), sample=True)
+        assert found.rows == 5
+        assert found.columns["i"] == ColumnSummary(nulls=1, low=3.0, high=9.0, sample=4, distinct=3, once=2)
+        assert (found.columns["d"].low, found.columns["m"].high) == (1.0, 1.5)
+        assert found.columns["s"] == ColumnSummary(nulls=1, sample=4, distinct=2, once=1)
+
+    @pytest.mark.parametrize(
+        ("expected", "told"),
+        [
+            (schema(i=LongType()), "column i has type int, but the table expects bigint"),
+            (schema(i=IntegerType(), j=IntegerType()), "column j is missing"),
+            (schema(I=IntegerType()), "column I is missing"),
+        ],
+    )
+    def test_a_wrong_schema_is_named(self, tmp_path: Path, expected: StructType, told: str) -> None:
+        path = self.write(tmp_path, i=pa.array([1], pa.int32()))
+        with pytest.raises(TempuraError, match="WRONG_SCHEMA") as error:
+            inspect(path, expected)
+        assert str(path) in error.value.what
+        assert told in error.value.what
+
+    def test_partition_columns_are_not_looked_for_in_the_file(self, tmp_path: Path) -> None:
+        path = self.write(tmp_path, i=pa.array([1], pa.int32()))
+        found = inspect(path, schema(i=IntegerType(), day=StringType()), partitions=("day",))
+        assert set(found.columns) == {"i"}
+
+    def test_what_is_not_parquet_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.parquet"
+        path.write_text("id,name")
+        with pytest.raises(TempuraError) as error:
+            inspect(path, schema(i=IntegerType()))
+        assert error.value.code == "NOT_PARQUET"
+
+    def test_types_as_spark_reads_them(self) -> None:
+        assert spark_type(pa.struct([("a", pa.list_(pa.int64())), ("b", pa.map_(pa.string(), pa.float32()))])) == (
+            "struct<a:array<bigint>,b:map<string,float>>"
+        )
+        assert spark_type(pa.dictionary(pa.int8(), pa.large_string())) == "string"
+        assert spark_type(pa.timestamp("us", "UTC")) == "timestamp"
+        assert spark_type(pa.timestamp("us")) == "timestamp_ntz"
+        assert spark_type(pa.timestamp("ns")) is None
+        assert spark_type(pa.list_(pa.time64("us"))) is None
+
+    def test_numbers(self) -> None:
+        assert number(float("inf")) is None
+        assert number(True) is None
+        assert number(datetime(1970, 1, 1, 0, 0, 1)) == 1e6
+
+    def test_estimated_distinct_values(self) -> None:
+        assert ColumnSummary(sample=100, distinct=100, once=100).stats(1000).distinct == 1000
+        assert ColumnSummary(sample=100, distinct=5, once=0).stats(1000).distinct == 5
+        assert 20 < ColumnSummary(sample=100, distinct=20, once=10).stats(1000).distinct < 100
+
+
+def test_files_that_count(tmp_path: Path) -> None:
+    for name in (
+        "b.parquet",
+        "a.parquet",
+        "_SUCCESS",
+        ".x.crc",
+        "_temporary/0/c.parquet",
+        ".hidden/d.parquet",
+        "day=1/e.parquet",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert [str(p.relative_to(tmp_path)) for p in data_files(tmp_path)] == ["a.parquet", "b.parquet", "day=1/e.parquet"]
+    assert partition_columns("day=1/k%20x=2/e.parquet") == ("day", "k x")
