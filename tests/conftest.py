@@ -18,7 +18,9 @@ def spark() -> Iterator[SparkSession]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rewrite", action="store_true", help="write the golden texts in tests/golden instead of comparing")
+    parser.addoption(
+        "--rewrite", action="store_true", help="write the golden texts in tests/golden instead of comparing"
+    )
 
 
 @pytest.fixture

@@ -57,6 +57,25 @@ def _home(column: Column, scope: Scope) -> Rel:
     return next(rel for rel in scope if column in rel.columns)
 
 
+def _split_equalities(join: Join) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
+    """The parts of a join's condition: pairs of expressions (over left, over right) that are equated, and the others."""
+    pairs, rest = [], []
+    for part in conjuncts(join.on):
+        sides = _sides(part, join) if isinstance(part, Call) and part.function in ("EqualTo", "EqualNullSafe") else None
+        if sides:
+            pairs.append(sides)
+        else:
+            rest.append(part)
+    return pairs, rest
+
+
+def _sides(equality: Call, join: Join) -> tuple[Expr, Expr] | None:
+    for a, b in (equality.operands, equality.operands[::-1]):
+        if a.reads_only(join.left.columns) and b.reads_only(join.right.columns):
+            return a, b
+    return None
+
+
 class Estimator:
     """Rows of relations, given the tables. One instance per planning problem; results are remembered."""
 
@@ -151,20 +170,13 @@ class Estimator:
 
     def _matches(self, join: Join, left: float, right: float) -> float:
         """Rows of the inner join of ``left`` with ``right`` rows of the join's inputs."""
-        result = left * right
-        for part in conjuncts(join.on):
-            result *= self._join_selectivity(part, join, left, right)
-        return result
-
-    def _join_selectivity(self, part: Expr, join: Join, left: float, right: float) -> float:
-        if isinstance(part, Call) and part.function in ("EqualTo", "EqualNullSafe"):
-            a, b = part.operands
-            if a.reads_only(join.right.columns):
-                a, b = b, a
-            if a.reads_only(join.left.columns) and b.reads_only(join.right.columns):
-                keys = (self.distinct_of(a, (join.left,)), self.distinct_of(b, (join.right,)))
-                return 1 / max(1.0, *keys)
-        return self.selectivity(part, join.inputs)
+        pairs, rest = _split_equalities(join)
+        # The columns of a key depend on each other: it has no more values than its relation has rows.
+        keys = [
+            min(prod(self.distinct_of(pair[side], (rel,)) for pair in pairs), max(1.0, self.rows(rel)))
+            for side, rel in enumerate(join.inputs)
+        ]
+        return left * right / max(1.0, *keys) * prod(self.selectivity(part, join.inputs) for part in rest)
 
     def _join(self, join: Join, left: float, right: float) -> float:
         matches = self._matches(join, left, right)

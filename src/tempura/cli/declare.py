@@ -1,0 +1,125 @@
+"""Commands that edit a warehouse: ``init``, ``table add``, ``query add``."""
+
+from pathlib import Path
+
+import click
+
+import tempura as tp
+from tempura.cli.shell import Commands, Shell, example, is_warehouse
+from tempura.errors import TempuraError
+
+
+@click.command(epilog=example("tempura init warehouse/"))
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), required=False)
+@click.pass_obj
+def init(shell: Shell, folder: Path | None) -> None:
+    """Make an empty warehouse.
+
+    In FOLDER, or where you stand.
+    """
+    target = folder or shell.folder
+    if is_warehouse(target):
+        raise TempuraError("WAREHOUSE_EXISTS", f"{target.resolve()} is a warehouse already.", "Name another folder.")
+    with shell.progress("starting Spark"):
+        tp.open(target)
+    (target / "tempura.toml").touch()
+    shell.say(f"made {target / 'tempura.toml'}")
+
+
+@click.group(cls=Commands)
+def table() -> None:
+    """Declare tables."""
+
+
+@table.command("add", epilog=example("tempura table add sales --path lake/sales --key o_id"))
+@click.argument("name")
+@click.option(
+    "--path", help="Folder whose files hold the rows, relative to where you stand. Without it the table is managed."
+)
+@click.option("--format", "file_format", default="parquet", show_default=True, help="Format of the files.")
+@click.option("--schema", help='Columns as DDL ("o_id INT, cost INT"). Read from the files unless given.')
+@click.option(
+    "--key", "keys", multiple=True, help="A column of the table's key; repeat for more. Enforced when rows arrive."
+)
+@click.option("--append-only", is_flag=True, help="Promise: rows are never deleted.")
+@click.option("--static", is_flag=True, help="Promise: nothing arrives after the first rows.")
+@click.option("--settle", type=float, default=0.0, help="Only files this many seconds old count.")
+@click.pass_obj
+def add_table(
+    shell: Shell,
+    name: str,
+    path: str | None,
+    file_format: str,
+    schema: str | None,
+    keys: tuple[str, ...],
+    append_only: bool,
+    static: bool,
+    settle: float,
+) -> None:
+    """Declare table NAME.
+
+    With --path, new files in that folder are arrivals; without, a program pushes rows.
+    """
+    with shell.progress("starting Spark"):
+        shell.warehouse.add_table(
+            name,
+            path=str(Path(path).resolve()) if path and "://" not in path else path,
+            format=file_format,
+            schema=schema,
+            keys=list(keys),
+            append_only=append_only,
+            static=static,
+            settle=settle,
+        )
+    shell.say(f"table {name} added")
+
+
+@click.group(cls=Commands)
+def query() -> None:
+    """Declare queries, and when they run."""
+
+
+@query.command(
+    "add",
+    epilog=example("tempura query add summary --file summary.sql --at 14:00=0.25 --at 19:00=0.3 --at 24:00=1"),
+)
+@click.argument("name")
+@click.option("--sql", help="The query.")
+@click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file with the query.")
+@click.option("--at", "times", multiple=True, help="TIME=PRICE of a run before the daily deadline, the last TIME.")
+@click.option("--timezone", help="Time zone of the times; the session's unless given.")
+@click.option("--view", is_flag=True, help="A view, refreshed at each run, instead of times.")
+@click.option("--refreshes", default=30, show_default=True, help="With --view: refreshes that pay for the first build.")
+@click.pass_obj
+def add_query(
+    shell: Shell,
+    name: str,
+    sql: str | None,
+    file: Path | None,
+    times: tuple[str, ...],
+    timezone: str | None,
+    view: bool,
+    refreshes: int,
+) -> None:
+    """Declare query NAME.
+
+    Its schedule is either times with prices (--at, once per time) or --view.
+    """
+    if (sql is None) == (file is None):
+        raise click.UsageError("Give the query with either --sql or --file.")
+    if view == bool(times):
+        raise click.UsageError("Give the schedule with either --at (once per time) or --view.")
+    text = file.read_text() if file else sql
+    schedule = tp.Schedule.view(refreshes) if view else tp.Schedule.progressive(dict(map(price, times)), timezone)
+    with shell.progress("starting Spark"):
+        shell.warehouse.add_query(name, sql=text, schedule=schedule)
+    shell.say(f"query {name} added")
+
+
+def price(text: str) -> tuple[str, float]:
+    """``14:00=0.25`` as a time and its price."""
+    time, _, number = text.partition("=")
+    try:
+        return time, float(number)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not TIME=PRICE, such as 14:00=0.25", param_hint="--at") from None

@@ -1,0 +1,71 @@
+"""The command ``tempura``."""
+
+from pathlib import Path
+
+import click
+
+from tempura.cli.declare import init, query, table
+from tempura.cli.demo import demo
+from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
+from tempura.cli.shell import Commands, Shell, example, quiet_python_logs
+
+
+@click.group(cls=Commands, epilog=example("tempura demo"))
+@click.option(
+    "-C",
+    "--warehouse",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=".",
+    envvar="TEMPURA_WAREHOUSE",
+    help="The warehouse's folder; the one you stand in unless given.",
+)
+@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+@click.version_option(package_name="tempura")
+@click.pass_context
+def main(ctx: click.Context, folder: Path, debug: bool) -> None:
+    """Exact, cost-based incremental computation of Spark SQL queries.
+
+    Exit codes: 0 done, 1 failed, 2 the command was not understood, 3 nothing to do.
+    """
+    ctx.obj = Shell(folder, debug)
+    quiet_python_logs()
+
+
+@click.command(epilog=example("tempura status --json"))
+@json_option
+@click.pass_obj
+def status(shell: Shell, as_json: bool) -> None:
+    """List tables and queries."""
+    with shell.progress("reading"):
+        found = shell.warehouse.status()
+    if as_json:
+        shell.json(found)
+        return
+    shell.say(f"warehouse {found['path']}")
+    shell.table(("table", *_OF_TABLES), [(n, *map(about.get, _OF_TABLES)) for n, about in found["tables"].items()])
+    shell.table(("query", *_OF_QUERIES), [(n, *map(about.get, _OF_QUERIES)) for n, about in found["queries"].items()])
+
+
+_OF_TABLES = ("rows", "version", "files", "bytes", "last_arrival")
+_OF_QUERIES = ("runs", "last", "next", "due", "result_of", "result_rows", "states", "state_bytes")
+
+
+@click.command(epilog=example("tempura gc"))
+@json_option
+@click.pass_obj
+def gc(shell: Shell, as_json: bool) -> None:
+    """Remove what nothing needs any more.
+
+    The remains of interrupted runs, old results, and states that no later run can load.
+    """
+    with shell.progress("collecting"):
+        removed = shell.warehouse.gc()
+    if as_json:
+        shell.json(list(removed))
+        return
+    shell.say(*(f"removed {path}" for path in removed), f"{len(removed)} removed")
+
+
+for command in (init, table, query, plan, explain, run, result, changes, verify, history, status, gc, demo):
+    main.add_command(command)

@@ -1,0 +1,229 @@
+"""Commands on one query: ``plan``, ``explain``, ``run``, ``result``, ``changes``, ``verify``, ``history``."""
+
+import datetime
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+from pyspark.sql import DataFrame
+
+from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example
+from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
+
+Command = Callable[..., None]
+
+name_argument = click.argument("name", metavar="QUERY")
+methods_option = click.option(
+    "--methods", default="all", show_default=True, help="Incremental methods to choose from: all, or im1,batch …"
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for a program.")
+
+
+def method_names(text: str) -> str | list[str]:
+    """``all`` as it is, ``im1,batch`` as a list."""
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    return text if names == ["all"] else names
+
+
+@click.command(epilog=example("tempura plan revenue --methods im1,batch"))
+@name_argument
+@methods_option
+@json_option
+@click.pass_obj
+def plan(shell: Shell, name: str, methods: str, as_json: bool) -> None:
+    """Show what is planned, and why.
+
+    The runs that remain, and what the alternatives would cost.
+    """
+    with shell.progress("planning"):
+        found = shell.warehouse.query(name).plan(method_names(methods))
+    if as_json:
+        shell.json(found.to_json())
+    else:
+        print_plan(shell, found)
+
+
+def print_plan(shell: Shell, found: QueryPlan) -> None:
+    """The plan's steps in a table, and why this plan."""
+    rows = [
+        (found.label(step.time), weight, step.cost / 1e9, len(step.saves), "yes" if step.emit is not None else "")
+        for step, weight in zip(found.steps, found.plan.weights, strict=True)
+    ]
+    shell.table(("time", "price", "estimated CPU s", "states saved", "result"), rows)
+    shell.say(why(found), *(f"recomputed: {reason}" for reason in found.plan.fallbacks))
+
+
+def why(found: QueryPlan) -> str:
+    """One line: the method chosen, and what each of the others would cost."""
+    others = sorted((a.cost, a.method) for a in found.plan.alternatives if a.method != found.method)
+    compared = ", ".join(f"{method} {cost / 1e9:,.2f} s" for cost, method in others)
+    chosen = f"method {found.method}: weighted cost {found.cost / 1e9:,.2f} s"
+    return f"{chosen}; alternatives: {compared}" if compared else chosen
+
+
+@click.command(epilog=example("tempura explain revenue --step 19:00 --show cost,rows,method"))
+@name_argument
+@click.option("--step", help="Only the step of this time; for a run of the past, its plan and what happened.")
+@click.option("--show", default="cost,rows", show_default=True, help="Beside each operator: cost, rows, method, view.")
+@methods_option
+@click.pass_obj
+def explain(shell: Shell, name: str, step: str | None, show: str, methods: str) -> None:
+    """Show a plan in full.
+
+    The operators of each step, what is saved, and what every alternative would cost.
+    """
+    with shell.progress("planning"):
+        query = shell.warehouse.query(name)
+        past = [entry for entry in query.steps() if step and step in (str(entry.slot), entry.slot.label)]
+        future = None if past else query.plan(method_names(methods))
+    if past:
+        shell.say(past[-1].plan)
+        print_history(shell, [entry for entry in query.history() if entry.n == past[-1].n])
+    elif future:
+        shell.say(future.explain(show, step))
+
+
+@click.command(epilog=example("tempura run revenue --at 19:00"))
+@name_argument
+@click.option("--at", help="Run this time of the schedule, whatever the clock says.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@methods_option
+@json_option
+@click.pass_context
+def run(ctx: click.Context, name: str, at: str | None, dry_run: bool, methods: str, as_json: bool) -> None:
+    """Run the next step that is due.
+
+    Exit code 0: done, 3: nothing to do.
+    """
+    shell = ctx.ensure_object(Shell)
+    with shell.progress(f"running {name}") as progress:
+        query = shell.warehouse.query(name)
+        report = query.run(at=at, methods=method_names(methods), dry_run=dry_run, progress=progress)
+    if as_json:
+        shell.json(report.to_json())
+    else:
+        print_report(shell, report)
+    ctx.exit(NOTHING_TO_DO if report.nothing else 0)
+
+
+def print_report(shell: Shell, report: RunReport) -> None:
+    """What a run did, estimated against actual."""
+    shell.say(report.table())
+
+
+@click.command(epilog=example("tempura result revenue --limit 10"))
+@name_argument
+@click.option("--limit", default=100, show_default=True, help="At most this many rows; 0 for all.")
+@json_option
+@click.pass_obj
+def result(shell: Shell, name: str, limit: int, as_json: bool) -> None:
+    """Print the last committed result."""
+    with shell.progress("reading"):
+        found = Rows.of(shell.warehouse.query(name).result(), limit)
+    found.print(shell, as_json)
+
+
+@click.command(epilog=example("tempura changes revenue --json"))
+@name_argument
+@click.option("--limit", default=100, show_default=True, help="At most this many rows; 0 for all.")
+@json_option
+@click.pass_obj
+def changes(shell: Shell, name: str, limit: int, as_json: bool) -> None:
+    """Compare the last result with the one before.
+
+    Rows, whether they were inserted or deleted, and how often.
+    """
+    with shell.progress("comparing"):
+        found = Rows.of(shell.warehouse.query(name).changes(), limit)
+    found.print(shell, as_json)
+
+
+class Rows:
+    """Rows fetched from Spark, to be printed; ``more`` says that there were more than asked for."""
+
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], more: bool) -> None:
+        self.columns = columns
+        self.rows = rows
+        self.more = more
+
+    @staticmethod
+    def of(df: DataFrame, limit: int) -> "Rows":
+        """The first ``limit`` rows, all when it is 0."""
+        rows = df.take(limit + 1) if limit else df.collect()
+        kept = rows[:limit] if limit else rows
+        return Rows(df.columns, [tuple(row) for row in kept], len(rows) > len(kept))
+
+    def print(self, shell: Shell, as_json: bool) -> None:
+        """As a table, or as JSON with the columns' names and one list per row (names may repeat)."""
+        if as_json:
+            rows = [[plain(value) for value in row] for row in self.rows]
+            shell.json({"columns": list(self.columns), "rows": rows, "more": self.more})
+            return
+        self.table(shell)
+        more = "; more with --limit" if self.more else ""
+        shell.say(f"{len(self.rows):,} rows{more}")
+
+    def table(self, shell: Shell) -> None:
+        """As a table, values as Spark gives them."""
+        shell.table(self.columns, self.rows, lambda value: "NULL" if value is None else str(value))
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON: numbers and booleans as they are, binary as hex, nested values by their parts, the rest as text."""
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
+
+
+@click.command(epilog=example("tempura verify revenue"))
+@name_argument
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Recompute the last result and compare.
+
+    The query is run by Spark alone, over the same rows. Exit code 0: equal, 1: not.
+    """
+    shell = ctx.ensure_object(Shell)
+    with shell.progress("recomputing"):
+        found = shell.warehouse.query(name).verify()
+    if as_json:
+        data = {"equal": found.equal, "rows": found.rows, "missing": found.missing, "extra": found.extra}
+        shell.json(data | {"how": found.how})
+    else:
+        shell.say(str(found))
+    ctx.exit(0 if found.equal else FAILED)
+
+
+@click.command(epilog=example("tempura history revenue"))
+@name_argument
+@json_option
+@click.pass_obj
+def history(shell: Shell, name: str, as_json: bool) -> None:
+    """List the runs of a query and their cost."""
+    with shell.progress("reading"):
+        entries = shell.warehouse.query(name).history()
+    if as_json:
+        shell.json([entry.to_json() for entry in entries])
+    else:
+        print_history(shell, entries)
+
+
+def print_history(shell: Shell, entries: Sequence[HistoryEntry]) -> None:
+    """Runs in a table."""
+    head = ("run", "time", "method", "price", "estimated CPU s", "CPU s", "wall s", "rows", "states", "skipped")
+    shell.table(head, map(history_row, entries))
+
+
+def history_row(entry: HistoryEntry) -> tuple[object, ...]:
+    """A run as a row of a table."""
+    seconds = (entry.estimated_cost / 1e9, entry.cpu_seconds, entry.wall_seconds)
+    skipped = ", ".join(entry.skipped)
+    return (entry.n, entry.label, entry.method, entry.weight, *seconds, entry.rows, entry.states, skipped)

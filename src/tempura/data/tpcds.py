@@ -1,0 +1,162 @@
+"""TPC-DS data as Parquet files, and its fact tables cut into arrivals by date.
+
+The generator is DuckDB's extension ``tpcds``, from the file that its PyPI package carries: nothing is downloaded. The data is
+derived from TPC-DS and no official result. Types are the generator's: bigint keys, decimal(7,2) money, dates, strings.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tempura.errors import TempuraError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+DATE_COLUMNS = {
+    "catalog_returns": "cr_returned_date_sk",
+    "catalog_sales": "cs_sold_date_sk",
+    "inventory": "inv_date_sk",
+    "store_returns": "sr_returned_date_sk",
+    "store_sales": "ss_sold_date_sk",
+    "web_returns": "wr_returned_date_sk",
+    "web_sales": "ws_sold_date_sk",
+}
+"""The fact tables, and the key of the day on which a row comes into being. The key may be NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Generated tables: ``folder/<table>.parquet``."""
+
+    folder: Path
+    scale: float
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables, sorted."""
+        return tuple(sorted(path.stem for path in self.folder.glob("*.parquet")))
+
+    def file(self, table: str) -> Path:
+        """The file with all rows of a table. Raises UNKNOWN_TABLE."""
+        path = self.folder / f"{table}.parquet"
+        if not path.exists():
+            raise TempuraError("UNKNOWN_TABLE", f"TPC-DS has no table {table}.", f"It has {', '.join(self.tables)}.")
+        return path
+
+
+def cache_folder() -> Path:
+    """Where generated data is kept between runs: ``tempura`` in the user's cache folder."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tempura"
+
+
+def generate(scale: float = 0.1, cache: Path | None = None) -> Dataset:
+    """All tables at a scale (1 is about 1 GB of text; 0.1 takes two seconds), from the cache if they are there.
+
+    Raises NO_GENERATOR when the packages that make the data are not installed, BAD_SCALE for a scale that is not positive.
+    """
+    if not 0 < scale <= 1000:
+        raise TempuraError("BAD_SCALE", f"A scale of {scale:g} cannot be made.", "Give one above 0, at most 1000.")
+    with _generator() as connection:
+        folder = (cache or cache_folder()) / f"tpcds-{_version()}-{scale:g}"
+        if not folder.exists():
+            _fill(folder, connection, scale)
+    return Dataset(folder, scale)
+
+
+def _fill(folder: Path, connection: "DuckDBPyConnection", scale: float) -> None:
+    """Write the tables beside the folder, then give them its name: a folder of that name is always whole."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        connection.execute("CALL dsdgen(sf = ?)", [scale])
+        for (table,) in connection.execute("SHOW TABLES").fetchall():
+            connection.table(table).write_parquet(str(part / f"{table}.parquet"))
+        part.chmod(0o755)
+        part.rename(folder)
+    except OSError:
+        if not folder.exists():  # otherwise another process was faster, and has made the same files
+            raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def cut_dates(dataset: Dataset, shares: Sequence[float], table: str = "store_sales") -> tuple[date, ...]:
+    """The days at whose end the given shares (ascending, each below 1) of the table's dated rows have arrived."""
+    with _dated(dataset, table) as connection:
+        row = connection.execute("SELECT quantile_disc(d_date, ?::DOUBLE[]) FROM dated", [list(shares)]).fetchone()
+    return tuple(row[0]) if row else ()
+
+
+def split_by_date(dataset: Dataset, table: str, cuts: Sequence[date], folder: Path) -> tuple[Path, ...]:
+    """Cut a fact table after each of the given days: one file per arrival in ``folder``, one more than there are cuts.
+
+    A row arrives on its day; a row without a date arrives last. Together the files hold each row of the table once.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = tuple(folder / f"arrival-{i}.parquet" for i in range(len(cuts) + 1))
+    with _dated(dataset, table) as connection:
+        dated = connection.table("dated")
+        for file, (after, until) in zip(files, pairwise([None, *cuts, None]), strict=True):
+            dated.filter(_between(after, until)).project("* EXCLUDE (d_date)").write_parquet(str(file))
+    return files
+
+
+def _between(after: date | None, until: date | None) -> str:
+    later = f"d_date > DATE '{after.isoformat()}'" if after else "TRUE"
+    return f"{later} AND d_date <= DATE '{until.isoformat()}'" if until else f"({later}) OR d_date IS NULL"
+
+
+@contextmanager
+def _dated(dataset: Dataset, table: str) -> Iterator["DuckDBPyConnection"]:
+    """A connection with the view ``dated``: the fact table and the day of each row."""
+    if table not in DATE_COLUMNS:
+        raise TempuraError(
+            "NOT_A_FACT_TABLE", f"{table} has no dates.", f"Tables with dates: {', '.join(DATE_COLUMNS)}."
+        )
+    with _generator() as connection:
+        connection.read_parquet(str(dataset.file("date_dim"))).create_view("dates")
+        connection.read_parquet(str(dataset.file(table))).create_view("facts")
+        connection.sql(
+            f"SELECT facts.*, d_date FROM facts LEFT JOIN dates ON {DATE_COLUMNS[table]} = d_date_sk"
+        ).create_view("dated")
+        yield connection
+
+
+def _version() -> str:
+    import duckdb
+
+    return duckdb.__version__
+
+
+@contextmanager
+def _generator() -> Iterator["DuckDBPyConnection"]:
+    """A DuckDB in memory with the extension ``tpcds``."""
+    try:
+        import duckdb
+
+        extensions = resources.files("duckdb_extension_tpcds") / "extensions"
+    except ImportError as error:
+        raise TempuraError(
+            "NO_GENERATOR", f"Data cannot be made: {error}.", "Run: pip install 'tempura[demo]'"
+        ) from error
+    with (
+        resources.as_file(extensions / f"v{_version()}" / "tpcds.duckdb_extension") as file,
+        duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection,
+    ):
+        if not file.exists():
+            raise TempuraError(
+                "NO_GENERATOR",
+                f"The package duckdb-extension-tpcds has no extension for DuckDB {_version()}.",
+                f"Run: pip install duckdb-extension-tpcds=={_version()}",
+            )
+        connection.load_extension(str(file))
+        yield connection

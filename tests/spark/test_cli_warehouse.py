@@ -1,0 +1,67 @@
+"""The commands on a real warehouse, from init to gc."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+from tempura.cli.main import main
+
+Tempura = Callable[..., Result]
+
+SQL = "SELECT category, SUM(price) AS total FROM sales WHERE price > 0 GROUP BY category ORDER BY category"
+
+
+def arrive(lake: Path, name: str, **columns: list[object]) -> None:
+    lake.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), lake / name)
+
+
+@pytest.fixture
+def tempura(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tempura:
+    """Run a command in a folder with a warehouse of one table and one query."""
+    monkeypatch.chdir(tmp_path)
+
+    def invoke(*arguments: str, code: int = 0) -> Result:
+        result = CliRunner().invoke(main, ["-C", "warehouse", *arguments])
+        assert result.exit_code == code, result.output
+        return result
+
+    arrive(tmp_path / "lake", "1.parquet", category=["a", "b", "a"], price=[1, 2, 4])
+    invoke("init")
+    invoke("table", "add", "sales", "--path", "lake")
+    invoke("query", "add", "totals", "--sql", SQL, "--at", "14:00=0.25", "--at", "24:00=1")
+    return invoke
+
+
+def test_from_plan_to_verified_result(tempura: Tempura, tmp_path: Path) -> None:
+    assert "method" in tempura("plan", "totals").stdout
+    assert "aggregate" in tempura("explain", "totals").stdout
+    tempura("run", "totals", "--at", "14:00", "--dry-run")
+    assert json.loads(tempura("history", "totals", "--json").stdout) == []
+    tempura("run", "totals", "--at", "14:00")
+    tempura("result", "totals", code=1)
+    arrive(tmp_path / "lake", "2.parquet", category=["b", "c"], price=[5, 6])
+    report = json.loads(tempura("run", "totals", "--at", "24:00", "--json").stdout)
+    assert report["rows"] == 3
+    tempura("run", "totals", "--at", "24:00", code=3)
+    rows = json.loads(tempura("result", "totals", "--json").stdout)
+    assert rows == {"columns": ["category", "total"], "rows": [["a", 5], ["b", 7], ["c", 6]], "more": False}
+    assert "equal: 3 rows" in tempura("verify", "totals").stdout
+    assert json.loads(tempura("changes", "totals", "--json").stdout)["rows"][0][-2] == "insert"
+    assert [run["n"] for run in json.loads(tempura("history", "totals", "--json").stdout)] == [1, 2]
+    assert json.loads(tempura("status", "--json").stdout)["tables"]["sales"]["rows"] == 5
+    assert "24:00" in tempura("explain", "totals", "--step", "24:00").stdout
+    tempura("gc")
+
+
+def test_errors_of_the_query_are_one_line(tempura: Tempura) -> None:
+    error = tempura("query", "add", "wrong", "--sql", "SELECT prize FROM sales", "--view", code=1).stderr
+    assert error.startswith("[")
+    assert "prize" in error
+    assert error.count("\n") == 1

@@ -1,0 +1,63 @@
+"""Lifted queries run by the executor give what Spark gives for their SQL."""
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.bags import signed_bag
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.rel import Consolidate, Rel, Scan
+from tempura.execute.spark import SparkExecutor
+from tempura.frontend.lift import lift_sql
+from tempura.physical.operators import Read
+from tempura.tvr.views import Snapshot
+
+SALES = """SELECT * FROM VALUES (1, 'x', 10.50BD), (2, 'x', 1.25BD), (2, NULL, NULL), (3, 'y', -0.05BD), (3, 'y', -0.05BD),
+           (NULL, 'y', 7.00BD) AS t(o_id, category, price)"""
+RETURNS = "SELECT * FROM VALUES (2, 0.5D), (3, 1e0D), (4, NULL) AS t(o_id, cost)"
+
+QUERIES = (
+    """SELECT category, sum(IF(cost IS NULL, price, -CAST(cost AS DECIMAL(7,2)))) AS gross, avg(price) AS a, count(DISTINCT s.o_id) AS n
+       FROM sales s LEFT JOIN returns r ON s.o_id = r.o_id GROUP BY category HAVING count(*) >= 1""",
+    """SELECT upper(category) AS c, max(price) AS m, min(o_id) AS l, count(*) FILTER (WHERE price > 0) AS n FROM sales
+       GROUP BY upper(category)""",
+    "SELECT * FROM sales s FULL JOIN returns r ON s.o_id = r.o_id AND s.price > r.cost",
+    """SELECT o_id, price FROM sales WHERE o_id IN (SELECT o_id FROM returns)
+       UNION ALL SELECT o_id, cost FROM returns WHERE cost < 1 OR cost IS NULL""",
+    "SELECT o_id, price FROM sales WHERE o_id NOT IN (SELECT o_id FROM returns WHERE cost > 0.7)",
+    "SELECT o_id, substring(category, 1, 1) AS s FROM sales ORDER BY price DESC, o_id LIMIT 3",
+    "SELECT avg(price) AS a, stddev(price) AS s, sum(o_id) AS t FROM sales WHERE category LIKE 'x%'",
+    "SELECT category, row_number() OVER (PARTITION BY category ORDER BY price, o_id) AS r FROM sales",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> dict[str, DataFrame]:
+    return {"sales": spark.sql(SALES), "returns": spark.sql(RETURNS)}
+
+
+def over_reads(rel: Rel, signed: bool) -> Rel:
+    if isinstance(rel, Scan):
+        read = Read(rel, Snapshot(0), signed)
+        return Consolidate(read) if signed else read
+    return rel.with_inputs(*(over_reads(input, signed) for input in rel.inputs))
+
+
+@pytest.mark.parametrize(("sql", "signed"), [(QUERIES[0], False), *((sql, True) for sql in QUERIES)])
+def test_a_lifted_query_gives_the_rows_of_its_sql(
+    spark: SparkSession, tables: dict[str, DataFrame], sql: str, signed: bool
+) -> None:
+    for name, rows in tables.items():
+        rows.createOrReplaceTempView(name)
+    lifted = lift_sql(spark, sql, {name: rows.schema for name, rows in tables.items()})
+
+    def read(leaf: Read) -> DataFrame:
+        rows = tables[leaf.scan.table]
+        return rows.selectExpr("*", "1L AS _w") if leaf.signed else rows
+
+    run = SparkExecutor(spark, read, lambda key: pytest.fail(str(key)))
+    computed = run.dataframe(over_reads(lifted.rel, signed))
+    expected = spark.sql(sql)
+    assert [type for _, type in computed.dtypes][: lifted.visible] == [type for _, type in expected.dtypes]
+    width = len(lifted.rel.columns)
+    visible = SignedBag((row[: lifted.visible], weight) for row, weight in signed_bag(computed, width).items())
+    assert visible == signed_bag(expected, lifted.visible)

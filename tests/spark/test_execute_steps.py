@@ -1,0 +1,400 @@
+"""Steps on Spark: the same states and outputs as over bags, and what happens to files, caches and sessions on the way."""
+
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from tests.spark.bags import columns, executor, frame, random_bag, scan, signed_bag
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.rel import Consolidate, Filter, Join, Negate, Opaque, Project, Rel, Support, Union, Values
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, SortKey, equal
+from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.errors import Reason, TempuraError
+from tempura.execute.contract import StepOutcome, StoredOutput, StoredState
+from tempura.execute.local import BagExecutor
+from tempura.execute.metrics import Meter
+from tempura.execute.spark import SparkExecutor
+from tempura.physical.operators import Load, Read, StateKey
+from tempura.plan.progressive import Save, Step
+from tempura.tvr.views import Delta, Snapshot
+
+SALES = scan("sales", "int", "string", "decimal(7,2)")
+RETURNS = scan("returns", "int", "double")
+S0, R0 = Read(SALES, Snapshot(0)), Read(RETURNS, Snapshot(0))
+DS, DR = Read(SALES, Delta(0, 1), signed=True), Read(RETURNS, Delta(0, 1))
+ON = equal(Ref(SALES.outputs[0]), Ref(RETURNS.outputs[0]))
+KEYS = (Output(Column("k", "k", "string"), Ref(SALES.outputs[1])),)
+TOTALS = (
+    AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint")),
+    AggregateOutput(
+        Column("t", "t", "decimal(17,2)"),
+        AggregateCall("Sum", (Ref(SALES.outputs[2]),), "decimal(17,2)", detail="ansi"),
+    ),
+)
+SALES_0, RETURNS_0, STATE_0 = (
+    StateKey(name * 8, kind, 0) for name, kind in (("a", "snapshot"), ("b", "snapshot"), ("c", "state"))
+)
+SALES_1, STATE_1 = StateKey("a" * 8, "snapshot", 1), StateKey("c" * 8, "state", 1)
+
+STATE_AT_0 = Partial(Join(S0, R0, "inner", ON), KEYS, TOTALS)
+LOADED_SALES, LOADED_RETURNS = Load(SALES_0, SALES.outputs), Load(RETURNS_0, RETURNS.outputs)
+LOADED_STATE = Load(STATE_0, STATE_AT_0.columns)
+NEW_SALES = Consolidate(Union((LOADED_SALES, DS)))
+DELTA = Union((Join(DS, LOADED_RETURNS, "inner", ON), Join(NEW_SALES, DR, "inner", ON)))
+NEW_STATE = MergeStates(LOADED_STATE, Partial(DELTA, KEYS, TOTALS), KEYS, TOTALS)
+
+FIRST = Step(0, (Save(SALES_0, S0, (0,)), Save(RETURNS_0, R0, (0,)), Save(STATE_0, STATE_AT_0, (0,))), None, 0)
+SECOND = Step(1, (Save(STATE_1, NEW_STATE, (0,)), Save(SALES_1, NEW_SALES, (0,))), Finalize(NEW_STATE, KEYS, TOTALS), 0)
+
+
+def tables(seed: int) -> dict[Read, SignedBag]:
+    """Arrivals such that nothing is deleted that is not there."""
+    rng = random.Random(seed)
+    first, later = (random_bag(rng, SALES.outputs, n, signed=False) for n in (40, 10))
+    deleted = SignedBag((row, -1) for row, _ in list(first.items())[:12])
+    returns = [random_bag(rng, RETURNS.outputs, n, signed=False) for n in (10, 5)]
+    return {S0: first, DS: later + deleted, R0: returns[0], DR: returns[1]}
+
+
+@dataclass
+class Store:
+    """Runs steps in one folder each and remembers their states, as a warehouse does."""
+
+    spark: SparkSession
+    folder: Path
+    arrivals: dict[Read, SignedBag]
+
+    def __post_init__(self) -> None:
+        self.states: dict[StateKey, StoredState] = {}
+        self.messages: list[str] = []
+        self.executor = SparkExecutor(self.spark, self.rows, self.states.__getitem__, self.messages.append, buckets=4)
+
+    def rows(self, leaf: Read) -> DataFrame:
+        types = [column.type for column in leaf.columns]
+        return frame(self.spark, self.arrivals[leaf], leaf.scan.fields, types, leaf.signed)
+
+    def run(self, step: Step) -> StepOutcome:
+        outcome = self.executor.run(step, self.folder / f"step {step.time}")
+        self.states |= outcome.states
+        return outcome
+
+    def bag(self, key: StateKey) -> SignedBag:
+        width = len(self.states[key].types)
+        return signed_bag(self.executor.state(self.states[key], columns("c", *self.states[key].types)), width)
+
+
+@pytest.fixture(scope="module")
+def two_steps(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Store, BagExecutor, list[StepOutcome]]:
+    """Two steps on Spark, in a folder with an awkward name, and an executor over bags that ran the same steps."""
+    arrivals = tables(1)
+    store = Store(spark, tmp_path_factory.mktemp("ware[house] {x}%20*"), arrivals)
+    local = BagExecutor(arrivals.__getitem__)
+    outcomes = [store.run(step) for step in (FIRST, SECOND)]
+    local.run(FIRST)
+    return store, local, outcomes
+
+
+Run = tuple[Store, BagExecutor, list[StepOutcome]]
+
+
+def test_two_steps_equal_the_bag_executor(two_steps: Run) -> None:
+    store, local, outcomes = two_steps
+    expected = local.run(SECOND)
+    for key, bag in local.states.items():
+        assert store.bag(key) == bag, str(key)
+    output = outcomes[1].output
+    assert outcomes[0].output is None
+    assert output is not None
+    assert expected.output is not None
+    rows = store.executor.result(output, SECOND.emit.columns if SECOND.emit else (), ("k", "n", "t"))
+    assert signed_bag(rows, 3) == expected.output
+    assert len(expected.output), "the case is trivial"
+
+
+def test_an_outcome_says_what_was_written(two_steps: Run) -> None:
+    store, local, outcomes = two_steps
+    for key, stored in outcomes[1].states.items():
+        assert stored.rows == len(local.states[key]) or not stored.weighted
+        assert outcomes[1].rows[str(key)] == stored.rows
+        assert stored.bytes == sum(f.stat().st_size for f in Path(stored.path).glob("part-*"))
+        assert StoredState.from_json(json.loads(json.dumps(stored.to_json()))) == stored
+        assert Path(stored.path).is_relative_to(store.folder / "step 1" / "states")
+    output = outcomes[1].output
+    assert output is not None
+    assert output.path == str(store.folder / "step 1" / "output")
+    assert StoredOutput.from_json(json.loads(json.dumps(output.to_json()))) == output
+    assert outcomes[1].cpu_seconds > 0
+    assert outcomes[1].jobs > 0
+    assert outcomes[1].shuffle_bytes > 0
+    assert len(store.messages) == 6
+
+
+def test_plain_data_stays_without_weights(two_steps: Run) -> None:
+    _, _, outcomes = two_steps
+    assert [s.weighted for s in outcomes[0].states.values()] == [False, False, False]
+    assert outcomes[1].states[SALES_1].weighted
+    assert not outcomes[1].states[STATE_1].weighted
+
+
+def test_the_session_stays_as_it_was(two_steps: Run, spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.optimizer.plannedWrite.enabled") == "true"
+
+
+def test_every_row_is_in_the_bucket_of_its_key(two_steps: Run, spark: SparkSession) -> None:
+    store, _, outcomes = two_steps
+    for key, stored in (*outcomes[0].states.items(), *outcomes[1].states.items()):
+        assert (stored.bucket, stored.buckets) == ((0,), 4), str(key)
+        named = store.executor.state(stored, columns("c", *stored.types))
+        misplaced = named.filter(
+            fn.expr("int(regexp_extract(input_file_name(), '_(\\\\d+)[.]c', 1)) <> pmod(hash(c0), 4)")
+        )
+        assert misplaced.count() == 0, str(key)
+
+
+def exchanges(rows: DataFrame) -> int:
+    rows.collect()
+    plan = rows._jdf.queryExecution().executedPlan().toString()
+    assert "isFinalPlan=true" in plan
+    return str(plan.split("Initial Plan")[0]).count("Exchange hashpartitioning")
+
+
+def test_buckets_save_the_exchange(two_steps: Run, spark: SparkSession) -> None:
+    store, _, _ = two_steps
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    shuffled = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "4")
+    try:
+        run = SparkExecutor(spark, store.rows, store.states.__getitem__)
+        by_key = (Output(Column("g", "g", "int"), Ref(SALES.outputs[0])),)
+        assert exchanges(run.dataframe(Join(LOADED_SALES, LOADED_RETURNS, "inner", ON))) == 0
+        assert exchanges(run.dataframe(Join(LOADED_SALES, LOADED_RETURNS, "left", ON))) == 0
+        assert exchanges(run.dataframe(Partial(LOADED_SALES, by_key, TOTALS))) == 0
+        assert exchanges(run.dataframe(Join(LOADED_SALES, DR, "inner", ON))) == 1, "only the delta is shuffled"
+        assert exchanges(run.dataframe(MergeStates(LOADED_STATE, Partial(DS, KEYS, TOTALS), KEYS, TOTALS))) == 1
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+        spark.conf.set("spark.sql.shuffle.partitions", str(shuffled))
+
+
+@pytest.mark.parametrize("broadcast", ["-1", "10485760"])
+def test_joins_and_aggregations_over_buckets_are_right(two_steps: Run, spark: SparkSession, broadcast: str) -> None:
+    """NULL keys, and buckets without a file."""
+    store, local, _ = two_steps
+    only_two = StateKey("d" * 8, "snapshot", 5)
+    two = Filter(LOADED_SALES, equal(Ref(SALES.outputs[0]), Literal(2, "int")))
+    step = Step(5, (Save(only_two, two, (0,)),), None, 0)
+    stored = store.executor.run(step, store.folder / f"two {broadcast}").states[only_two]
+    assert len(list(Path(stored.path).glob("part-*"))) < 4
+    states = {**store.states, only_two: stored}
+    local.run(step)
+    loaded = Load(only_two, SALES.outputs)
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
+    try:
+        run = SparkExecutor(spark, store.rows, states.__getitem__, buckets=4)
+        kinds = ("inner", "left", "full", "semi", "anti")
+        both = [Join(side, LOADED_RETURNS, kind, ON) for side in (LOADED_SALES, loaded) for kind in kinds]  # type: ignore[arg-type]
+        for rel in (*both, Partial(loaded, KEYS, TOTALS), Partial(Union((loaded, LOADED_SALES)), KEYS, TOTALS)):
+            assert signed_bag(run.dataframe(rel), len(rel.columns)) == local.bag(rel), str(rel)
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+
+
+def test_an_aggregation_saved_by_its_key_keeps_all_buckets(spark: SparkSession, tmp_path: Path) -> None:
+    """Adaptive execution must not merge the buckets, also where the aggregation has already shuffled by the key."""
+    source = scan("t", "bigint")
+    key = StateKey("e" * 8, "state", 0)
+    counted = Partial(
+        Read(source, Snapshot(0)), (Output(Column("k", "k", "bigint"), Ref(source.outputs[0])),), TOTALS[:1]
+    )
+    rows = spark.range(500).selectExpr(f"id % 97 AS `{source.fields[0]}`")
+    run = SparkExecutor(spark, lambda read: rows, lambda key: pytest.fail(str(key)), buckets=2)
+    stored = run.run(Step(0, (Save(key, counted, (0,)),), None, 0), tmp_path).states[key]
+    state = run.state(stored, columns("c", *stored.types))
+    placed = state.selectExpr(
+        "int(regexp_extract(input_file_name(), '_(\\\\d+)[.]c', 1)) AS file", "pmod(hash(c0), 2) AS bucket"
+    )
+    assert sorted(map(tuple, placed.distinct().collect())) == [(0, 0), (1, 1)]
+    assert stored.rows == 97
+
+
+@pytest.mark.parametrize("type", ["double", "array<int>", "string collate UTF8_LCASE"])
+def test_keys_that_spark_groups_otherwise_than_it_hashes_are_not_bucketed(
+    spark: SparkSession, tmp_path: Path, type: str
+) -> None:
+    key = StateKey("f" * 8, "snapshot", 0)
+    (column,) = columns("v", type)
+    step = Step(0, (Save(key, Project(Values((), ((),)), (Output(column, Literal(None, type)),)), (0,)),), None, 0)
+    assert executor(spark, {}).run(step, tmp_path).states[key].bucket == ()
+
+
+# --- what is computed once ---------------------------------------------------------------------------------------------
+
+UNIQUE = scan("unique", "string")
+ONCE = Support(Read(UNIQUE, Snapshot(0)))
+A, B = StateKey("1" * 8, "snapshot", 0), StateKey("2" * 8, "snapshot", 0)
+
+
+def unique(spark: SparkSession) -> DataFrame:
+    """Rows that differ each time they are computed."""
+    name = UNIQUE.fields[0]
+    return spark.range(3).selectExpr(f"reflect('java.util.UUID', 'randomUUID') AS `{name}`")
+
+
+def persisted(spark: SparkSession) -> int:
+    """How many cached results Spark holds."""
+    return int(spark.sparkContext._jsc.getPersistentRDDs().size())
+
+
+def not_null(rel: Rel) -> Filter:
+    return Filter(rel, Call("IsNotNull", (Ref(rel.columns[0]),), "boolean"))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step(
+            0,
+            (
+                Save(A, not_null(ONCE)),
+                Save(B, Project(ONCE, (Output(Column("x", "x", "string"), Ref(UNIQUE.outputs[0])),))),
+            ),
+            None,
+            0,
+        ),
+        Step(0, (Save(A, not_null(not_null(ONCE))), Save(B, ONCE)), None, 0),
+        Step(0, (Save(A, ONCE), Save(B, Load(A, UNIQUE.outputs))), None, 0),
+    ],
+    ids=["persisted", "read back", "carried"],
+)
+def test_what_two_sinks_share_is_computed_once(spark: SparkSession, tmp_path: Path, step: Step) -> None:
+    run = SparkExecutor(spark, lambda read: unique(spark), lambda key: pytest.fail(str(key)))
+    before = persisted(spark)
+    states = run.run(step, tmp_path).states
+    assert persisted(spark) == before
+    first, second = (signed_bag(run.state(states[key], UNIQUE.outputs), 1) for key in (A, B))
+    assert first == second
+    assert len(first) == 3
+
+
+def test_what_one_sink_reads_twice_is_computed_once(spark: SparkSession, tmp_path: Path) -> None:
+    run = SparkExecutor(spark, lambda read: unique(spark), lambda key: pytest.fail(str(key)))
+    nothing = Consolidate(Union((not_null(ONCE), Negate(ONCE))))
+    assert len(signed_bag(run.dataframe(nothing), 1)) == 6, (
+        "computed twice it is something: else the test shows nothing"
+    )
+    outcome = run.run(Step(0, (), nothing, 0), tmp_path)
+    assert outcome.output is not None
+    assert outcome.output.rows == 0
+
+
+def test_the_output_is_taken_from_the_state_that_holds_it(spark: SparkSession, tmp_path: Path) -> None:
+    run = SparkExecutor(spark, lambda read: unique(spark), lambda key: pytest.fail(str(key)))
+    outcome = run.run(Step(0, (Save(A, ONCE),), Consolidate(Union((ONCE, not_null(ONCE)))), 0), tmp_path)
+    assert outcome.output is not None
+    assert outcome.output.rows == 6
+    assert run.result(outcome.output, UNIQUE.outputs, ("u",)).distinct().count() == 3
+
+
+def test_a_carried_state_is_linked_and_keeps_its_buckets(spark: SparkSession, tmp_path: Path) -> None:
+    run = SparkExecutor(spark, lambda read: unique(spark), lambda key: pytest.fail(str(key)), buckets=2)
+    step = Step(0, (Save(A, ONCE, (0,)), Save(B, Load(A, UNIQUE.outputs), (0,))), None, 0)
+    states = run.run(step, tmp_path).states
+    assert states[B].path != states[A].path
+    assert states[B].bucket == (0,) == states[A].bucket
+    inodes = [{f.stat().st_ino for f in Path(states[key].path).glob("part-*")} for key in (A, B)]
+    assert inodes[0] == inodes[1]
+
+
+def test_states_that_need_one_another_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    step = Step(0, (Save(A, Load(B, UNIQUE.outputs)), Save(B, Load(A, UNIQUE.outputs))), None, 0)
+    with pytest.raises(TempuraError) as refusal:
+        executor(spark, {}).run(step, tmp_path)
+    assert refusal.value.code == "CYCLIC_STEP"
+
+
+# --- results and odd shapes -------------------------------------------------------------------------------------------
+
+
+def test_a_result_is_ordered_named_and_cut_as_the_query_says(spark: SparkSession, tmp_path: Path) -> None:
+    outputs = columns("v", "int", "string", "double")
+    emit = Consolidate(
+        Union(
+            (
+                Values(outputs, ((1, "a", 2.0), (2, "b", 1.0))),
+                Negate(Values(outputs, ((1, "a", 2.0),))),
+                Values(outputs, ((3, "a", None),) * 2),
+            )
+        )
+    )
+    run = executor(spark, {})
+    output = run.run(Step(0, (), emit, 0), tmp_path).output
+    assert output is not None
+    assert output.rows == 3
+    order = (SortKey(Ref(outputs[2]), ascending=False, nulls_first=True),)
+    rows = run.result(output, outputs, ("x", "x"), order)
+    assert rows.columns == ["x", "x"]
+    assert [tuple(row) for row in rows.collect()] == [(3, "a"), (3, "a"), (2, "b")]
+
+
+def test_relations_without_columns_and_without_types_can_be_kept(spark: SparkSession, tmp_path: Path) -> None:
+    """COUNT(*) reads no column, and a bare NULL has no type: Parquet knows neither."""
+    void = columns("v", "int", "void")
+    nulls = Project(Values(void[:1], ((1,),)), (Output(void[0], Ref(void[0])), Output(void[1], Literal(None, "void"))))
+    step = Step(0, (Save(A, Values((), ((), (), ()))), Save(B, nulls)), nulls, 0)
+    run = executor(spark, {})
+    states = run.run(step, tmp_path).states
+    assert signed_bag(run.state(states[A], ()), 0) == SignedBag([((), 3)])
+    loaded = run.state(states[B], void)
+    assert signed_bag(loaded, 2) == SignedBag.of([(1, None)])
+    assert loaded.dtypes[1][1] == "void"
+
+
+@dataclass(frozen=True)
+class Query:
+    """What the front end puts into the handle of a query that is recomputed."""
+
+    sql: str
+
+
+def test_an_opaque_query_is_run_over_its_tables(spark: SparkSession) -> None:
+    spark.range(7).createOrReplaceTempView("sales")
+    signed = Read(SALES, Snapshot(0), signed=True)
+    named = Query(
+        "SELECT s.`sales field.1` AS x, count(*) AS x FROM sales s, sales t WHERE s.`sales field.0` = t.`sales field.0` GROUP BY 1"
+    )
+    outputs = columns("o", "string", "bigint")
+    query = Opaque((Consolidate(signed), Consolidate(signed)), outputs, "key", Reason("WINDOW", "a test"), named)
+    bag = SignedBag([((1, "a", None), 2), ((2, "b", None), 1)])
+    computed = executor(spark, {"sales": bag}).dataframe(query)
+    try:
+        assert signed_bag(computed, 2) == SignedBag.of([("a", 4), ("b", 1)])
+        assert spark.table("sales").count() == 7, "the session's own view is not touched"
+    finally:
+        spark.catalog.dropTempView("sales")
+
+
+def test_a_lost_state_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    lost = StoredState(str(tmp_path / "gone"), ("int",), False, (), 0, 0, 0, '{"type":"struct","fields":[]}')
+    with pytest.raises(TempuraError) as refusal:
+        executor(spark, {}, {A: lost}).dataframe(Load(A, columns("c", "int")))
+    assert refusal.value.code == "STATE_MISSING"
+
+
+def test_a_meter_sees_its_own_jobs_only(spark: SparkSession) -> None:
+    with Meter(spark.sparkContext) as outer:
+        spark.range(10).count()
+        with Meter(spark.sparkContext) as inner:
+            spark.range(0, 300_000, 1, 3).selectExpr("sum(hash(id))").collect()
+    spark.range(10).count()
+    assert 1 <= inner.usage.jobs < outer.usage.jobs
+    assert 0 < inner.usage.cpu_seconds <= outer.usage.cpu_seconds
+    assert inner.usage.tasks == 4
+    assert inner.usage.shuffle_bytes > 0
+    assert 0 < inner.usage.wall_seconds <= outer.usage.wall_seconds

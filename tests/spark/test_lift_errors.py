@@ -1,0 +1,122 @@
+"""Refusals by code, and that the user's session is left alone."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from pyspark import RDD
+from pyspark.sql import SparkSession, functions
+from tests.spark.lifting import lift, schemas
+
+from tempura.errors import TempuraError
+from tempura.frontend.lift import lift_dataframe, lift_sql, schema_leaf
+from tempura.frontend.session import clone
+
+REFUSED = {
+    "SELECT * FROM nope": "UNKNOWN_TABLE",
+    "SELECT nope FROM sales": "UNKNOWN_COLUMN",
+    "SELECT nope(o_id) FROM sales": "UNKNOWN_FUNCTION",
+    "SELEC 1": "INVALID_SQL",
+    "SELECT o_id FROM sales GROUP BY cat": "INVALID_SQL",
+    "DROP TABLE sales": "NOT_A_QUERY",
+    "INSERT INTO sales SELECT * FROM sales": "NOT_A_QUERY",
+    "SET spark.sql.ansi.enabled = false": "NOT_A_QUERY",
+    "CREATE TEMPORARY VIEW x AS SELECT 1": "NOT_A_QUERY",
+    "SELECT rand() FROM sales": "NONDETERMINISTIC",
+    "SELECT uuid() AS id FROM sales": "NONDETERMINISTIC",
+    "SELECT monotonically_increasing_id() FROM sales": "NONDETERMINISTIC",
+    "SELECT * FROM sales WHERE price > (SELECT MAX(cost) FROM returns WHERE cost > rand())": "NONDETERMINISTIC",
+    "SELECT * FROM sales WHERE day = current_date()": "RUN_DEPENDENT",
+    "SELECT current_timestamp()": "RUN_DEPENDENT",
+    "SELECT now() AS n FROM sales": "RUN_DEPENDENT",
+    "SELECT * FROM sales WHERE o_id IN (SELECT o_id FROM returns WHERE current_date() > DATE'2024-01-01')": "RUN_DEPENDENT",
+    "WITH t AS (SELECT date_sub(current_date(), 7) AS d) SELECT * FROM sales, t WHERE day > d": "RUN_DEPENDENT",
+    "SELECT current_user()": "RUN_DEPENDENT",
+}
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_refused(spark: SparkSession, sql: str) -> None:
+    with pytest.raises(TempuraError) as error:
+        lift(spark, sql)
+    assert error.value.code == REFUSED[sql]
+    assert error.value.what
+    assert len(str(error.value)) < 600
+
+
+def test_an_error_says_where(spark: SparkSession) -> None:
+    with pytest.raises(TempuraError, match=r"`nope` cannot be found.*line 1 pos 14"):
+        lift(spark, "SELECT * FROM nope")
+    with pytest.raises(TempuraError, match="Write a literal"):
+        lift(spark, "SELECT current_date()")
+
+
+def test_a_source_outside_of_the_warehouse(spark: SparkSession) -> None:
+    spark.range(3).selectExpr("id").rdd.toDF().createOrReplaceTempView("foreign_rows")
+    try:
+        with pytest.raises(TempuraError) as error:
+            lift(spark, "SELECT * FROM foreign_rows")
+    finally:
+        spark.catalog.dropTempView("foreign_rows")
+    assert error.value.code == "UNKNOWN_SOURCE"
+
+
+def test_a_dataframe_that_cannot_be_lifted(spark: SparkSession) -> None:
+    returns = schema_leaf(spark, "returns", schemas()["returns"])
+    with pytest.raises(TempuraError) as error:
+        lift_dataframe(returns.rollup("o_id").agg(functions.sum("cost")))
+    assert error.value.code == "NOT_LIFTABLE"
+    assert "GROUPING_SETS" in error.value.what
+    assert "SQL" in error.value.remedy
+
+
+def test_a_python_function(spark: SparkSession) -> None:
+    spark.udf.register("tempura_twice", lambda x: 2 * x, "int")
+    lifted = lift(spark, "SELECT tempura_twice(o_id) AS x FROM returns")
+    assert [reason.code for reason in lifted.reasons] == ["UDF"]
+
+
+def test_spark_connect_is_refused_by_name() -> None:
+    connect = cast(SparkSession, SimpleNamespace(version="4.3.0"))
+    with pytest.raises(TempuraError) as error:
+        lift_sql(connect, "SELECT 1", {})
+    assert error.value.code == "SPARK_CONNECT"
+
+
+def test_the_users_session_is_not_changed(spark: SparkSession) -> None:
+    spark.sql("SELECT 42 AS answer").createOrReplaceTempView("sales")
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    views, to_dataframe, active = spark.catalog.listTables(), RDD.toDF, SparkSession.getActiveSession()
+    before = _active(spark)
+    try:
+        lift(spark, "SELECT cat FROM sales")
+        with pytest.raises(TempuraError):
+            lift(spark, "SELECT * FROM nope")
+        assert [tuple(row) for row in spark.sql("SELECT * FROM sales").collect()] == [(42,)]
+        assert spark.catalog.listTables() == views
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+        assert RDD.toDF is to_dataframe
+        assert _active(spark) == before
+        assert SparkSession.getActiveSession() is active
+    finally:
+        spark.catalog.dropTempView("sales")
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+
+
+def _active(spark: SparkSession) -> str:
+    sessions = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")
+    return str(sessions.getActiveSession().toString())
+
+
+def test_a_clone_has_the_users_views_functions_and_configuration(spark: SparkSession) -> None:
+    spark.sql("SELECT 42 AS answer").createOrReplaceTempView("mine")
+    try:
+        work = clone(spark)
+        assert work.table("mine").first() == (42,)
+        assert work.conf.get("spark.sql.shuffle.partitions") == spark.conf.get("spark.sql.shuffle.partitions")
+        work.conf.set("spark.sql.shuffle.partitions", "7")
+        work.catalog.dropTempView("mine")
+        assert spark.conf.get("spark.sql.shuffle.partitions") != "7"
+        assert spark.table("mine").first() == (42,)
+    finally:
+        spark.catalog.dropTempView("mine")

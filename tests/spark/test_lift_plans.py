@@ -1,0 +1,221 @@
+"""What each operator is lifted to, as short texts."""
+
+import json
+
+import pytest
+from pyspark.sql import SparkSession, functions
+from tests.spark.lifting import lift, schemas, tree
+
+from tempura.algebra.rel import Opaque, Scan
+from tempura.frontend.lift import Recompute, lift_dataframe, schema_leaf
+
+PLANS = {
+    "scan reads what is used": ("SELECT cat FROM sales", "sales"),
+    "filter": ("SELECT o_id FROM returns WHERE cost > 1 AND o_id = 3", None),
+    "project": ("SELECT o_id + 1 AS n, o_id FROM returns", "project (o_id + 1) AS n, o_id(returns)"),
+    "inner join": (
+        "SELECT s.cat, r.cost FROM sales s JOIN returns r ON s.qty < r.cost",
+        "project cat, cost(inner-join on (Cast(qty; ansi) < Cast(cost; ansi))"
+        "(filter IsNotNull(qty)(sales), filter IsNotNull(cost)(returns)))",
+    ),
+    "cross join": ("SELECT s.cat, r.cost FROM sales s, returns r", "inner-join on True(sales, returns)"),
+    "left join": (
+        "SELECT s.o_id, cost FROM sales s LEFT JOIN returns r ON s.o_id = r.o_id",
+        "project o_id, cost(left-join on (o_id = o_id)(sales, filter IsNotNull(o_id)(returns)))",
+    ),
+    "right join is a left join exchanged": (
+        "SELECT cat, r.o_id, cost FROM sales s RIGHT JOIN returns r ON s.o_id = r.o_id",
+        "project cat, o_id, cost(left-join on (o_id = o_id)(returns, filter IsNotNull(o_id)(sales)))",
+    ),
+    "full join": (
+        "SELECT s.o_id, r.o_id FROM sales s FULL JOIN returns r ON s.o_id = r.o_id",
+        "full-join on (o_id = o_id)(sales, returns)",
+    ),
+    "semi join": (
+        "SELECT cat FROM sales s WHERE EXISTS (SELECT 1 FROM returns r WHERE r.o_id = s.o_id)",
+        "project cat(semi-join on (o_id = o_id)(filter IsNotNull(o_id)(sales), filter IsNotNull(o_id)(returns)))",
+    ),
+    "null-aware anti join": (
+        "SELECT cat FROM sales WHERE o_id NOT IN (SELECT o_id FROM returns)",
+        "project cat(anti-join on ((o_id = o_id) OR IsNull((o_id = o_id)))(sales, returns))",
+    ),
+    "self join": (
+        "SELECT a.cost FROM returns a JOIN returns b ON a.cost < b.cost",
+        "project cost(inner-join on (cost < cost)(filter IsNotNull(cost)(returns), filter IsNotNull(cost)(returns)))",
+    ),
+    "aggregate": (
+        "SELECT cat, SUM(price) AS total, COUNT(*) AS n, AVG(qty) FROM sales GROUP BY cat",
+        "aggregate cat : Sum(price; ansi) AS total, Count(*) AS n, Average(qty; ansi) AS avg(qty)(sales)",
+    ),
+    "aggregate without keys": ("SELECT MAX(cost) AS m FROM returns", "aggregate  : Max(cost) AS m(returns)"),
+    "results over keys and aggregates": (
+        "SELECT SUM(cost) / COUNT(cost) AS a, o_id + 1 AS k FROM returns GROUP BY o_id HAVING MIN(cost) > 0",
+        None,
+    ),
+    "distinct and filter": (
+        "SELECT COUNT(DISTINCT o_id) AS d, SUM(cost) FILTER (WHERE o_id > 1) AS s FROM returns",
+        "aggregate  : Count(DISTINCT o_id) AS d, Sum(cost; ansi) FILTER (o_id > 1) AS s(returns)",
+    ),
+    "grouping expression": (
+        "SELECT year(day) AS y, COUNT(*) AS n FROM sales GROUP BY year(day)",
+        "project _groupingexpression AS y, n(aggregate _groupingexpression : Count(*) AS n"
+        "(project Year(day) AS _groupingexpression(sales)))",
+    ),
+    "select distinct": ("SELECT DISTINCT cost FROM returns", "aggregate cost : (returns)"),
+    "union all is positional": (
+        "SELECT cat FROM sales UNION ALL SELECT CAST(o_id AS STRING) FROM returns",
+        "union(project cat(sales), project Cast(o_id; ansi) AS cat(returns))",
+    ),
+    "decimal sums and averages stay": (
+        "SELECT AVG(cost) AS a FROM returns",
+        "aggregate  : Average(cost; ansi) AS a(returns)",
+    ),
+    "limit over a sort": (
+        "SELECT cost FROM returns ORDER BY cost DESC LIMIT 3",
+        "top 3 by cost DESC NULLS LAST(returns)",
+    ),
+    "limit without order": ("SELECT cost FROM returns LIMIT 3", "top 3 by all columns(returns)"),
+    "limit by a column that is not selected": (
+        "SELECT cost FROM returns ORDER BY o_id LIMIT 3",
+        "top 3 by o_id ASC NULLS FIRST(project cost, o_id(returns))",
+    ),
+    "values": ("SELECT * FROM VALUES (1, 'a'), (2, NULL) AS t(a, b)", "values(2 rows)"),
+    "no FROM": ("SELECT 1 AS one", "project 1 AS one(values(1 rows))"),
+    "sub-query alias, CTE and hint leave no trace": (
+        "WITH r AS (SELECT cost FROM returns) SELECT /*+ BROADCAST(t) */ * FROM (SELECT * FROM r) AS t",
+        "returns",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", [case for case, (_, plan) in PLANS.items() if plan])
+def test_plan(spark: SparkSession, case: str) -> None:
+    sql, plan = PLANS[case]
+    assert tree(spark, sql) == plan
+
+
+def test_filters_and_having_are_filters_of_the_algebra(spark: SparkSession) -> None:
+    assert tree(spark, PLANS["filter"][0]) == (
+        "project o_id(filter ((IsNotNull(cost) AND IsNotNull(o_id)) AND ((cost > Decimal('1.00')) AND (o_id = 3)))(returns))"
+    )
+
+
+def test_result_expressions_read_the_aggregates_columns(spark: SparkSession) -> None:
+    text = tree(spark, PLANS["results over keys and aggregates"][0])
+    assert text.startswith("project a, k(filter (IsNotNull(min(cost)) AND (min(cost) > Decimal('0.00')))(project ")
+    assert "aggregate o_id : Sum(cost; ansi) AS sum(cost), Count(cost) AS count(cost), Min(cost) AS min(cost)" in text
+
+
+def test_a_scan_knows_its_fields(spark: SparkSession) -> None:
+    rel = lift(spark, "SELECT price, o_id FROM sales WHERE qty > 3").rel
+    scan = next(r for r in rel.walk() if isinstance(r, Scan))
+    assert scan.fields == ("o_id", "price", "qty")
+    assert [c.type for c in scan.outputs] == ["int", "decimal(7,2)", "bigint"]
+
+
+def test_columns_are_numbered_in_the_order_of_lifting(spark: SparkSession) -> None:
+    sql = "SELECT s.o_id + 1 AS x FROM sales s JOIN returns r ON s.o_id = r.o_id"
+    first, second = lift(spark, sql).rel, lift(spark, sql).rel
+    ids = [[c.id for r in rel.walk() for c in r.columns] for rel in (first, second)]
+    assert ids[0] == ids[1]
+    assert all(id.startswith("c") for id in ids[0])
+    assert first == second
+
+
+def test_a_join_never_shares_a_column_between_its_sides(spark: SparkSession) -> None:
+    rel = lift(
+        spark,
+        "WITH r AS (SELECT o_id, cost FROM returns) SELECT * FROM r a JOIN r b USING (o_id) JOIN r c USING (o_id)",
+    ).rel
+    for join in (r for r in rel.walk() if len(r.inputs) == 2):
+        assert not set(join.inputs[0].columns) & set(join.inputs[1].columns)
+
+
+def test_order_by_a_hidden_expression(spark: SparkSession) -> None:
+    lifted = lift(spark, "SELECT cost AS c FROM returns ORDER BY o_id + 1 DESC, c NULLS LAST")
+    assert [str(key) for key in lifted.order] == ["(o_id + 1) DESC NULLS LAST", "c ASC NULLS LAST"]
+    assert lifted.visible == 1
+    assert [c.name for c in lifted.rel.columns] == ["c", "o_id"]
+
+
+def test_order_inside_of_a_sub_query_has_no_effect(spark: SparkSession) -> None:
+    lifted = lift(spark, "SELECT cost, COUNT(*) AS n FROM (SELECT * FROM returns ORDER BY o_id) GROUP BY cost")
+    assert lifted.order == ()
+    assert str(lifted.rel) == "aggregate cost : Count(*) AS n(returns)"
+
+
+def test_names_may_repeat_and_columns_do_not(spark: SparkSession) -> None:
+    lifted = lift(spark, "SELECT cost, cost, o_id AS cost FROM returns")
+    assert lifted.names == ("cost", "cost", "cost")
+    assert len(set(lifted.rel.columns)) == 3
+
+
+def test_schema_is_the_users(spark: SparkSession) -> None:
+    lifted = lift(spark, "SELECT COUNT(*) AS n, MAX(cost) AS m FROM returns")
+    fields = json.loads(lifted.schema)["fields"]
+    assert [(f["name"], f["type"], f["nullable"], f["metadata"]) for f in fields] == [
+        ("n", "long", False, {}),
+        ("m", "decimal(7,2)", True, {}),
+    ]
+
+
+def test_the_schema_does_not_show_the_marker(spark: SparkSession) -> None:
+    df = schema_leaf(spark, "returns", schemas()["returns"]).select("o_id")
+    assert "tempura" not in lift_dataframe(df).schema
+
+
+def test_a_dataframe_is_lifted_like_sql(spark: SparkSession) -> None:
+    returns = schema_leaf(spark, "returns", schemas()["returns"])
+    df = returns.where(functions.col("o_id") > 1).groupBy("o_id").agg(functions.sum("cost").alias("total"))
+    sql = "SELECT o_id, SUM(cost) AS total FROM returns WHERE o_id > 1 GROUP BY o_id"
+    assert lift_dataframe(df).rel == lift(spark, sql).rel
+
+
+RECOMPUTED = {
+    "SELECT cat, ROW_NUMBER() OVER (ORDER BY o_id) AS n FROM sales": "WINDOW",
+    "SELECT cat, SUM(price) FROM sales GROUP BY ROLLUP (cat)": "GROUPING_SETS",
+    "SELECT explode(xs) FROM sales": "GENERATE",
+    "SELECT o_id FROM sales INTERSECT ALL SELECT o_id FROM returns": "GENERATE",
+    "SELECT * FROM returns TABLESAMPLE (10 PERCENT) REPEATABLE (1)": "SAMPLE",
+    "SELECT * FROM returns LIMIT 3 OFFSET 1": "OFFSET",
+    "SELECT * FROM returns OFFSET 1": "OFFSET",
+    "SELECT cost FROM returns WHERE cost > (SELECT AVG(price) FROM sales)": "SUBQUERY",
+    "SELECT o_id IN (SELECT o_id FROM returns) AS x FROM sales": "EXISTENCE_JOIN",
+    "SELECT id FROM range(3)": "RANGE",
+    "SELECT FIRST(cost) FROM returns": "ORDER_SENSITIVE_AGGREGATE",
+    "SELECT collect_list(cost) FROM returns": "ORDER_SENSITIVE_AGGREGATE",
+    "SELECT m FROM odd": "UNCOMPARABLE_TYPE",
+    "SELECT v FROM odd": "UNCOMPARABLE_TYPE",
+    "SELECT `s t` FROM odd": "TYPE_TEXT",
+    "SELECT c, COUNT(*) FROM odd GROUP BY c": "COLLATED_GROUPING",
+    "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r": "RECURSION",
+}
+
+
+@pytest.mark.parametrize("sql", RECOMPUTED)
+def test_what_the_algebra_cannot_express_is_recomputed_with_a_reason(spark: SparkSession, sql: str) -> None:
+    lifted = lift(spark, sql)
+    assert [reason.code for reason in lifted.reasons] == [RECOMPUTED[sql]]
+    assert isinstance(lifted.rel, Opaque)
+    assert isinstance(lifted.rel.handle, Recompute)
+    assert lifted.rel.handle.sql == sql
+    assert len(lifted.rel.columns) == len(lifted.names) == lifted.visible
+
+
+def test_a_recomputed_query_reads_whole_tables_and_keeps_its_order(spark: SparkSession) -> None:
+    lifted = lift(
+        spark,
+        "SELECT o_id, RANK() OVER (ORDER BY cost) AS r FROM returns WHERE o_id IN (SELECT o_id FROM sales) ORDER BY r DESC",
+    )
+    assert isinstance(lifted.rel, Opaque)
+    assert {s.table: s.fields for s in lifted.rel.tables if isinstance(s, Scan)} == {
+        "returns": tuple(schemas()["returns"].names),
+        "sales": tuple(schemas()["sales"].names),
+    }
+    assert [str(key) for key in lifted.order] == ["r DESC NULLS LAST"]
+
+
+def test_an_order_that_a_recomputed_query_hides_is_said(spark: SparkSession) -> None:
+    lifted = lift(spark, "SELECT RANK() OVER (ORDER BY cost) AS r FROM returns ORDER BY o_id")
+    assert [reason.code for reason in lifted.reasons] == ["WINDOW", "ORDER_HIDDEN"]
+    assert lifted.order == ()

