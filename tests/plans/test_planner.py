@@ -50,7 +50,7 @@ def operators(plan, kind):
 
 
 def test_little_late_data_is_computed_incrementally_and_all_at_the_end_is_recomputed():
-    early = problem(facts(1_000_000, 1_000_000, 1_010_000), facts(100_000, 100_000, 100_100))
+    early = problem(facts(40_000_000, 40_000_000, 40_100_000), facts(4_000_000, 4_000_000, 4_001_000))
     assert make_plan(early).method != "batch"
     late = problem(facts(0, 0, 1_000_000), facts(0, 0, 100_000))
     assert make_plan(late).method == "batch"
@@ -119,7 +119,7 @@ def test_json_holds_every_step_and_cost():
 def test_prices_decide_how_much_is_done_early():
     def last_step(early_price: float) -> int:
         points = (Point(early_price, False), Point(1.0, True))
-        plan = make_plan(problem(facts(4_000_000, 4_400_000), facts(300_000, 400_000), points))
+        plan = make_plan(problem(facts(40_000_000, 44_000_000), facts(3_900_000, 4_000_000), points))
         return plan.steps[-1].cost
 
     assert last_step(1e-12) < last_step(1.0)

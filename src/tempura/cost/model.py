@@ -31,21 +31,22 @@ from tempura.tvr.views import View
 class CostModel:
     """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each."""
 
-    read_row: int = 60
+    read_row: int = 10
     read_byte: float = 1.0
-    write_row: int = 300
-    write_byte: float = 3.0
-    file: int = 2_000_000
+    write_row: int = 20
+    write_byte: float = 5.5
+    file: int = 3_000_000
     job: int = 15_000_000
-    exchange: int = 8_000_000
-    shuffle_row: int = 250
-    shuffle_byte: float = 1.5
-    expression_row: int = 15
-    build_row: int = 200
-    probe_row: int = 120
-    group_row: int = 150
-    sort_row: int = 120
-    broadcast_bytes: int = 10_000_000
+    exchange: int = 6_000_000
+    shuffle_row: int = 150
+    shuffle_byte: float = 2.5
+    expression_row: int = 4
+    build_row: int = 300
+    probe_row: int = 50
+    group_row: int = 12
+    group: int = 350
+    sort_row: int = 650
+    broadcast_bytes: int = 30_000_000
 
     def operator(self, rel: Rel, estimate: Estimator) -> int:
         """The cost of one operator, without its inputs."""
@@ -63,11 +64,11 @@ class CostModel:
             case Union():
                 return round(rows_out * self.expression_row)
             case Join():
-                return self._join(rel, rows_in[0], rows_in[1], rows_out)
+                return self._join(rel, estimate)
             case Aggregate() | Partial() | MergeStates() | Consolidate() | Support():
                 return self._group(sum(rows_in), rows_out, width(rel))
             case TopK() | Opaque():
-                return round(sum(rows_in) * self.sort_row) + self.exchange
+                return round(sum(rows_in) * self.probe_row) + self.exchange
             case _:
                 raise TypeError(f"no price for {type(rel).__name__}")
 
@@ -75,22 +76,28 @@ class CostModel:
         """Read rows from Parquet files."""
         return self.file + round(rows * (self.read_row + self.read_byte * row_bytes))
 
-    def write(self, rows: float, row_bytes: float) -> int:
-        """A job that writes rows to Parquet files."""
-        return self.job + self.file + round(rows * (self.write_row + self.write_byte * row_bytes))
+    def write(self, rows: float, row_bytes: float, shuffled: bool = False) -> int:
+        """A job that writes rows to Parquet files, shuffled into buckets or as they are."""
+        shuffle = self._shuffle(rows, row_bytes) if shuffled else 0
+        return self.job + self.file + round(rows * (self.write_row + self.write_byte * row_bytes)) + shuffle
+
+    def is_broadcast(self, join: Join, estimate: Estimator) -> bool:
+        """Whether the right side (of an inner join: the smaller one) is small enough to be sent to every task."""
+        sides = [estimate.rows(side) * width(side) for side in join.inputs]
+        return join.kind != "full" and (min(sides) if join.kind == "inner" else sides[1]) <= self.broadcast_bytes
 
     def _shuffle(self, rows: float, row_bytes: float) -> int:
         return self.exchange + round(rows * (self.shuffle_row + self.shuffle_byte * row_bytes))
 
-    def _join(self, join: Join, left: float, right: float, out: float) -> int:
-        """Broadcast the right side (of an inner join: the smaller one) if it is small, else shuffle and sort both."""
-        sides = [(left, width(join.left)), (right, width(join.right))]
-        small = min(sides, key=lambda s: s[0] * s[1]) if join.kind == "inner" else sides[1]
-        rows = round(out * self.probe_row)
-        if join.kind != "full" and small[0] * small[1] <= self.broadcast_bytes:
-            return self.exchange + rows + round(small[0] * self.build_row + (left + right) * self.probe_row)
-        shuffled = sum(self._shuffle(*side) for side in sides)
-        return shuffled + rows + round((left + right) * self.sort_row)
+    def _join(self, join: Join, estimate: Estimator) -> int:
+        """Broadcast the small side, or shuffle and sort both."""
+        left, right = (estimate.rows(side) for side in join.inputs)
+        out = round(estimate.rows(join) * self.probe_row)
+        if self.is_broadcast(join, estimate):
+            small = min(left, right) if join.kind == "inner" else right
+            return self.exchange + out + round(small * self.build_row + (left + right - small) * self.probe_row)
+        shuffled = sum(self._shuffle(estimate.rows(side), width(side)) for side in join.inputs)
+        return shuffled + out + round((left + right) * self.sort_row)
 
     def _group(self, rows: float, groups: float, row_bytes: float) -> int:
-        return round(rows * self.group_row) + self._shuffle(groups, row_bytes)
+        return round(rows * self.group_row + groups * self.group) + self._shuffle(groups, row_bytes)

@@ -1,6 +1,7 @@
 """From chosen alternatives to a progressive plan: per time point a DAG, with saves for what later times load."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Project, Rel
 from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
@@ -25,6 +26,7 @@ class Extraction:
         self._built: dict[Goal, Rel] = {}
         self._saved: dict[Goal, None] = {}
         self._notes: dict[Time, dict[Rel, Note]] = {}
+        self._joins: dict[Join, Join] = {}
         self.used: dict[tuple[str, View], None] = {}
 
     @property
@@ -74,7 +76,9 @@ class Extraction:
                 done[rel] = self._build(Goal(rel, goal.time))
             else:
                 inputs = tuple(self._expand(i, goal, way, done) for i in rel.inputs)
-                done[rel] = rel.with_inputs(*inputs) if inputs else rel
+                done[rel] = built = rel.with_inputs(*inputs) if inputs else rel
+                if isinstance(rel, Join) and isinstance(built, Join):
+                    self._joins[rel] = built
                 estimate = self._graph.estimate
                 cost = self._graph.model.operator(rel, estimate)
                 note = Note(estimate.rows(rel), cost, way.rule.name if way.rule else "")
@@ -90,6 +94,22 @@ class Extraction:
             known = Note(rows, self._graph.model.read(rows, width(rel)) if isinstance(rel, Load) else 0)
         notes[rel] = Note(known.rows, known.cost, known.rule, known.method, known.view or goal.view.label)
 
+    # --- buckets ---
+
+    def _bucket(self, key: StateKey, view: View) -> tuple[int, ...]:
+        """The positions of the columns by which a stored view is bucketed: the group keys of an aggregation state, which its
+        merge uses, or the columns by which the first join that would shuffle it matches. Empty when there is none."""
+        if isinstance(view.at, State):
+            assert isinstance(view.tvr, Aggregate)
+            return tuple(range(len(view.tvr.keys)))
+        found = (_positions(load, join.on) for join, load in self._shuffled_loads if load.key == key)
+        return next(filter(None, found), ())
+
+    @cached_property
+    def _shuffled_loads(self) -> list[tuple[Join, Load]]:
+        joins = [join for join in self._joins if not self._graph.model.is_broadcast(join, self._graph.estimate)]
+        return [(self._joins[join], load) for join in joins for load in _loads_below(self._joins[join])]
+
     # --- steps ---
 
     def _step(self, t: Time, emit: Rel | None) -> Step:
@@ -97,29 +117,17 @@ class Extraction:
         for goal in self._saved:
             if goal.time == t:
                 keys.setdefault(self._graph.key(goal.view), goal)
-        saves = tuple(
-            Save(key, self._built[g], bucket_of(key, g.view, self._built.values())) for key, g in keys.items()
-        )
+        saves = tuple(Save(key, self._built[g], self._bucket(key, g.view)) for key, g in keys.items())
         roots = [save.rel for save in saves] + ([emit] if emit is not None else [])
         nodes = dict.fromkeys(rel for root in roots for rel in root.walk())
         notes = {rel: self._notes[t][rel] for rel in nodes if rel in self._notes.get(t, {})}
-        work = sum(note.cost for note in notes.values()) + sum(map(self._write_cost, roots, [t] * len(roots)))
+        written = [(save.rel, bool(save.bucket)) for save in saves] + ([(emit, False)] if emit is not None else [])
+        work = sum(note.cost for note in notes.values()) + sum(self._write_cost(rel, t, b) for rel, b in written)
         return Step(t, saves, emit, work, notes)
 
-    def _write_cost(self, rel: Rel, t: Time) -> int:
+    def _write_cost(self, rel: Rel, t: Time, shuffled: bool) -> int:
         note = self._notes.get(t, {}).get(rel)
-        return self._graph.model.write(note.rows if note else 0.0, width(rel))
-
-
-def bucket_of(key: StateKey, view: View, plans: Iterable[Rel]) -> tuple[int, ...]:
-    """The positions of the columns by which a stored view is bucketed: the group keys of an aggregation state, which its merge
-    uses, or the columns by which the first join that loads the view matches. Empty when there is none."""
-    if isinstance(view.at, State):
-        assert isinstance(view.tvr, Aggregate)
-        return tuple(range(len(view.tvr.keys)))
-    joins = (rel for plan in plans for rel in plan.walk() if isinstance(rel, Join))
-    found = (_positions(load, join.on) for join in joins for load in _loads_below(join) if load.key == key)
-    return next(filter(None, found), ())
+        return self._graph.model.write(note.rows if note else 0.0, width(rel), shuffled)
 
 
 def _loads_below(join: Join) -> Iterator[Load]:

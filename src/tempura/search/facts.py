@@ -132,6 +132,15 @@ class PlanFacts:
         """The relation, consolidated where that is what makes it positive. Its value is known to be positive."""
         return rel if self.is_positive(rel) else Consolidate(rel)
 
+    def without_support(self, rel: Rel) -> Rel:
+        """A semi or anti join asks only whether a row exists: the support of what is positive anyway is superfluous there."""
+        if not (isinstance(rel, Join) and rel.kind in ("semi", "anti")):
+            return rel
+        right = rel.right
+        while isinstance(right, Support) and self.is_positive(right.input):
+            right = right.input
+        return rel.with_inputs(rel.left, right)
+
     def enforce(self, rel: Rel) -> Rel:
         """The operator with its set-like inputs made positive."""
         if not any(rel.set_like):

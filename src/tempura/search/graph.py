@@ -162,7 +162,7 @@ class Graph:
             else:
                 inputs = tuple(self._physical(i, done) for i in rel.inputs)
                 pruned = prune(rel.with_inputs(*inputs) if inputs else rel)
-                done[rel] = self.facts.enforce(pruned)
+                done[rel] = self.facts.enforce(self.facts.without_support(pruned))
         return done[rel]
 
     def normalise(self, view: View) -> Rel:

@@ -25,10 +25,13 @@ class ColumnSummary:
         low, high = _outer(min, self.low, other.low), _outer(max, self.high, other.high)
         return ColumnSummary(nulls, low, high, larger.sample, larger.distinct, larger.once)
 
-    def stats(self, rows: int) -> ColumnStats:
-        """Statistics of a column of ``rows`` rows."""
+    def stats(self, rows: int, integral: bool) -> ColumnStats:
+        """Statistics of a column of ``rows`` rows. An ``integral`` column has no more values than lie between its extremes."""
         fraction = self.nulls / rows if self.nulls and rows else 0.0
-        return ColumnStats(self._distinct(rows), fraction, self.low, self.high)
+        distinct = self._distinct(rows)
+        if integral and self.low is not None and self.high is not None:
+            distinct = min(distinct, self.high - self.low + 1)
+        return ColumnStats(distinct, fraction, self.low, self.high)
 
     def _distinct(self, rows: int) -> float:
         """Guaranteed-error estimator (Charikar et al., PODS 2000): values seen once stand for sqrt(rows / sample) each."""

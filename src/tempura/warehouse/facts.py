@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from tempura.search.problem import TableFacts
+from pyspark.sql.types import DateType, IntegralType
+
+from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.arrivals import Arrival, summarise, totals
 from tempura.warehouse.table import Arrivals
 
@@ -26,8 +28,13 @@ def table_facts(table: Arrivals, pinned: Sequence[int], points: int) -> TableFac
         static=table.spec.static and len(set(pinned)) == 1,
         append_only=(table.spec.append_only or table.spec.path is not None) and known[-1][1] == 0,
         row_bytes=_bytes(arrivals) / rows if rows else 64.0,
-        columns={name: summary.stats(rows) for name, summary in summarise(arrivals).items()},
+        columns=_columns(table, arrivals, rows),
     )
+
+
+def _columns(table: Arrivals, arrivals: Sequence[Arrival], rows: int) -> dict[str, ColumnStats]:
+    integral = {f.name for f in table.schema.fields if isinstance(f.dataType, IntegralType | DateType)}
+    return {name: summary.stats(rows, name in integral) for name, summary in summarise(arrivals).items()}
 
 
 def _growth(table: Arrivals, arrivals: Sequence[Arrival]) -> tuple[int, int]:
