@@ -5,6 +5,7 @@ Parquet files; what they were fitted on is said in docs/benchmarks.md.
 """
 
 from dataclasses import dataclass
+from math import log10
 
 from tempura.algebra.rel import (
     Aggregate,
@@ -42,7 +43,8 @@ class CostModel:
     shuffle_byte: float = 2.5
     expression_row: int = 4
     build_row: int = 300
-    probe_row: int = 50
+    probe_row: int = 25
+    output_row: int = 10
     group_row: int = 12
     group: int = 350
     sort_row: int = 650
@@ -92,10 +94,12 @@ class CostModel:
     def _join(self, join: Join, estimate: Estimator) -> int:
         """Broadcast the small side, or shuffle and sort both."""
         left, right = (estimate.rows(side) for side in join.inputs)
-        out = round(estimate.rows(join) * self.probe_row)
+        out = round(estimate.rows(join) * self.output_row)
         if self.is_broadcast(join, estimate):
             small = min(left, right) if join.kind == "inner" else right
-            return self.exchange + out + round(small * self.build_row + (left + right - small) * self.probe_row)
+            # The larger the table that is probed, the fewer of its rows are in the processor's cache.
+            probe = self.probe_row * (1 + log10(max(1.0, small / 1000)))
+            return self.exchange + out + round(small * self.build_row + (left + right - small) * probe)
         shuffled = sum(self._shuffle(estimate.rows(side), width(side)) for side in join.inputs)
         return shuffled + out + round((left + right) * self.sort_row)
 
