@@ -6,6 +6,7 @@ from dataclasses import replace
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Rel, Scan
+from tempura.cost.stats import TableFacts
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.search.planner import make_plan
@@ -77,7 +78,7 @@ def _plan_at(
     return make_plan(Problem(query, remaining, facts, stored), methods)
 
 
-def _expected(table: Table, first: int, now: int):  # type: ignore[no-untyped-def]
+def _expected(table: Table, first: int, now: int) -> TableFacts:
     """The table as known now: past arrivals are facts, later ones are guessed (wrongly, for most tables)."""
     facts = table.facts(now + 1)
     inserted = tuple(n if i <= now else facts.inserted[now] + i - now for i, n in enumerate(facts.inserted))

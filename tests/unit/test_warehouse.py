@@ -374,7 +374,7 @@ class TestDeclaring:
         with pytest.raises(TempuraError) as error:
             world.wh.add_table(**arguments)  # type: ignore[arg-type]
         assert code(error) == expected
-        assert not (world.wh.path / "tempura.toml").exists()
+        assert (world.wh.path / "tempura.toml").read_text() == ""
 
     def test_another_declaration_of_a_table(self, world: World) -> None:
         world.wh.add_table("t", schema=RETURNS)

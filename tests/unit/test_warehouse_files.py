@@ -152,9 +152,11 @@ class TestFooters:
         assert number(datetime(1970, 1, 1, 0, 0, 1)) == 1e6
 
     def test_estimated_distinct_values(self) -> None:
-        assert ColumnSummary(sample=100, distinct=100, once=100).stats(1000).distinct == 1000
-        assert ColumnSummary(sample=100, distinct=5, once=0).stats(1000).distinct == 5
-        assert 20 < ColumnSummary(sample=100, distinct=20, once=10).stats(1000).distinct < 100
+        assert ColumnSummary(sample=100, distinct=100, once=100).stats(1000, integral=False).distinct == 1000
+        assert ColumnSummary(sample=100, distinct=5, once=0).stats(1000, integral=False).distinct == 5
+        narrow = ColumnSummary(low=1.0, high=50.0, sample=100, distinct=100, once=100)
+        assert narrow.stats(1000, integral=True).distinct == 50
+        assert 20 < ColumnSummary(sample=100, distinct=20, once=10).stats(1000, integral=False).distinct < 100
 
 
 def test_files_that_count(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ def init(shell: Shell, folder: Path | None) -> None:
         raise TempuraError("WAREHOUSE_EXISTS", f"{target.resolve()} is a warehouse already.", "Name another folder.")
     with shell.progress("starting Spark"):
         tp.open(target)
-    (target / "tempura.toml").touch()
     shell.say(f"made {target / 'tempura.toml'}")
 
 

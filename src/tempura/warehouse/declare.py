@@ -95,6 +95,11 @@ class DeclarationFile:
     lock: Path
     files: Files
 
+    def make(self) -> None:
+        """Write an empty file unless there is one."""
+        if not self.path.exists():
+            self._edit(lambda document: None)
+
     def read(self) -> Declarations:
         """Read and check the file. Raises TempuraError BAD_TOML, BAD_NAME, BAD_SCHEDULE."""
         document = self._parse()

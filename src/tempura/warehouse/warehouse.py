@@ -85,6 +85,10 @@ class Warehouse:
         """The folder."""
         return self._site.root
 
+    def make_declarations(self) -> None:
+        """Make ``tempura.toml`` if it is missing."""
+        self._declarations.make()
+
     # --- tables -----------------------------------------------------------------------------------------------------
 
     def add_table(
@@ -232,7 +236,9 @@ def open_site(path: str | Path, engine: Engine, files: Files, clock: Callable[[]
     if not isinstance(found, int) or found > FORMAT:
         what = f"{root} has format {found}; this version of Tempura knows formats up to {FORMAT}."
         raise TempuraError("FORMAT_NEWER", what, "Use a newer version of Tempura.")
-    return Warehouse(site)
+    warehouse = Warehouse(site)
+    warehouse.make_declarations()
+    return warehouse
 
 
 def _create(site: Site, marker: Path) -> None:
