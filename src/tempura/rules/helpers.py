@@ -69,6 +69,11 @@ def rows_of_changed_groups(X: Bag, changed: Bag, keys: tuple[Output, ...]) -> Ba
     return X.semi_join(groups, on)
 
 
+def only_matching(R: Bag, X: Bag, on: Expr) -> Bag:
+    """The rows of R that match some row of X: all that an outer, semi or anti join of X with R needs of R."""
+    return R.semi_join(X.support(), on)
+
+
 def union_all(terms: tuple[Tvr, ...]) -> Tvr:
     """The sum of TVRs with the same columns."""
     return Tvr(Union(tuple(term.rel for term in terms)))
