@@ -29,19 +29,19 @@ def first_candidate(graph: Graph) -> Candidate | None:
 
 
 def improve(graph: Graph, candidate: Candidate, budget: int) -> Candidate:
-    """Exchange one choice at a time while the plan as a whole gets cheaper, at most ``budget`` plans costed (counted, not timed,
-    so that runs repeat)."""
+    """Exchange one choice at a time while the plan as a whole gets cheaper. ``budget``: goals that plans tried may reach, all
+    together; counted, not timed, so that runs repeat."""
     improved = True
     while improved:
         improved = False
         for goal in candidate.reached:
             for way in graph.alternatives(goal):
-                if budget == 0:
+                if budget <= 0:
                     return candidate
                 tried = _exchange(graph, candidate, goal, way)
                 if tried is None:
                     continue
-                budget -= 1
+                budget -= len(tried.reached)
                 if tried.cost < candidate.cost:
                     candidate, improved = tried, True
     return candidate
