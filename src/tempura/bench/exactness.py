@@ -13,6 +13,7 @@ from pathlib import Path
 from re import findall
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -146,6 +147,8 @@ class Trial:
         try:
             self._run(folder)
         except Exception as error:  # a sweep goes on, whatever happens to one query
+            if not is_alive(self.spark):
+                raise
             code, message = code_of(error)
             time_of = self.sweep.schedule.times[min(len(self.rows), self.sweep.times - 1)]
             self.rows.append(self._row(time_of, error=code, message=message))
@@ -219,6 +222,14 @@ class Trial:
     def _made(self, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the session can go on: without it, every query that is left would fail."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except (OSError, Py4JError, AttributeError):
+        return False
 
 
 def is_nontrivial(result: DataFrame) -> bool:

@@ -23,7 +23,7 @@ from tempura.execute.contract import Usage
 from tempura.execute.metrics import Meter
 
 Row = dict[str, Any]
-_ON = fn.expr("ss_item_sk = sr_item_sk AND ss_ticket_number = sr_ticket_number")
+_ON = "ss_item_sk = sr_item_sk AND ss_ticket_number = sr_ticket_number"
 _SETTINGS = {
     # What is asked for is what is measured: no change of plans on the way.
     "spark.sql.adaptive.enabled": "false",
@@ -75,7 +75,7 @@ class Tables:
 
 
 def _joined(hint: str) -> Callable[[Tables], DataFrame]:
-    return lambda t: t.sales.join(t.returns.hint(hint), _ON, "left")
+    return lambda t: t.sales.join(t.returns.hint(hint), fn.expr(_ON), "left")
 
 
 JOBS = (
