@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from tempura.cli.bench import bench
 from tempura.cli.declare import init, query, table
 from tempura.cli.demo import demo
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
@@ -67,5 +68,5 @@ def gc(shell: Shell, as_json: bool) -> None:
     shell.say(*(f"removed {path}" for path in removed), f"{len(removed)} removed")
 
 
-for command in (init, table, query, plan, explain, run, result, changes, verify, history, status, gc, demo):
+for command in (init, table, query, plan, explain, run, result, changes, verify, history, status, gc, demo, bench):
     main.add_command(command)

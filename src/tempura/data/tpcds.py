@@ -1,7 +1,8 @@
-"""TPC-DS data as Parquet files, and its fact tables cut into arrivals by date.
+"""TPC-DS and TPC-H data as Parquet files, and fact tables of TPC-DS cut into arrivals by date.
 
-The generator is DuckDB's extension ``tpcds``, from the file that its PyPI package carries: nothing is downloaded. The data is
-derived from TPC-DS and no official result. Types are the generator's: bigint keys, decimal(7,2) money, dates, strings.
+The generators are DuckDB's extensions ``tpcds`` and ``tpch``, from the files that their PyPI packages carry: nothing is
+downloaded. The data is derived from TPC-DS and TPC-H and no official result. Types are the generators': bigint keys, decimal
+money, dates, strings.
 """
 
 import os
@@ -39,6 +40,7 @@ class Dataset:
 
     folder: Path
     scale: float
+    suite: str = "tpcds"
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -49,7 +51,9 @@ class Dataset:
         """The file with all rows of a table. Raises UNKNOWN_TABLE."""
         path = self.folder / f"{table}.parquet"
         if not path.exists():
-            raise TempuraError("UNKNOWN_TABLE", f"TPC-DS has no table {table}.", f"It has {', '.join(self.tables)}.")
+            raise TempuraError(
+                "UNKNOWN_TABLE", f"{self.suite} has no table {table}.", f"It has {', '.join(self.tables)}."
+            )
         return path
 
 
@@ -58,26 +62,40 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tempura"
 
 
-def generate(scale: float = 0.1, cache: Path | None = None) -> Dataset:
-    """All tables at a scale (1 is about 1 GB of text; 0.1 takes two seconds), from the cache if they are there.
+def generate(scale: float = 0.1, cache: Path | None = None, suite: str = "tpcds") -> Dataset:
+    """All tables of a suite (``tpcds`` or ``tpch``) at a scale (1 is about 1 GB of text; 0.1 takes two seconds), from the cache if
+    they are there.
 
     Raises NO_GENERATOR when the packages that make the data are not installed, BAD_SCALE for a scale that is not positive.
     """
     if not 0 < scale <= 1000:
         raise TempuraError("BAD_SCALE", f"A scale of {scale:g} cannot be made.", "Give one above 0, at most 1000.")
-    with _generator() as connection:
-        folder = (cache or cache_folder()) / f"tpcds-{_version()}-{scale:g}"
+    with _generator(suite) as connection:
+        folder = (cache or cache_folder()) / f"{suite}-{_version()}-{scale:g}"
         if not folder.exists():
-            _fill(folder, connection, scale)
-    return Dataset(folder, scale)
+            _fill(folder, connection, scale, _MAKERS[suite])
+    return Dataset(folder, scale, suite)
 
 
-def _fill(folder: Path, connection: "DuckDBPyConnection", scale: float) -> None:
+_MAKERS = {"tpcds": "dsdgen", "tpch": "dbgen"}
+
+
+def query_texts(suite: str = "tpcds") -> dict[str, str]:
+    """The suite's queries, ``q1`` and so on, in SQL that Spark reads with ``spark.sql.ansi.doubleQuotedIdentifiers``.
+
+    Raises NO_GENERATOR as :func:`generate` does.
+    """
+    with _generator(suite) as connection:
+        rows = connection.execute(f"SELECT query_nr, query FROM {suite}_queries() ORDER BY query_nr").fetchall()
+    return {f"q{number}": text.strip().rstrip(";") for number, text in rows}
+
+
+def _fill(folder: Path, connection: "DuckDBPyConnection", scale: float, maker: str) -> None:
     """Write the tables beside the folder, then give them its name: a folder of that name is always whole."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
-        connection.execute("CALL dsdgen(sf = ?)", [scale])
+        connection.execute(f"CALL {maker}(sf = ?)", [scale])
         for (table,) in connection.execute("SHOW TABLES").fetchall():
             connection.table(table).write_parquet(str(part / f"{table}.parquet"))
         part.chmod(0o755)
@@ -138,25 +156,25 @@ def _version() -> str:
 
 
 @contextmanager
-def _generator() -> Iterator["DuckDBPyConnection"]:
-    """A DuckDB in memory with the extension ``tpcds``."""
+def _generator(suite: str = "tpcds") -> Iterator["DuckDBPyConnection"]:
+    """A DuckDB in memory with the extension of a suite."""
     try:
         import duckdb
 
-        extensions = resources.files("duckdb_extension_tpcds") / "extensions"
+        extensions = resources.files(f"duckdb_extension_{suite}") / "extensions"
     except ImportError as error:
         raise TempuraError(
             "NO_GENERATOR", f"Data cannot be made: {error}.", "Run: pip install 'tempura[demo]'"
         ) from error
     with (
-        resources.as_file(extensions / f"v{_version()}" / "tpcds.duckdb_extension") as file,
+        resources.as_file(extensions / f"v{_version()}" / f"{suite}.duckdb_extension") as file,
         duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection,
     ):
         if not file.exists():
             raise TempuraError(
                 "NO_GENERATOR",
-                f"The package duckdb-extension-tpcds has no extension for DuckDB {_version()}.",
-                f"Run: pip install duckdb-extension-tpcds=={_version()}",
+                f"The package duckdb-extension-{suite} has no extension for DuckDB {_version()}.",
+                f"Run: pip install duckdb-extension-{suite}=={_version()}",
             )
         connection.load_extension(str(file))
         yield connection

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from tempura.plan.progressive import Step
 from tempura.search.best import Best
-from tempura.search.extract import CyclicPlanError, Extraction
+from tempura.search.extract import Extraction
 from tempura.search.graph import Alternative, Goal, Graph
+from tempura.search.price import Pricing
 from tempura.tvr.views import View
 
 Choices = dict[Goal, Alternative]
@@ -29,32 +30,31 @@ def first_candidate(graph: Graph) -> Candidate | None:
 
 
 def improve(graph: Graph, candidate: Candidate, budget: int) -> Candidate:
-    """Exchange one choice at a time while the plan as a whole gets cheaper. ``budget``: goals that plans tried may reach, all
-    together; counted, not timed, so that runs repeat."""
-    improved = True
-    while improved:
+    """Exchange one choice at a time while the plan as a whole gets cheaper. ``budget``: goals visited while pricing plans (counted,
+    not timed, so that runs repeat)."""
+    pricing = Pricing(graph)
+    choices, price = candidate.choices, pricing.price(candidate.choices)
+    improved = price is not None
+    while improved and price is not None:
         improved = False
-        for goal in candidate.reached:
+        for goal in price.reached:
             for way in graph.alternatives(goal):
                 if budget <= 0:
-                    return candidate
-                tried = _exchange(graph, candidate, goal, way)
-                if tried is None:
+                    return _cheaper(graph, candidate, choices)
+                if way == choices.get(goal) or any(g not in choices for g in way.goals):
                     continue
-                budget -= len(tried.reached)
-                if tried.cost < candidate.cost:
-                    candidate, improved = tried, True
-    return candidate
+                tried = pricing.price(choices, goal, way)
+                budget -= len(price.reached)
+                if tried is not None and tried.cost < price.cost:
+                    choices, price, improved = {**choices, goal: way}, tried, True
+    return _cheaper(graph, candidate, choices)
 
 
-def _exchange(graph: Graph, candidate: Candidate, goal: Goal, way: Alternative) -> Candidate | None:
-    choices = candidate.choices
-    if way == choices.get(goal) or any(g not in choices for g in way.goals):
-        return None
-    try:
-        return _extract(graph, {**choices, goal: way})
-    except CyclicPlanError:
-        return None
+def _cheaper(graph: Graph, candidate: Candidate, choices: Choices) -> Candidate:
+    """Build the plan that pricing led to: its price may be off by what buckets cost."""
+    if choices is candidate.choices:
+        return candidate
+    return min(candidate, _extract(graph, choices), key=lambda c: c.cost)
 
 
 def _extract(graph: Graph, choices: Choices) -> Candidate:

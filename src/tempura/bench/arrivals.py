@@ -1,0 +1,140 @@
+"""Fact tables cut into arrivals: by a hash of the order number or by date, with duplicates, and with rows that leave again.
+
+Every decision about a row is a hash of the row's place in the generated file, so that a benchmark is the same whenever it runs.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tempura.bench.suites import Fact, Suite
+from tempura.data.tpcds import Dataset
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+FIRST = {"append-big": 1.0, "append-small": 4.0, "retract-sales": 2.0, "retract-both": 2.0}
+"""The patterns: how much larger the first arrival is than each later one."""
+
+SPLITS = ("hash", "date")
+
+CHANGE = "_change"
+DELETED_SHARE = 0.05
+"""The share of the earlier rows that leave again under a pattern with deletions."""
+
+_GRAIN = 1_000_003
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How fact tables are cut into ``times`` arrivals. ``duplicates``: the share of rows that occur twice."""
+
+    pattern: str
+    split: str
+    times: int
+    duplicates: float
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The share of the rows that has arrived by each arrival but the last."""
+        parts = [FIRST[self.pattern], *[1.0] * (self.times - 1)]
+        return tuple(total / sum(parts) for total in accumulate(parts))[:-1]
+
+
+def cut_facts(dataset: Dataset, suite: Suite, cut: Cut, folder: Path) -> dict[str, tuple[Path, ...]]:
+    """Per fact table one file per arrival. Where rows leave again, all files of the table have a column ``_change``."""
+    with _tables(dataset) as connection:
+        days = _cut_days(connection, suite, cut)
+        return {
+            table: _cut_table(connection, dataset.file(table), table, suite, cut, days, folder) for table in suite.facts
+        }
+
+
+@contextmanager
+def _tables(dataset: Dataset) -> Iterator["DuckDBPyConnection"]:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        for table in dataset.tables:
+            connection.read_parquet(str(dataset.file(table))).create_view(table)
+        yield connection
+
+
+def _cut_days(connection: "DuckDBPyConnection", suite: Suite, cut: Cut) -> Sequence[object]:
+    """The days at whose end each arrival but the last is complete."""
+    if cut.split != "date" or not cut.shares:
+        return ()
+    day = suite.facts[suite.dated].day
+    row = connection.execute(
+        f"SELECT quantile_disc(day, ?::DOUBLE[]) FROM (SELECT {day} AS day FROM {suite.dated})", [list(cut.shares)]
+    ).fetchone()
+    return tuple(row[0]) if row else ()
+
+
+def _cut_table(
+    connection: "DuckDBPyConnection",
+    file: Path,
+    table: str,
+    suite: Suite,
+    cut: Cut,
+    days: Sequence[object],
+    folder: Path,
+) -> tuple[Path, ...]:
+    (folder / table).mkdir(parents=True)
+    signed = table in suite.deletable(cut.pattern)
+    connection.execute(_placed(file, table, suite.facts[table], cut, days, signed))
+    files = tuple(folder / table / f"arrival-{i}.parquet" for i in range(cut.times))
+    for i, path in enumerate(files):
+        connection.sql(_arrival(i, signed)).write_parquet(str(path))
+    return files
+
+
+def _placed(file: Path, table: str, fact: Fact, cut: Cut, days: Sequence[object], signed: bool) -> str:
+    """A table ``placed``: each row, the arrival with which it comes, and the one with which it leaves or NULL."""
+    read = f"SELECT * RENAME (file_row_number AS _n), {{}} AS _copy FROM read_parquet('{file}', file_row_number = true)"
+    again = f"{_share('file_row_number', 'twice')} < {cut.duplicates}"
+    # A return and its sale may arrive apart: each table hashes the order number with its own name.
+    comes = _after_days(fact.day, days) if cut.split == "date" else _after_shares(fact.order, table, cut)
+    last = cut.times - 1
+    leaves = f"_comes + 1 + hash(_n, _copy, 'when') % greatest({last} - _comes, 1)"
+    gone = f"_comes < {last} AND {_share('_n, _copy', 'leaves')} < {DELETED_SHARE if signed else 0}"
+    return (
+        "CREATE OR REPLACE TEMP TABLE placed AS "
+        f"WITH facts AS ({read.format(0)} UNION ALL {read.format(1)} WHERE {again}), "
+        f"coming AS (SELECT *, {comes} AS _comes FROM facts) "
+        f"SELECT *, CASE WHEN {gone} THEN {leaves} END AS _leaves FROM coming"
+    )
+
+
+def _share(values: str, salt: str) -> str:
+    """A number in [0, 1) that depends on values and a word."""
+    return f"(hash({values}, '{salt}') % {_GRAIN} / {_GRAIN}.0)"
+
+
+def _after_shares(order: str, table: str, cut: Cut) -> str:
+    return " + ".join(["0", *(f"({_share(order, table)} >= {share})::INT" for share in cut.shares)])
+
+
+def _after_days(day: str, days: Sequence[object]) -> str:
+    """Rows without a day come last."""
+    return " + ".join(["0", *(f"coalesce({day} > DATE '{limit}', true)::INT" for limit in days)])
+
+
+def _arrival(i: int, signed: bool) -> str:
+    inner = "EXCLUDE (_n, _copy, _comes, _leaves)"
+    if not signed:
+        return f"SELECT * {inner} FROM placed WHERE _comes = {i}"
+    return (
+        f"SELECT * {inner}, 'insert' AS {CHANGE} FROM placed WHERE _comes = {i} "
+        f"UNION ALL SELECT * {inner}, 'delete' AS {CHANGE} FROM placed WHERE _leaves = {i}"
+    )
+
+
+def row_counts(files: Mapping[str, Sequence[Path]]) -> dict[str, list[int]]:
+    """Per table the rows of each arrival, deletions included."""
+    import pyarrow.parquet as pq
+
+    return {table: [pq.read_metadata(path).num_rows for path in paths] for table, paths in files.items()}

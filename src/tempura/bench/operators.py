@@ -1,0 +1,184 @@
+"""``tempura bench operators``: what Spark's operators cost per row, in CPU time of its tasks. The prices of
+:mod:`tempura.cost.model` were set from this.
+
+Each job reads TPC-DS tables from Parquet and ends in a sink that drops the rows, so that a figure includes reading. The column
+``over`` names the job that is contained in another; ``ns_per_row`` is the price of what is left.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from tempura.data.tpcds import Dataset, generate
+from tempura.execute.contract import Usage
+from tempura.execute.metrics import Meter
+
+Row = dict[str, Any]
+_ON = "ss_item_sk = sr_item_sk AND ss_ticket_number = sr_ticket_number"
+_SETTINGS = {
+    # What is asked for is what is measured: no change of plans on the way.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job to be measured. ``over``: the job that it contains. ``write``: into Parquet files. ``rows``: the table whose rows count."""
+
+    name: str
+    frame: Callable[["Tables"], DataFrame]
+    over: str | None = None
+    write: bool = False
+    rows: str = "sales"
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables that the jobs read: three columns each of sales and returns, two of the items."""
+
+    spark: SparkSession
+    dataset: Dataset
+
+    def read(self, table: str) -> DataFrame:
+        """A table from its file."""
+        return self.spark.read.parquet(f"file:{self.dataset.file(table)}")
+
+    @cached_property
+    def sales(self) -> DataFrame:
+        """Sales by item and ticket."""
+        return self.read("store_sales").select("ss_item_sk", "ss_ticket_number", "ss_net_paid")
+
+    @cached_property
+    def returns(self) -> DataFrame:
+        """Returns by item and ticket."""
+        return self.read("store_returns").select("sr_item_sk", "sr_ticket_number", "sr_return_amt")
+
+    @cached_property
+    def items(self) -> DataFrame:
+        """Items and their categories."""
+        return self.read("item").select("i_item_sk", "i_category")
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """The rows of the tables."""
+        return {"sales": self.sales.count(), "returns": self.returns.count(), "items": self.items.count(), "one": 1}
+
+
+def _joined(hint: str) -> Callable[[Tables], DataFrame]:
+    return lambda t: t.sales.join(t.returns.hint(hint), fn.expr(_ON), "left")
+
+
+JOBS = (
+    Job("nothing", lambda t: t.spark.range(1).toDF("id"), rows="one"),
+    Job("read, 1 column", lambda t: t.read("store_sales").select("ss_item_sk")),
+    Job("read, 3 columns", lambda t: t.sales),
+    Job("read, 10 columns", lambda t: t.read("store_sales").select(t.read("store_sales").columns[:10])),
+    Job("filter", lambda t: t.sales.filter("ss_net_paid > 50"), "read, 3 columns"),
+    Job(
+        "filter and project",
+        lambda t: t.sales.filter("ss_net_paid > 50").select("ss_item_sk", fn.expr("ss_net_paid * 2")),
+        "read, 3 columns",
+    ),
+    Job(
+        "broadcast join, small table",
+        lambda t: t.sales.join(t.items.hint("broadcast"), fn.expr("ss_item_sk = i_item_sk")),
+        "read, 3 columns",
+    ),
+    Job("broadcast join, large table", _joined("broadcast"), "read, 3 columns"),
+    Job("sort-merge join", _joined("merge"), "read, 3 columns"),
+    Job("shuffled hash join", _joined("shuffle_hash"), "read, 3 columns"),
+    Job(
+        "aggregate, ten groups",
+        lambda t: t.sales.groupBy(fn.expr("ss_item_sk % 10")).agg(fn.sum("ss_net_paid")),
+        "read, 3 columns",
+    ),
+    Job(
+        "aggregate, a group per item",
+        lambda t: t.sales.groupBy("ss_item_sk").agg(fn.sum("ss_net_paid"), fn.count("*")),
+        "read, 3 columns",
+    ),
+    Job(
+        "aggregate, a group per ticket",
+        lambda t: t.sales.groupBy("ss_ticket_number").agg(fn.sum("ss_net_paid")),
+        "read, 3 columns",
+    ),
+    Job("distinct rows", lambda t: t.sales.distinct(), "read, 3 columns"),
+    Job("shuffle", lambda t: t.sales.repartition(4, "ss_ticket_number"), "read, 3 columns"),
+    Job("write, 3 columns", lambda t: t.sales, "read, 3 columns", write=True),
+    Job(
+        "write, 10 columns",
+        lambda t: t.read("store_sales").select(t.read("store_sales").columns[:10]),
+        "read, 10 columns",
+        write=True,
+    ),
+    Job("write one row", lambda t: t.spark.range(1).toDF("id"), "nothing", write=True, rows="one"),
+)
+
+
+def measure(
+    spark: SparkSession, scale: float, repeats: int = 5, progress: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
+    """Run every job once to warm up and ``repeats`` times to measure; plain data with the median of each."""
+    session = spark.newSession()
+    for key, value in _SETTINGS.items():
+        session.conf.set(key, value)
+    tables = Tables(session, generate(scale))
+    with tempfile.TemporaryDirectory(prefix="tempura-bench-") as folder:
+        usages = {}
+        for job in JOBS:
+            progress(job.name)
+            usages[job.name] = _median(tables, job, repeats, Path(folder))
+    rows = [_row(job, usages, tables.counts) for job in JOBS]
+    return {"meta": _meta(spark, scale, repeats, tables.counts), "operators": rows}
+
+
+def _median(tables: Tables, job: Job, repeats: int, folder: Path) -> Usage:
+    runs = [_once(tables, job, folder) for _ in range(repeats + 1)][1:]
+    middle = median(run.cpu_seconds for run in runs)
+    return min(runs, key=lambda run: abs(run.cpu_seconds - middle))
+
+
+def _once(tables: Tables, job: Job, folder: Path) -> Usage:
+    frame = job.frame(tables)
+    with Meter(tables.spark.sparkContext) as meter:
+        if job.write:
+            frame.write.mode("overwrite").parquet(f"file:{folder}/written")
+        else:
+            frame.write.format("noop").mode("overwrite").save()
+    return meter.usage
+
+
+def _row(job: Job, usages: Mapping[str, Usage], counts: Mapping[str, int]) -> Row:
+    usage, rows = usages[job.name], counts[job.rows]
+    net = usage.cpu_seconds - (usages[job.over].cpu_seconds if job.over else 0.0)
+    return {
+        "operator": job.name,
+        "over": job.over,
+        "rows": rows,
+        "cpu_s": round(usage.cpu_seconds, 4),
+        "wall_s": round(usage.wall_seconds, 3),
+        "shuffle_mb": round(usage.shuffle_bytes / 1e6, 1),
+        "ns_per_row": round(net * 1e9 / rows),
+    }
+
+
+def _meta(spark: SparkSession, scale: float, repeats: int, counts: Mapping[str, int]) -> Row:
+    return {
+        "benchmark": "operators",
+        "scale": scale,
+        "repeats": repeats,
+        "rows": dict(counts),
+        "spark": str(spark.version),
+        "cores": os.cpu_count(),
+        "began": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

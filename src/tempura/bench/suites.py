@@ -1,0 +1,81 @@
+"""The benchmark suites: their fact tables, and what is known of these that a split into arrivals needs."""
+
+from dataclasses import dataclass
+
+from tempura.errors import TempuraError
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A table whose rows arrive over time. ``order`` is an SQL expression that is equal for rows that belong together; ``day`` gives
+    the date on which a row comes into being, or NULL. Expressions may read the suite's other tables."""
+
+    order: str
+    day: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A set of queries over generated tables. Tables that are not ``facts`` are there from the start. ``sales`` and ``returns`` are
+    the facts of which rows may be deleted later; ``dated`` is the one whose days decide where a split by date cuts."""
+
+    name: str
+    facts: dict[str, Fact]
+    sales: frozenset[str]
+    returns: frozenset[str]
+    dated: str
+
+    def deletable(self, pattern: str) -> frozenset[str]:
+        """The tables of which rows are deleted under a pattern."""
+        return {"retract-sales": self.sales, "retract-both": self.sales | self.returns}.get(pattern, frozenset())
+
+
+def _by_date_key(column: str) -> str:
+    return f"(SELECT d_date FROM date_dim WHERE d_date_sk = {column})"
+
+
+_TPCDS = Suite(
+    name="tpcds",
+    facts={
+        "store_sales": Fact("ss_ticket_number", _by_date_key("ss_sold_date_sk")),
+        "store_returns": Fact("sr_ticket_number", _by_date_key("sr_returned_date_sk")),
+        "catalog_sales": Fact("cs_order_number", _by_date_key("cs_sold_date_sk")),
+        "catalog_returns": Fact("cr_order_number", _by_date_key("cr_returned_date_sk")),
+        "web_sales": Fact("ws_order_number", _by_date_key("ws_sold_date_sk")),
+        "web_returns": Fact("wr_order_number", _by_date_key("wr_returned_date_sk")),
+        "inventory": Fact(
+            "(inv_item_sk, (SELECT d_week_seq FROM date_dim WHERE d_date_sk = inv_date_sk))",
+            _by_date_key("inv_date_sk"),
+        ),
+    },
+    sales=frozenset({"store_sales", "catalog_sales", "web_sales"}),
+    returns=frozenset({"store_returns", "catalog_returns", "web_returns"}),
+    dated="store_sales",
+)
+
+_TPCH = Suite(
+    name="tpch",
+    facts={
+        "lineitem": Fact("l_orderkey", "l_shipdate"),
+        "orders": Fact("o_orderkey", "o_orderdate"),
+        "partsupp": Fact("(ps_partkey, ps_suppkey)", "CAST(NULL AS DATE)"),
+    },
+    sales=frozenset({"lineitem"}),
+    returns=frozenset({"orders"}),
+    dated="lineitem",
+)
+
+SUITES = {suite.name: suite for suite in (_TPCDS, _TPCH)}
+"""By name. TPC-H has no returns: its orders take their place."""
+
+
+def chosen(names: str, known: dict[str, str]) -> dict[str, str]:
+    """The queries named by ``all`` or ``q1,q2``, in the suite's order. Raises TempuraError UNKNOWN_QUERY."""
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    if wanted == ["all"]:
+        return known
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted:
+        what = f"There is no query {unknown[0]!r}." if unknown else "No query is named."
+        raise TempuraError("UNKNOWN_QUERY", what, f"Choose of q1 to q{len(known)}, or all.")
+    return {name: text for name, text in known.items() if name in wanted}

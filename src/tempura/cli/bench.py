@@ -1,0 +1,111 @@
+"""``tempura bench``: measure and check Tempura on generated data."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tempura.bench.arrivals import FIRST, SPLITS
+from tempura.bench.exactness import SCENARIOS, SQL_SETTINGS, Sweep, run_sweep
+from tempura.bench.operators import measure
+from tempura.bench.record import Record, Row, summarised
+from tempura.bench.suites import SUITES
+from tempura.cli.shell import DONE, FAILED, Commands, Shell, example
+from tempura.frontend.start import start_session
+
+out_option = click.option(
+    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The JSON file to write."
+)
+
+
+@click.group(cls=Commands)
+def bench() -> None:
+    """Measure and check on generated data."""
+
+
+@bench.command(
+    epilog=example("tempura bench exactness --suite tpch --scale 0.01 --pattern retract-both --out tpch.json")
+)
+@click.option("--suite", type=click.Choice(sorted(SUITES)), default="tpcds", show_default=True)
+@click.option("--scale", default=0.01, show_default=True, help="Scale of the data.")
+@click.option("--queries", default="all", show_default=True, help="all, or q1,q2 …")
+@click.option(
+    "--pattern",
+    "patterns",
+    type=click.Choice(list(FIRST)),
+    multiple=True,
+    default=["append-big"],
+    show_default=True,
+    help="How rows arrive; may be given several times.",
+)
+@click.option(
+    "--split", type=click.Choice(SPLITS), default="hash", show_default=True, help="By order number or by date."
+)
+@click.option(
+    "--duplicates", type=click.FloatRange(0, 1), default=0.02, show_default=True, help="Share of rows repeated."
+)
+@click.option("--times", type=click.IntRange(1, 9), default=2, show_default=True, help="How many arrivals.")
+@click.option("--scenario", type=click.Choice(SCENARIOS), default="ivm", show_default=True)
+@click.option(
+    "--methods", default="im1", show_default=True, help="Incremental methods to choose from: all, or im1,batch …"
+)
+@click.option("--resume", is_flag=True, help="Continue the file of a run that was stopped.")
+@out_option
+@click.pass_context
+def exactness(
+    ctx: click.Context,
+    suite: str,
+    scale: float,
+    queries: str,
+    patterns: Sequence[str],
+    split: str,
+    duplicates: float,
+    times: int,
+    scenario: str,
+    methods: str,
+    resume: bool,
+    out: Path,
+) -> None:
+    """Compare every query with Spark, arrival by arrival.
+
+    Exit code 1 if a result is wrong or a query fails.
+    """
+    shell = ctx.ensure_object(Shell)
+    names = tuple(part.strip() for part in methods.split(",") if part.strip())
+    sweep = Sweep(suite, scale, tuple(patterns), split, duplicates, times, scenario, names)
+    record = Record(out, sweep.meta(), resume)
+    with shell.progress("starting Spark") as progress:
+        spark = start_session("tempura-bench", config=SQL_SETTINGS)
+        run_sweep(spark, sweep, queries, record, progress, shell.say)
+    ctx.exit(FAILED if print_summary(shell, record.rows) else DONE)
+
+
+def print_summary(shell: Shell, rows: Sequence[Row]) -> bool:
+    """A table over patterns. Returns whether anything is wrong or failed."""
+    found = summarised(rows)
+    head = ("queries", "equal", "nontrivial", "maintained_whole", "plan_s", "cpu_s", "wall_s")
+    shell.say("")
+    lines = [(s["pattern"], s["scenario"], *(s[k] for k in head), len(s["wrong"]), len(s["failed"])) for s in found]
+    shell.table(("pattern", "scenario", *(k.replace("_", " ") for k in head), "wrong", "failed"), lines)
+    for summary in found:
+        shell.say(*(f"{summary['pattern']}: wrong: {query}" for query in summary["wrong"]))
+        shell.say(*(f"{summary['pattern']}: failed: {q} {code}" for q, code in summary["failed"].items()))
+        reasons = summary["fallbacks"].items()
+        shell.say(*(f"{summary['pattern']}: recomputed: {code} {' '.join(names)}" for code, names in reasons))
+    return any(summary["wrong"] or summary["failed"] for summary in found)
+
+
+@bench.command(epilog=example("tempura bench operators --scale 1 --out operators.json"))
+@click.option("--scale", default=0.1, show_default=True, help="Scale of the TPC-DS data: 1 is about 2.9 million sales.")
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Warm runs; the median counts.")
+@out_option
+@click.pass_obj
+def operators(shell: Shell, scale: float, repeats: int, out: Path) -> None:
+    """Measure what Spark's operators cost per row."""
+    with shell.progress("starting Spark") as progress:
+        found = measure(start_session("tempura-bench"), scale, repeats, progress)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    rows = found["operators"]
+    shell.table([name.replace("_", " ") for name in rows[0]], [tuple(row.values()) for row in rows])

@@ -1,0 +1,100 @@
+"""What a plan costs, from its choices alone: a plan need not be built to be compared with another."""
+
+from collections.abc import Mapping
+
+from tempura.algebra.rel import Rel
+from tempura.cost.estimate import width
+from tempura.search.graph import Alternative, Goal, Graph
+from tempura.tvr.views import State, Time, View
+
+Choices = Mapping[Goal, Alternative]
+
+
+class Pricing:
+    """Prices plans of one graph. Shared work counts once, as in the plan itself: operators that are equal over equal views are the
+    same. Whether a later join will want a snapshot in buckets is left out."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._operators: dict[Rel, dict[Rel, int]] = {}
+        self._writes: dict[tuple[View, bool], int] = {}
+
+    def price(self, choices: Choices, goal: Goal | None = None, way: Alternative | None = None) -> "Price | None":
+        """The price of the plan that is chosen, with ``way`` for ``goal`` in place of what is chosen there; None when the plan
+        would depend on itself."""
+        plan = _Plan(self, choices, goal, way)
+        roots = self._graph.outputs
+        if not all(map(plan.visit, roots)):
+            return None
+        while plan.unbuilt:
+            if not plan.visit(plan.unbuilt.pop()):
+                return None
+        saved = {(goal.time, self._graph.key(goal.view)): goal for goal in plan.saved}
+        writes = [(goal, isinstance(goal.view.at, State)) for goal in saved.values()] + [
+            (root, False) for root in roots
+        ]
+        for written, shuffled in writes:
+            plan.costs[written.time] = plan.costs.get(written.time, 0) + self._write(written.view, shuffled)
+        return Price(sum(self._graph.weighted(cost, t) for t, cost in plan.costs.items()), tuple(plan.reached))
+
+    def operators(self, goal: Goal, way: Alternative) -> Mapping[Rel, int]:
+        """The operators of an alternative and their costs."""
+        if way.rhs not in self._operators:
+            model, estimate = self._graph.model, self._graph.estimate
+            if way.rule is None:
+                found = {way.rhs: model.read(estimate.rows(goal.view), width(goal.view))}
+            else:
+                found = {rel: model.operator(rel, estimate) for rel in way.rhs.walk() if not isinstance(rel, View)}
+            self._operators[way.rhs] = found
+        return self._operators[way.rhs]
+
+    def _write(self, view: View, shuffled: bool) -> int:
+        if (view, shuffled) not in self._writes:
+            rows = self._graph.estimate.rows(view)
+            self._writes[view, shuffled] = self._graph.model.write(rows, width(view), shuffled)
+        return self._writes[view, shuffled]
+
+
+class Price:
+    """A plan's weighted cost, and the goals that it reaches."""
+
+    def __init__(self, cost: int, reached: tuple[Goal, ...]) -> None:
+        self.cost = cost
+        self.reached = reached
+
+
+class _Plan:
+    """A walk over the goals that a plan reaches."""
+
+    def __init__(self, pricing: Pricing, choices: Choices, goal: Goal | None, way: Alternative | None) -> None:
+        self._pricing = pricing
+        self._choices = choices
+        self._exchange = (goal, way)
+        self.reached: dict[Goal, bool] = {}  # False while what a goal needs is being visited
+        self.saved: dict[Goal, None] = {}
+        self.unbuilt: list[Goal] = []
+        self.costs: dict[Time, int] = {}
+        self._counted: dict[Time, set[Rel]] = {}
+
+    def visit(self, goal: Goal) -> bool:
+        """Count what a goal takes; False when it needs itself."""
+        if goal in self.reached:
+            return self.reached[goal]
+        self.reached[goal] = False
+        exchanged, other = self._exchange
+        way = other if other is not None and goal == exchanged else self._choices[goal]
+        if way.rule is None:
+            self.saved.update(dict.fromkeys(way.goals))
+            self.unbuilt.extend(way.goals)
+        elif not all(map(self.visit, way.goals)):
+            return False
+        self._count(goal, way)
+        self.reached[goal] = True
+        return True
+
+    def _count(self, goal: Goal, way: Alternative) -> None:
+        counted = self._counted.setdefault(goal.time, set())
+        for rel, cost in self._pricing.operators(goal, way).items():
+            if rel not in counted:
+                counted.add(rel)
+                self.costs[goal.time] = self.costs.get(goal.time, 0) + cost

@@ -1,0 +1,95 @@
+"""``tempura bench`` on a few queries: the command, its file, and results that are right."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
+
+from tempura.bench import exactness
+from tempura.bench.exactness import SQL_SETTINGS, is_nontrivial
+from tempura.bench.operators import JOBS, measure
+from tempura.cli.main import main
+from tempura.warehouse.engine import Verification
+
+
+@pytest.fixture
+def quoting(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session that the command finds, reading the suites' SQL."""
+    for key, value in SQL_SETTINGS.items():
+        spark.conf.set(key, value)
+    yield spark
+    for key in SQL_SETTINGS:
+        spark.conf.unset(key)
+
+
+def sweep(out: Path, *options: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["bench", "exactness", "--scale", "0.01", "--out", str(out), *options])
+    return result.exit_code, result.output
+
+
+@pytest.mark.slow
+def test_representative_queries_are_exact_under_deletions(quoting: SparkSession, tmp_path: Path) -> None:
+    """A join of three facts' rows that leave again, a semi join with HAVING, and an anti join under DISTINCT counts."""
+    out = tmp_path / "tpch.json"
+    options = ("--suite", "tpch", "--pattern", "retract-both", "--queries", "q3,q18,q16")
+    code, output = sweep(out, *options)
+    assert code == 0, output
+    content = json.loads(out.read_text())
+    assert content["meta"]["options"]["suite"] == "tpch"
+    assert {row["query"] for row in content["runs"]} == {"q3", "q16", "q18"}
+    assert all(row["equal"] is True and row["error"] is None for row in content["runs"])
+    assert content["summary"][0]["nontrivial"] >= 2
+    code, output = sweep(out, *options, "--resume")
+    assert code == 0, output
+    assert json.loads(out.read_text())["runs"] == content["runs"]
+
+
+@pytest.mark.slow
+def test_tpcds_by_date_with_the_result_at_the_end(quoting: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "tpcds.json"
+    code, output = sweep(out, "--queries", "q93", "--split", "date", "--scenario", "pdw", "--times", "3")
+    assert code == 0, output
+    rows = json.loads(out.read_text())["runs"]
+    assert [(row["time"], row["equal"]) for row in rows] == [("t1", None), ("t2", None), ("t3", True)]
+
+
+@pytest.mark.slow
+def test_what_fails_or_is_wrong_is_reported_and_the_sweep_goes_on(
+    quoting: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"q1": "SELECT no_such FROM nation", "q2": "SELECT count(*) AS n FROM lineitem"}
+    monkeypatch.setattr(exactness, "query_texts", lambda suite: texts)
+    wrong = Verification(False, 1, ("(1)",), ("(2)",), "identical bags")
+    monkeypatch.setattr("tempura.warehouse.query.Query.verify", lambda query: wrong)
+    out = tmp_path / "out.json"
+    code, output = sweep(out, "--suite", "tpch")
+    assert code == 1
+    assert "append-big: wrong: q2" in output
+    (summary,) = json.loads(out.read_text())["summary"]
+    assert summary["wrong"] == ["q2"]
+    assert list(summary["failed"]) == ["q1"]
+    assert summary["equal"] == 0
+
+
+@pytest.mark.slow
+def test_nontrivial_results_have_a_value(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(0, None), (None, None)], "n INT, name STRING")
+    assert not is_nontrivial(rows)
+    assert not is_nontrivial(rows.limit(0))
+    assert is_nontrivial(rows.union(spark.createDataFrame([(0, "x")], "n INT, name STRING")))
+    assert is_nontrivial(rows.select(fn.lit(1).alias("one"), fn.lit(2).alias("one")))
+
+
+@pytest.mark.slow
+def test_operators_are_measured(spark: SparkSession) -> None:
+    found = measure(spark, 0.01, repeats=1)
+    rows = {row["operator"]: row for row in found["operators"]}
+    assert list(rows) == [job.name for job in JOBS]
+    assert all(row["cpu_s"] > 0 for row in rows.values())
+    assert rows["shuffle"]["shuffle_mb"] > 0
+    assert rows["read, 3 columns"]["shuffle_mb"] == 0
+    assert rows["read, 3 columns"]["rows"] == found["meta"]["rows"]["sales"] > 10_000

@@ -1,0 +1,127 @@
+"""The benchmarks' own machinery: arrivals hold each row once, and the record of a sweep survives being stopped."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tempura.bench.arrivals import CHANGE, FIRST, Cut, cut_facts
+from tempura.bench.exactness import Sweep
+from tempura.bench.record import Record, summarised
+from tempura.bench.suites import SUITES, chosen
+from tempura.data.tpcds import Dataset, generate, query_texts
+from tempura.errors import TempuraError
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return generate(0.001, tmp_path_factory.mktemp("cache"), "tpch")
+
+
+def bag(files: tuple[Path, ...]) -> Counter[tuple[object, ...]]:
+    """The rows after all arrivals; no row may leave before it came."""
+    found: Counter[tuple[object, ...]] = Counter()
+    for file in files:
+        for row in pq.read_table(file).to_pylist():
+            change = row.pop(CHANGE, "insert")
+            found[tuple(row.values())] += 1 if change == "insert" else -1
+        assert min(found.values(), default=0) >= 0
+    return +found
+
+
+def rows(dataset: Dataset, table: str) -> Counter[tuple[object, ...]]:
+    return Counter(tuple(row.values()) for row in pq.read_table(dataset.file(table)).to_pylist())
+
+
+@pytest.mark.parametrize("split", ["hash", "date"])
+def test_appended_rows_arrive_once_each(dataset: Dataset, tmp_path: Path, split: str) -> None:
+    found = cut_facts(dataset, SUITES["tpch"], Cut("append-big", split, 3, 0.0), tmp_path)
+    assert set(found) == {"lineitem", "orders", "partsupp"}
+    for table, files in found.items():
+        assert len(files) == 3
+        assert bag(files) == rows(dataset, table)
+
+
+def test_duplicates_repeat_some_rows(dataset: Dataset, tmp_path: Path) -> None:
+    files = cut_facts(dataset, SUITES["tpch"], Cut("append-big", "hash", 2, 0.1), tmp_path)["lineitem"]
+    all_rows = rows(dataset, "lineitem")
+    again = bag(files) - all_rows
+    assert set(again) <= set(all_rows)
+    assert 0.07 < again.total() / all_rows.total() < 0.13
+
+
+@pytest.mark.parametrize("pattern", list(FIRST))
+def test_patterns_delete_from_their_tables_only(dataset: Dataset, tmp_path: Path, pattern: str) -> None:
+    suite = SUITES["tpch"]
+    found = cut_facts(dataset, suite, Cut(pattern, "hash", 3, 0.0), tmp_path)
+    for table, files in found.items():
+        left = rows(dataset, table) - bag(files)
+        earlier = sum(pq.read_metadata(file).num_rows for file in files[:-1])
+        expected = 0.05 if table in suite.deletable(pattern) else 0
+        assert abs(left.total() / earlier - expected) < 0.02
+
+
+def test_the_first_arrival_is_as_large_as_the_pattern_says() -> None:
+    assert Cut("append-small", "hash", 3, 0).shares == pytest.approx((4 / 6, 5 / 6))
+    assert Cut("retract-both", "hash", 2, 0).shares == pytest.approx((2 / 3,))
+    assert Cut("append-big", "date", 1, 0).shares == ()
+
+
+def test_an_order_and_its_lines_may_arrive_apart(dataset: Dataset, tmp_path: Path) -> None:
+    found = cut_facts(dataset, SUITES["tpch"], Cut("append-big", "hash", 2, 0.0), tmp_path)
+    first = {table: set(pq.read_table(files[0]).column(0).to_pylist()) for table, files in found.items()}
+    second = {table: set(pq.read_table(files[1]).column(0).to_pylist()) for table, files in found.items()}
+    assert not first["lineitem"] & second["lineitem"]
+    assert first["lineitem"] & second["orders"]
+
+
+def test_queries_are_chosen_by_name() -> None:
+    texts = query_texts("tpch")
+    assert list(texts) == [f"q{i}" for i in range(1, 23)]
+    assert list(chosen("q3,q1", texts)) == ["q1", "q3"]
+    with pytest.raises(TempuraError, match="UNKNOWN_QUERY"):
+        chosen("q1,q23", texts)
+
+
+META = Sweep("tpch", 0.01, ("append-big",)).meta()
+
+
+def row(query: str, **known: Any) -> dict[str, Any]:
+    fixed = {"query": query, "pattern": "append-big", "scenario": "ivm", "time": "t1", "equal": True, "error": None}
+    return fixed | {"nontrivial": True, "fallbacks": [], "plan_s": 0.1, "cpu_s": 1.0, "wall_s": 2.0} | known
+
+
+def test_a_record_is_continued(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    Record(file, META).add([row("q1")])
+    with pytest.raises(TempuraError, match="FILE_EXISTS"):
+        Record(file, META)
+    again = Record(file, META, resume=True)
+    assert again.has("q1", "append-big", "ivm")
+    assert not again.has("q1", "retract-both", "ivm")
+    again.add([row("q2", equal=False)])
+    content = json.loads(file.read_text())
+    assert [r["query"] for r in content["runs"]] == ["q1", "q2"]
+    assert content["summary"][0]["wrong"] == ["q2"]
+
+
+def test_a_record_of_other_settings_is_not_continued(tmp_path: Path) -> None:
+    Record(tmp_path / "out.json", META).add([row("q1")])
+    other = Sweep("tpch", 0.1, ("append-big",)).meta()
+    with pytest.raises(TempuraError, match="OTHER_BENCHMARK"):
+        Record(tmp_path / "out.json", other, resume=True)
+
+
+def test_a_summary_counts_queries_not_rows() -> None:
+    rows = [
+        *(row("q1", nontrivial=None), row("q1")),
+        *(row("q2", fallbacks=["WINDOW: x", "WINDOW: y"], nontrivial=None), row("q2", equal=False)),
+        *(row("q3", nontrivial=None), row("q3", equal=None, nontrivial=None, error="NO_PLAN")),
+    ]
+    (found,) = summarised(rows)
+    assert (found["queries"], found["equal"], found["nontrivial"]) == (3, 1, 2)
+    assert (found["wrong"], found["failed"]) == (["q2"], {"q3": "NO_PLAN"})
+    assert (found["fallbacks"], found["maintained_whole"]) == ({"WINDOW": ["q2"]}, 1)
