@@ -10,7 +10,7 @@ from math import nan
 from random import Random
 
 from tempura.algebra.bag import Row, SignedBag, identity
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Sort, TopK, Union
+from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, Sort, TopK, Union
 from tempura.algebra.scalar import (
     TRUE,
     AggregateCall,
@@ -170,8 +170,9 @@ class CaseMaker:
 
     def _join(self, name: str) -> Rel:
         left, right = self.scan(name), self.scan(name + "2")
-        kind = self.rng.choice(("inner", "left", "full", "semi", "anti"))
-        return Join(left, right, kind, self.condition(left.columns, right.columns))  # type: ignore[arg-type]
+        kind: JoinKind = self.rng.choice(("inner", "left", "full", "semi", "anti", "exists"))
+        on = self.condition(left.columns, right.columns)
+        return Join(left, right, kind, on, self.marker(name) if kind == "exists" else None)
 
     def _aggregate(self, name: str) -> Rel:
         source = self.scan(name)
@@ -186,6 +187,10 @@ class CaseMaker:
         order = self.order(source.columns)
         return self.rng.choice((Sort(source, order), TopK(source, order, self.limit())))
 
+    def marker(self, name: str) -> Column:
+        """The column in which an existence join answers."""
+        return Column(f"{name}.found", "found", "boolean")
+
     # --- the other metavariables --------------------------------------------------------------------------------------
 
     def parameter(self, kind: str, sides: list[tuple[Column, ...]]) -> object:
@@ -195,6 +200,8 @@ class CaseMaker:
                 return self.condition(*sides)
             case "Pred":
                 return self.predicate(sum(sides, ()))
+            case "Marker":
+                return self.marker("M")
             case "Outputs":
                 return self.outputs(sides[0])
             case "Keys":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tempura.algebra.bag import SignedBag
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union
+from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
     AggregateCall,
     AggregateOutput,
@@ -22,7 +22,7 @@ from tempura.algebra.scalar import (
 from tempura.cost.stats import TableFacts
 
 Row = tuple[object, ...]
-JOINS = ("inner", "left", "full", "semi", "anti")
+JOINS: tuple[JoinKind, ...] = ("inner", "left", "full", "semi", "anti", "exists")
 AGGREGATES = ("Count", "CountAll", "Sum", "Average", "Min", "Max", "CountDistinct")
 
 
@@ -130,7 +130,9 @@ class QueryGenerator:
         elif self.random.random() < 0.3:
             condition = Call("Or", (condition, Call("IsNull", (condition,), "boolean")), "boolean")
         residual = self.predicate(right) if self.random.random() < 0.3 else Literal(True, "boolean")
-        return Join(left, right, self.random.choice(JOINS), conjunction(condition, residual))  # type: ignore[arg-type]
+        kind = self.random.choice(JOINS)
+        marker = self.column("boolean") if kind == "exists" else None
+        return Join(left, right, kind, conjunction(condition, residual), marker)
 
     def aggregate(self, depth: int) -> Rel:
         rel = self.query(depth)

@@ -39,6 +39,14 @@ PLANS = {
         "SELECT cat FROM sales WHERE o_id NOT IN (SELECT o_id FROM returns)",
         "project cat(anti-join on ((o_id = o_id) OR IsNull((o_id = o_id)))(sales, returns))",
     ),
+    "existence join": (
+        "SELECT o_id IN (SELECT o_id FROM returns) AS x FROM sales",
+        "project exists AS x(exists-join on (o_id = o_id)(sales, returns))",
+    ),
+    "existence join under OR": (
+        "SELECT cat FROM sales s WHERE qty > 1 OR EXISTS (SELECT 1 FROM returns r WHERE r.o_id = s.o_id)",
+        "project cat(filter ((qty > 1) OR exists)(exists-join on (o_id = o_id)(sales, returns)))",
+    ),
     "self join": (
         "SELECT a.cost FROM returns a JOIN returns b ON a.cost < b.cost",
         "project cost(inner-join on (cost < cost)(filter IsNotNull(cost)(returns), filter IsNotNull(cost)(returns)))",
@@ -180,7 +188,6 @@ RECOMPUTED = {
     "SELECT * FROM returns LIMIT 3 OFFSET 1": "OFFSET",
     "SELECT * FROM returns OFFSET 1": "OFFSET",
     "SELECT cost FROM returns WHERE cost > (SELECT AVG(price) FROM sales)": "SUBQUERY",
-    "SELECT o_id IN (SELECT o_id FROM returns) AS x FROM sales": "EXISTENCE_JOIN",
     "SELECT id FROM range(3)": "RANGE",
     "SELECT FIRST(cost) FROM returns": "ORDER_SENSITIVE_AGGREGATE",
     "SELECT collect_list(cost) FROM returns": "ORDER_SENSITIVE_AGGREGATE",

@@ -37,6 +37,10 @@ QUERIES = [
     "SELECT cat FROM sales WHERE o_id NOT IN (SELECT o_id FROM returns)",
     "SELECT o_id FROM sales s WHERE EXISTS (SELECT 1 FROM returns r WHERE r.o_id = s.o_id AND r.cost >= "
     "(SELECT AVG(cost) FROM returns x WHERE x.o_id = r.o_id))",
+    "SELECT o_id, o_id IN (SELECT o_id FROM returns), o_id NOT IN (SELECT o_id FROM returns WHERE cost > 1) FROM sales",
+    "SELECT cat FROM sales s WHERE price IS NULL OR EXISTS (SELECT 1 FROM returns r WHERE r.o_id = s.o_id AND r.cost < s.price)",
+    "SELECT cat, COUNT(*) FROM sales WHERE qty > 3 OR o_id NOT IN (SELECT o_id FROM returns) GROUP BY cat",
+    "SELECT s.cat, r.cost FROM sales s LEFT JOIN returns r ON s.o_id = r.o_id AND (r.cost > 1 OR r.o_id IN (SELECT qty FROM sales))",
     "SELECT o_id FROM sales UNION ALL SELECT o_id + 1 FROM returns UNION ALL SELECT 5",
     "SELECT o_id FROM sales UNION SELECT o_id FROM returns",
     "SELECT o_id FROM sales INTERSECT SELECT o_id FROM returns",

@@ -126,7 +126,7 @@ def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:
         case Project():
             return (columns.outputs(rel.outputs),)
         case Join():
-            return (rel.kind, columns.expr(rel.on))
+            return (rel.kind, columns.expr(rel.on))  # a marker is a new column: its identity does not matter
         case Aggregate() | Partial() | MergeStates() | Finalize():
             return (columns.outputs(rel.keys), columns.aggregates(rel.aggregates))
         case TopK():

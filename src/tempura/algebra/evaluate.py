@@ -141,6 +141,8 @@ def _join(rel: Join, left: SignedBag, right: SignedBag) -> SignedBag:
             return left - left_alone
         case "anti":
             return left_alone
+        case "exists":
+            return _marked(left - left_alone, True) + _marked(left_alone, False)
         case "left":
             return inner + _padded(left_alone, 0, len(rel.right.columns))
         case "full":
@@ -154,6 +156,10 @@ def _matches(rel: Join, left: Row, right: Row) -> bool:
 
 def _without(rows: SignedBag, matched: SignedBag) -> SignedBag:
     return SignedBag((row, w) for row, w in rows.items() if not matched.weight(row))
+
+
+def _marked(rows: SignedBag, found: bool) -> SignedBag:
+    return SignedBag(((*row, found), w) for row, w in rows.items())
 
 
 def _padded(rows: SignedBag, before: int, after: int) -> SignedBag:

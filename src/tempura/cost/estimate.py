@@ -188,6 +188,8 @@ class Estimator:
                 return matching_left
             case "anti":
                 return left - matching_left
+            case "exists":
+                return left
             case "left":
                 return matches + left - matching_left
             case "full":

@@ -27,6 +27,7 @@ from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.errors import TempuraError
 from tempura.execute.aggregates import Aggregation
 from tempura.execute.contract import WEIGHT
+from tempura.execute.existence import existence_join
 from tempura.execute.identity import consolidate, distinct, is_exact, text
 from tempura.execute.naming import attribute, attributes, one, weight
 from tempura.execute.opaque import recompute
@@ -157,6 +158,9 @@ def _union(rel: Union, terms: list[Relation]) -> Relation:
 
 
 def _join(rel: Join, left: Relation, right: Relation) -> Relation:
+    if rel.marker is not None:
+        marked = existence_join(left.frame, right.frame, bind(rel.on, name_of), rel.marker.id)
+        return Relation(marked.select(*attributes(rel.columns), *left.carry()), left.weighted)
     right_frame = right.frame.withColumnRenamed(WEIGHT, _RIGHT_WEIGHT) if right.weighted else right.frame
     if rel.on == TRUE and rel.kind == "inner":
         joined = left.frame.crossJoin(right_frame)

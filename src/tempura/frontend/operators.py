@@ -18,7 +18,7 @@ MARKER = "tempura.table"
 
 _JOINS: dict[str, JoinKind] = {
     "Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "left", "FullOuter": "full",
-    "LeftSemi": "semi", "LeftAnti": "anti",
+    "LeftSemi": "semi", "LeftAnti": "anti", "ExistenceJoin": "exists",
 }  # fmt: skip
 
 _REASONS = {
@@ -144,9 +144,7 @@ class PlanLifter:
     def _join(self, node: JavaObject) -> Part:
         kind = class_of(node.joinType())
         if kind not in _JOINS:
-            raise NotLiftableError(
-                "EXISTENCE_JOIN" if kind == "ExistenceJoin" else "JOIN_KIND", f"a join of kind {kind}"
-            )
+            raise NotLiftableError("JOIN_KIND", f"a join of kind {kind}")
         left, right = self.lift(node.left()).exact(), self.lift(node.right()).exact()
         on: Expr = TRUE
         if node.condition().isDefined():
@@ -154,6 +152,10 @@ class PlanLifter:
         if kind == "RightOuter":
             exchanged = Join(right.rel, left.rel, "left", on)
             return Part(keep(exchanged, left.columns + right.columns), left.ids + right.ids)
+        if kind == "ExistenceJoin":
+            answer = node.joinType().exists()
+            marker = self.names.column("exists", "boolean")
+            return Part(Join(left.rel, right.rel, "exists", on, marker), (*left.ids, *_ids([answer])))
         ids = left.ids + (() if kind in ("LeftSemi", "LeftAnti") else right.ids)
         return Part(Join(left.rel, right.rel, _JOINS[kind], on), ids)
 

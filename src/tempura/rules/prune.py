@@ -47,6 +47,9 @@ def _join(join: Join) -> Rel:
         case "left":
             nulls = tuple(Output(c, Literal(None, c.type)) for c in join.right.columns)
             return _project(join.left, nulls)
+        case "exists":
+            assert join.marker is not None
+            return _project(join.left, (Output(join.marker, Literal(False, "boolean")),))
         case _:
             return empty(join.columns)
 

@@ -68,6 +68,10 @@ class Relational(ABC):
         """The rows that match no row of ``other``."""
         return self.join(other, on, "anti")
 
+    def exists_join(self, other: Self, on: Expr, marker: Column) -> Self:
+        """All rows, with a column that says whether the row matches some row of ``other``."""
+        return self._new(Join(self.rel, other.rel, "exists", on, marker))
+
     def pad_right(self, other: "Relational") -> Self:
         """Append the columns of ``other``, all NULL."""
         nulls = tuple(Output(c, Literal(None, c.type)) for c in other.columns)

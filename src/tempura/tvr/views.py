@@ -96,7 +96,7 @@ class View(Rel):
         return f"{short_name(self.tvr)}{self.at}"
 
 
-_SYMBOLS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷"}
+_SYMBOLS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷", "exists": "∃"}
 
 
 def short_name(rel: Rel) -> str:
