@@ -10,6 +10,7 @@ from math import nan
 from random import Random
 
 from tempura.algebra.bag import Row, SignedBag, identity
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, Sort, TopK, Union
 from tempura.algebra.scalar import (
     TRUE,
@@ -157,7 +158,16 @@ class CaseMaker:
     def query(self, name: str) -> Rel:
         """One operator over scans."""
         return self.rng.choice(
-            (self._filter, self._project, self._join, self._aggregate, self._aggregate, self._union, self._ordered)
+            (
+                self._filter,
+                self._project,
+                self._join,
+                self._aggregate,
+                self._aggregate,
+                self._union,
+                self._ordered,
+                self._one,
+            )
         )(name)
 
     def _filter(self, name: str) -> Rel:
@@ -186,6 +196,10 @@ class CaseMaker:
         source = self.scan(name)
         order = self.order(source.columns)
         return self.rng.choice((Sort(source, order), TopK(source, order, self.limit())))
+
+    def _one(self, name: str) -> Rel:
+        source = self.scan(name)
+        return One(TopK(source, self.order(source.columns), self.rng.choice((0, 1, 1, 1))))
 
     def marker(self, name: str) -> Column:
         """The column in which an existence join answers."""

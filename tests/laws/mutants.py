@@ -294,6 +294,13 @@ def top_of_delta_only(X: Tvr, order: Order, k: Limit, t: Time, u: Time, facts: F
     )
 
 
+@rule(TVR_GENERATING)
+def one_that_is_linear(X: Tvr, order: Order, t: Time, u: Time) -> Rewrite:
+    """Δ one(top(1, X)) = Δ top(1, X)      WRONG: the row of NULLs comes and goes, too"""
+    first = X.top(order, 1)
+    return rewrite(first.one()[t:u], first[t:u])
+
+
 CONTROL: Rule = finalize_that_drops_dead_groups
 """A right rule written like the wrong ones: what refutes them is the planted mistake."""
 
@@ -317,4 +324,5 @@ MUTANTS: tuple[Rule, ...] = (
     affected_groups_that_cancel_out,
     union_that_drops_duplicates,
     top_of_delta_only,
+    one_that_is_linear,
 )

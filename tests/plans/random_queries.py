@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.one import One, beside
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
     AggregateCall,
@@ -90,7 +91,7 @@ class QueryGenerator:
         if depth == 0:
             return Scan(self.random.choice(self._tables), ("x", "y", "z"), tuple(self.column() for _ in range(3)))
         makers: tuple[Callable[[int], Rel], ...] = (
-            self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top,
+            self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top, self.scalar,
         )  # fmt: skip
         return self.random.choice(makers)(depth - 1)
 
@@ -162,6 +163,22 @@ class QueryGenerator:
                 call.function, call.operands, call.type, call.distinct, self.predicate(rel), call.detail
             )
         return AggregateOutput(self.column(call.type), call)
+
+    def scalar(self, depth: int) -> Rel:
+        """Two scalar sub-queries, which may be the same one: of an aggregation, or of a row that may be missing."""
+        rel = self.query(depth)
+        source = self.query(self.random.randrange(depth + 1))
+        whole = AggregateOutput(self.column("bigint"), AggregateCall("Count", (), "bigint"))
+        value = self.random.choice(
+            (
+                Aggregate(source, (), (whole,)),
+                One(TopK(source, (SortKey(self.ref(source)),), self.random.choice((0, 1)))),
+            )
+        )
+        for _ in range(2):
+            first = Output(self.column(value.columns[0].type), Ref(value.columns[0]))
+            rel = beside(rel, Project(value, (first,)))
+        return Filter(rel, self.predicate(rel))
 
     def top(self, depth: int) -> Rel:
         rel = self.query(depth)

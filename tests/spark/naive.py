@@ -6,6 +6,7 @@ from functools import reduce
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession, functions
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union, Values
 from tempura.algebra.scalar import TRUE, Column, Expr, SortKey
 from tempura.execute.existence import existence_join
@@ -48,6 +49,9 @@ def run(session: SparkSession, rel: Rel, tables: Mapping[str, DataFrame]) -> Dat
             return _aggregate(rel, inputs[0])
         case Union():
             return reduce(lambda a, b: a.unionAll(b), inputs)
+        case One():
+            value = inputs[0].select(functions.struct("*").alias("row")).scalar()
+            return session.range(1).select(value.alias("row")).select("row.*")
         case TopK():
             ordered = inputs[0].orderBy(*[sort_key(key) for key in rel.order]) if rel.order else inputs[0]
             return ordered.limit(rel.limit)

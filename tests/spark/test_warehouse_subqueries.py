@@ -37,6 +37,15 @@ EXISTENCE = (
     "SELECT cat FROM sales WHERE qty IS NULL OR o_id NOT IN (SELECT o_id FROM returns)",
 )
 
+SCALAR = (
+    "SELECT o_id, qty, (SELECT MAX(cost) FROM returns) AS m, (SELECT cost FROM returns WHERE o_id = 4) AS c FROM sales "
+    "WHERE qty >= (SELECT AVG(o_id) FROM returns) OR (SELECT COUNT(*) FROM returns) = 2",
+    "SELECT cat, SUM(qty * (SELECT COUNT(*) FROM returns)) - (SELECT MIN(o_id) FROM returns WHERE o_id > 1) AS x "
+    "FROM sales GROUP BY cat HAVING COUNT(*) < (SELECT COUNT(*) FROM returns)",
+    "SELECT o_id FROM sales WHERE qty > (SELECT MIN(cost) FROM returns WHERE cost < (SELECT MAX(qty) FROM sales))",
+    "SELECT s.o_id, cost FROM sales s LEFT JOIN returns r ON s.o_id = r.o_id AND r.cost + s.qty > (SELECT MIN(o_id) FROM returns)",
+)
+
 
 @pytest.fixture
 def make(spark: SparkSession) -> Make:
@@ -70,3 +79,26 @@ def codes(query: Query) -> set[str]:
 def test_existence_joins(wh: Warehouse, make: Make) -> None:
     queries = run_through(wh, make, EXISTENCE)
     assert [codes(query) for query in queries] == [set()] * len(EXISTENCE)
+
+
+def test_scalar_sub_queries(wh: Warehouse, make: Make) -> None:
+    queries = run_through(wh, make, SCALAR)
+    assert {"SUBQUERY", "JOIN_KIND"} & set().union(*map(codes, queries)) == set()
+
+
+def test_a_second_row_fails_as_in_spark(wh: Warehouse, make: Make) -> None:
+    wh.add_table("sales", schema=SALES).append(make(SALES_ARRIVALS[0], SALES))
+    returns = wh.add_table("returns", schema=RETURNS)
+    sql = "SELECT o_id, (SELECT cost FROM returns) AS c FROM sales"
+    query = wh.add_query("q", sql=sql, schedule=tp.Schedule.view())
+    query.run(methods="im1")
+    assert {row["c"] for row in query.result().collect()} == {None}
+    returns.append(make([(1, 10)], RETURNS))
+    query.run(methods="im1")
+    assert {row["c"] for row in query.result().collect()} == {10}
+    returns.append(make([(1, 10)], RETURNS))
+    with pytest.raises(Exception, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
+        query.run(methods="im1")
+    returns.delete(make([(1, 10)], RETURNS))
+    query.run(methods="im1")
+    assert query.verify()

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -133,7 +134,7 @@ def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:
             return (columns.order(rel.order), str(rel.limit))
         case Sort():
             return (columns.order(rel.order),)
-        case Union() | Negate() | Consolidate() | Support():
+        case Union() | Negate() | Consolidate() | Support() | One():
             return ()
     raise TempuraError(
         "NOT_CANONICAL", f"{rel.label} is bound to a time.", "Ask for the text of the expression it views."

@@ -12,6 +12,7 @@ from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
 from tempura.algebra.bag import EMPTY, Row, SignedBag
 from tempura.algebra.evaluate_scalar import evaluate as value_of
 from tempura.algebra.evaluate_scalar import is_true, refuse_collation
+from tempura.algebra.one import TOO_MANY_ROWS, One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -122,6 +123,13 @@ def _env(rel: Rel, row: Row) -> Env:
 
 def _outputs(outputs: tuple[Output, ...], env: Env) -> Row:
     return tuple(value_of(output.expr, env) for output in outputs)
+
+
+def _one(rel: One, rows: SignedBag) -> SignedBag:
+    if rows.size > 1:
+        what = f"a scalar sub-query has {rows.size} rows."
+        raise TempuraError(TOO_MANY_ROWS, what, "Let it give one row, for instance with an aggregate or LIMIT 1.")
+    return rows if rows.size else SignedBag.of([(None,) * len(rel.columns)])
 
 
 # --- joins, from their definition -------------------------------------------------------------------------------------
@@ -320,5 +328,5 @@ def _by_key(rel: TopK, key: SortKey, rows: list[tuple[Row, int]]) -> list[tuple[
 _OPERATORS: Mapping[type[Rel], Callable[..., SignedBag]] = {
     Values: _values, Filter: _filter, Project: _project, Union: _union, Sort: _sort, Negate: _negate,
     Consolidate: _consolidate, Support: _support, Join: _join, Aggregate: _aggregate, Partial: _partial,
-    MergeStates: _merge_states, Finalize: _finalize, TopK: _top,
+    MergeStates: _merge_states, Finalize: _finalize, TopK: _top, One: _one,
 }  # fmt: skip

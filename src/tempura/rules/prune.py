@@ -1,6 +1,7 @@
 """What an empty input makes of an operator. Time-dependent: a delta is empty at one time and not at another, so this acts on
 expressions over views, never on TVRs."""
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Join, Project, Rel, Union, Values, empty, keep
 from tempura.algebra.scalar import Literal, Output, Ref
 from tempura.algebra.states import MergeStates, Partial
@@ -24,6 +25,8 @@ def prune(rel: Rel) -> Rel:
             return rel.left if is_empty(rel.right) else rel
         case Aggregate() | Partial() if not rel.keys:
             return rel
+        case One():
+            return Values(rel.columns, ((None,) * len(rel.columns),))
         case _:
             return empty(rel.columns) if all(is_empty(i) for i in rel.inputs) else rel
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -122,6 +123,7 @@ class PlanFacts:
                 | MergeStates()
                 | Aggregate()
                 | TopK()
+                | One()
                 | Opaque()
             ):
                 return True

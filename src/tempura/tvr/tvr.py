@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -89,6 +90,10 @@ class Relational(ABC):
     def top(self, order: tuple[SortKey, ...], limit: int) -> Self:
         """The first rows in an order."""
         return self._new(TopK(self.rel, order, limit))
+
+    def one(self) -> Self:
+        """The only row, or NULLs."""
+        return self._new(One(self.rel))
 
     def sort(self, order: tuple[SortKey, ...]) -> Self:
         """The same bag, to be presented in an order."""
