@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from random import Random
 
 from tempura.algebra.bag import SignedBag
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union
+from tempura.algebra.one import One, beside
+from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
     AggregateCall,
     AggregateOutput,
@@ -22,7 +23,7 @@ from tempura.algebra.scalar import (
 from tempura.cost.stats import TableFacts
 
 Row = tuple[object, ...]
-JOINS = ("inner", "left", "full", "semi", "anti")
+JOINS: tuple[JoinKind, ...] = ("inner", "left", "full", "semi", "anti", "exists")
 AGGREGATES = ("Count", "CountAll", "Sum", "Average", "Min", "Max", "CountDistinct")
 
 
@@ -90,7 +91,7 @@ class QueryGenerator:
         if depth == 0:
             return Scan(self.random.choice(self._tables), ("x", "y", "z"), tuple(self.column() for _ in range(3)))
         makers: tuple[Callable[[int], Rel], ...] = (
-            self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top,
+            self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top, self.scalar,
         )  # fmt: skip
         return self.random.choice(makers)(depth - 1)
 
@@ -130,7 +131,9 @@ class QueryGenerator:
         elif self.random.random() < 0.3:
             condition = Call("Or", (condition, Call("IsNull", (condition,), "boolean")), "boolean")
         residual = self.predicate(right) if self.random.random() < 0.3 else Literal(True, "boolean")
-        return Join(left, right, self.random.choice(JOINS), conjunction(condition, residual))  # type: ignore[arg-type]
+        kind = self.random.choice(JOINS)
+        marker = self.column("boolean") if kind == "exists" else None
+        return Join(left, right, kind, conjunction(condition, residual), marker)
 
     def aggregate(self, depth: int) -> Rel:
         rel = self.query(depth)
@@ -160,6 +163,22 @@ class QueryGenerator:
                 call.function, call.operands, call.type, call.distinct, self.predicate(rel), call.detail
             )
         return AggregateOutput(self.column(call.type), call)
+
+    def scalar(self, depth: int) -> Rel:
+        """Two scalar sub-queries, which may be the same one: of an aggregation, or of a row that may be missing."""
+        rel = self.query(depth)
+        source = self.query(self.random.randrange(depth + 1))
+        whole = AggregateOutput(self.column("bigint"), AggregateCall("Count", (), "bigint"))
+        value = self.random.choice(
+            (
+                Aggregate(source, (), (whole,)),
+                One(TopK(source, (SortKey(self.ref(source)),), self.random.choice((0, 1)))),
+            )
+        )
+        for _ in range(2):
+            first = Output(self.column(value.columns[0].type), Ref(value.columns[0]))
+            rel = beside(rel, Project(value, (first,)))
+        return Filter(rel, self.predicate(rel))
 
     def top(self, depth: int) -> Rel:
         rel = self.query(depth)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -126,14 +127,14 @@ def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:
         case Project():
             return (columns.outputs(rel.outputs),)
         case Join():
-            return (rel.kind, columns.expr(rel.on))
+            return (rel.kind, columns.expr(rel.on))  # a marker is a new column: its identity does not matter
         case Aggregate() | Partial() | MergeStates() | Finalize():
             return (columns.outputs(rel.keys), columns.aggregates(rel.aggregates))
         case TopK():
             return (columns.order(rel.order), str(rel.limit))
         case Sort():
             return (columns.order(rel.order),)
-        case Union() | Negate() | Consolidate() | Support():
+        case Union() | Negate() | Consolidate() | Support() | One():
             return ()
     raise TempuraError(
         "NOT_CANONICAL", f"{rel.label} is bound to a time.", "Ask for the text of the expression it views."

@@ -12,6 +12,7 @@ from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
 from tempura.algebra.bag import EMPTY, Row, SignedBag
 from tempura.algebra.evaluate_scalar import evaluate as value_of
 from tempura.algebra.evaluate_scalar import is_true, refuse_collation
+from tempura.algebra.one import TOO_MANY_ROWS, One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -124,6 +125,13 @@ def _outputs(outputs: tuple[Output, ...], env: Env) -> Row:
     return tuple(value_of(output.expr, env) for output in outputs)
 
 
+def _one(rel: One, rows: SignedBag) -> SignedBag:
+    if rows.size > 1:
+        what = f"a scalar sub-query has {rows.size} rows."
+        raise TempuraError(TOO_MANY_ROWS, what, "Let it give one row, for instance with an aggregate or LIMIT 1.")
+    return rows if rows.size else SignedBag.of([(None,) * len(rel.columns)])
+
+
 # --- joins, from their definition -------------------------------------------------------------------------------------
 
 
@@ -141,6 +149,8 @@ def _join(rel: Join, left: SignedBag, right: SignedBag) -> SignedBag:
             return left - left_alone
         case "anti":
             return left_alone
+        case "exists":
+            return _marked(left - left_alone, True) + _marked(left_alone, False)
         case "left":
             return inner + _padded(left_alone, 0, len(rel.right.columns))
         case "full":
@@ -154,6 +164,10 @@ def _matches(rel: Join, left: Row, right: Row) -> bool:
 
 def _without(rows: SignedBag, matched: SignedBag) -> SignedBag:
     return SignedBag((row, w) for row, w in rows.items() if not matched.weight(row))
+
+
+def _marked(rows: SignedBag, found: bool) -> SignedBag:
+    return SignedBag(((*row, found), w) for row, w in rows.items())
 
 
 def _padded(rows: SignedBag, before: int, after: int) -> SignedBag:
@@ -314,5 +328,5 @@ def _by_key(rel: TopK, key: SortKey, rows: list[tuple[Row, int]]) -> list[tuple[
 _OPERATORS: Mapping[type[Rel], Callable[..., SignedBag]] = {
     Values: _values, Filter: _filter, Project: _project, Union: _union, Sort: _sort, Negate: _negate,
     Consolidate: _consolidate, Support: _support, Join: _join, Aggregate: _aggregate, Partial: _partial,
-    MergeStates: _merge_states, Finalize: _finalize, TopK: _top,
+    MergeStates: _merge_states, Finalize: _finalize, TopK: _top, One: _one,
 }  # fmt: skip

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from math import exp, prod
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -113,6 +114,8 @@ class Estimator:
                 return self._join(rel, self.rows(rel.left), self.rows(rel.right))
             case Aggregate() | Partial():
                 return self.groups(rel.input, rel.keys)
+            case One():
+                return 1.0
             case MergeStates():
                 return max(self.rows(rel.left), self.rows(rel.right))
             case TopK():
@@ -188,6 +191,8 @@ class Estimator:
                 return matching_left
             case "anti":
                 return left - matching_left
+            case "exists":
+                return left
             case "left":
                 return matches + left - matching_left
             case "full":

@@ -7,6 +7,7 @@ Parquet files; what they were fitted on is said in docs/benchmarks.md.
 from dataclasses import dataclass
 from math import log10
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -69,7 +70,7 @@ class CostModel:
                 return self._join(rel, estimate)
             case Aggregate() | Partial() | MergeStates() | Consolidate() | Support():
                 return self._group(sum(rows_in), rows_out, width(rel))
-            case TopK() | Opaque():
+            case TopK() | One() | Opaque():
                 return round(sum(rows_in) * self.probe_row) + self.exchange
             case _:
                 raise TypeError(f"no price for {type(rel).__name__}")

@@ -7,6 +7,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -27,8 +28,10 @@ from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.errors import TempuraError
 from tempura.execute.aggregates import Aggregation
 from tempura.execute.contract import WEIGHT
+from tempura.execute.existence import existence_join
 from tempura.execute.identity import consolidate, distinct, is_exact, text
 from tempura.execute.naming import attribute, attributes, one, weight
+from tempura.execute.one import one_row
 from tempura.execute.opaque import recompute
 from tempura.execute.relation import Relation, expand, with_weight
 from tempura.frontend.expressions import bind, bind_aggregate, column
@@ -125,6 +128,8 @@ class Renderer:
                 return _support(rel, input)
             case TopK():
                 return _top(rel, input)
+            case One():
+                return one_row(rel, input)
         raise TempuraError(
             "NOT_EXECUTABLE", f"the Spark executor does not know {rel.label}.", "This is an error in Tempura."
         )
@@ -157,6 +162,9 @@ def _union(rel: Union, terms: list[Relation]) -> Relation:
 
 
 def _join(rel: Join, left: Relation, right: Relation) -> Relation:
+    if rel.marker is not None:
+        marked = existence_join(left.frame, right.frame, bind(rel.on, name_of), rel.marker.id)
+        return Relation(marked.select(*attributes(rel.columns), *left.carry()), left.weighted)
     right_frame = right.frame.withColumnRenamed(WEIGHT, _RIGHT_WEIGHT) if right.weighted else right.frame
     if rel.on == TRUE and rel.kind == "inner":
         joined = left.frame.crossJoin(right_frame)

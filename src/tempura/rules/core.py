@@ -1,5 +1,6 @@
 """Laws that every method uses: the definition of a TVR's snapshots, and how snapshots and deltas give one another."""
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
 from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Facts, Query, Rewrite, Time, rewrite, rule
 from tempura.rules.helpers import all_linear, is_order_sensitive
@@ -17,7 +18,7 @@ def is_cheap_by_definition(rel: Rel) -> bool:
     could be maintained: row by row, or without any delta of their own."""
     if isinstance(rel, Aggregate):
         return is_order_sensitive(rel) or (not rel.keys and not all_linear(rel.aggregates))
-    return isinstance(rel, Filter | Project | Union | Sort | TopK | Opaque)
+    return isinstance(rel, Filter | Project | Union | Sort | TopK | One | Opaque)
 
 
 def has_delta(rel: Rel) -> bool:

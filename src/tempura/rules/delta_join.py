@@ -4,7 +4,7 @@
 not consolidated, gives wrong results.
 """
 
-from tempura.rules.dsl import TVR_GENERATING, On, Rewrite, Time, rewrite, rule
+from tempura.rules.dsl import TVR_GENERATING, Marker, On, Rewrite, Time, rewrite, rule
 from tempura.rules.helpers import only_matching
 from tempura.tvr.tvr import Tvr
 
@@ -130,4 +130,17 @@ def delta_anti_join_reduced(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite
     return rewrite(
         L.anti_join(R, on)[t:u],
         X.anti_join(only_matching(R[:u], X, on), on) - A.anti_join(only_matching(R[:t], A, on), on),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def delta_exists_join(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u: Time) -> Rewrite:
+    """Δ(L ∃ R) = (ΔL + A) ∃ R[:u] - A ∃ R[:t]      A = L[:t] ⋉ support(ΔR)
+
+    L ∃ R is L ⋉ R with TRUE plus L ▷ R with FALSE: EXISTS and IN as a value, or below an OR.
+    """
+    A = L[:t].semi_join(R[t:u].support(), on)
+    return rewrite(
+        L.exists_join(R, on, marker)[t:u],
+        (L[t:u] + A).exists_join(R[:u], on, marker) - A.exists_join(R[:t], on, marker),
     )

@@ -28,6 +28,7 @@ IM1: tuple[Rule, ...] = (
     delta_join.delta_semi_join_reduced,
     delta_join.delta_anti_join,
     delta_join.delta_anti_join_reduced,
+    delta_join.delta_exists_join,
     delta_aggregate.finalize_state,
     delta_aggregate.first_state,
     delta_aggregate.state_delta,

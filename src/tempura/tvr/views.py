@@ -7,6 +7,7 @@ Aggregations have a second pair of views, in the attribute perspective: ``R.stat
 from dataclasses import dataclass
 from functools import cached_property
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK, Union
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import state_layout
@@ -96,7 +97,7 @@ class View(Rel):
         return f"{short_name(self.tvr)}{self.at}"
 
 
-_SYMBOLS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷"}
+_SYMBOLS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷", "exists": "∃"}
 
 
 def short_name(rel: Rel) -> str:
@@ -106,6 +107,8 @@ def short_name(rel: Rel) -> str:
             return f"({short_name(rel.left)} {_SYMBOLS[rel.kind]} {short_name(rel.right)})"
         case Aggregate():
             return f"agg({short_name(rel.input)})"
+        case One():
+            return f"one({short_name(rel.input)})"
         case TopK():
             return f"top{rel.limit}({short_name(rel.input)})"
         case Union():
