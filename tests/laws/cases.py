@@ -26,8 +26,10 @@ from tempura.algebra.scalar import (
     equal,
     same,
 )
+from tempura.algebra.window import Window
 from tempura.rules.dsl import Rule
 from tempura.tvr.tvr import Tvr
+from tests.laws import window_cases
 
 TIMES = 3
 
@@ -157,7 +159,16 @@ class CaseMaker:
     def query(self, name: str) -> Rel:
         """One operator over scans."""
         return self.rng.choice(
-            (self._filter, self._project, self._join, self._aggregate, self._aggregate, self._union, self._ordered)
+            (
+                self._filter,
+                self._project,
+                self._join,
+                self._aggregate,
+                self._aggregate,
+                self._union,
+                self._ordered,
+                self._window,
+            )
         )(name)
 
     def _filter(self, name: str) -> Rel:
@@ -186,6 +197,12 @@ class CaseMaker:
         order = self.order(source.columns)
         return self.rng.choice((Sort(source, order), TopK(source, order, self.limit())))
 
+    def _window(self, name: str) -> Rel:
+        source = self.scan(name)
+        partition = window_cases.partition(self, source.columns)
+        functions = window_cases.functions(self, source.columns, f"{name}.w")
+        return Window(source, partition, self.order(source.columns), functions)
+
     # --- the other metavariables --------------------------------------------------------------------------------------
 
     def parameter(self, kind: str, sides: list[tuple[Column, ...]]) -> object:
@@ -203,6 +220,10 @@ class CaseMaker:
                 return self.aggregates(sides[0])
             case "Order":
                 return self.order(sides[0])
+            case "Partition":
+                return window_cases.partition(self, sides[0])
+            case "WindowCalls":
+                return window_cases.functions(self, sides[0])
             case "Limit":
                 return self.limit()
         raise TypeError(f"no generator for the kind {kind}")

@@ -24,6 +24,7 @@ from tempura.algebra.rel import (
 )
 from tempura.algebra.scalar import AggregateOutput, Column, Expr, Literal, Output, Ref, SortKey, conjunction, same
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Window, WindowOutput
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View
 
 
@@ -85,6 +86,12 @@ class Relational(ABC):
     def top(self, order: tuple[SortKey, ...], limit: int) -> Self:
         """The first rows in an order."""
         return self._new(TopK(self.rel, order, limit))
+
+    def window(
+        self, partition: tuple[Expr, ...], order: tuple[SortKey, ...], functions: tuple[WindowOutput, ...]
+    ) -> Self:
+        """Each row with the values of window functions."""
+        return self._new(Window(self.rel, partition, order, functions))
 
     def sort(self, order: tuple[SortKey, ...]) -> Self:
         """The same bag, to be presented in an order."""
