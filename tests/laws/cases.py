@@ -27,8 +27,10 @@ from tempura.algebra.scalar import (
     equal,
     same,
 )
+from tempura.algebra.window import Window
 from tempura.rules.dsl import Rule
 from tempura.tvr.tvr import Tvr
+from tests.laws import window_cases
 
 TIMES = 3
 
@@ -167,6 +169,7 @@ class CaseMaker:
                 self._union,
                 self._ordered,
                 self._one,
+                self._window,
             )
         )(name)
 
@@ -205,6 +208,12 @@ class CaseMaker:
         """The column in which an existence join answers."""
         return Column(f"{name}.found", "found", "boolean")
 
+    def _window(self, name: str) -> Rel:
+        source = self.scan(name)
+        partition = window_cases.partition(self, source.columns)
+        functions = window_cases.functions(self, source.columns, f"{name}.w")
+        return Window(source, partition, self.order(source.columns), functions)
+
     # --- the other metavariables --------------------------------------------------------------------------------------
 
     def parameter(self, kind: str, sides: list[tuple[Column, ...]]) -> object:
@@ -224,6 +233,10 @@ class CaseMaker:
                 return self.aggregates(sides[0])
             case "Order":
                 return self.order(sides[0])
+            case "Partition":
+                return window_cases.partition(self, sides[0])
+            case "WindowCalls":
+                return window_cases.functions(self, sides[0])
             case "Limit":
                 return self.limit()
         raise TypeError(f"no generator for the kind {kind}")

@@ -18,6 +18,7 @@ from tempura.algebra.scalar import (
     same,
 )
 from tempura.algebra.states import Finalize, Slot, StateLayout
+from tempura.algebra.window import partition_keys
 from tempura.rules.dsl import (
     INTRA_TVR,
     TVR_GENERATING,
@@ -28,11 +29,13 @@ from tempura.rules.dsl import (
     Marker,
     On,
     Order,
+    Partition,
     Pred,
     Rewrite,
     Rule,
     Time,
     Tvrs,
+    WindowCalls,
     rewrite,
     rule,
 )
@@ -301,6 +304,61 @@ def one_that_is_linear(X: Tvr, order: Order, t: Time, u: Time) -> Rewrite:
     return rewrite(first.one()[t:u], first[t:u])
 
 
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+def _window_delta(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time, wrong: str
+) -> Rewrite:
+    """The law of windows, with planted mistakes."""
+    W, keys = X.window(partition, order, calls), partition_keys(partition, calls)
+    new, old = (
+        _affected(view, X[t:u], keys, null_safe=wrong != "equality", cancel=wrong != "equality")
+        for view in (X[:u], X[:t])
+    )
+    where = bool(partition) and not is_order_sensitive(W.rel)
+    return rewrite(W[t:u], new.window(partition, order, calls) - old.window(partition, order, calls), where)
+
+
+@rule(TVR_GENERATING)
+def window_of_delta(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time, facts: Facts
+) -> Rewrite:
+    """Δ window(X) = window(ΔX)      WRONG: a window is not linear, even if X only grows"""
+    W = X.window(partition, order, calls)
+    return rewrite(W[t:u], X[t:u].window(partition, order, calls), where=facts.insert_only(X, t, u))
+
+
+@rule(TVR_GENERATING)
+def partitions_compared_by_equality(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time
+) -> Rewrite:
+    """Δ window(X) = window(X[:u] ⋉ K) - window(X[:t] ⋉ K)      WRONG: = forgets the partition of NULL"""
+    return _window_delta(X, partition, order, calls, t, u, "equality")
+
+
+@rule(TVR_GENERATING)
+def partitions_that_cancel_out(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time
+) -> Rewrite:
+    """Δ window(X) = window(X[:u] ⋉ K) - window(X[:t] ⋉ K)      WRONG: an update in one partition leaves no key"""
+    return _window_delta(X, partition, order, calls, t, u, "cancel")
+
+
+@rule(TVR_GENERATING)
+def window_of_new_rows_only(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time
+) -> Rewrite:
+    """Δ window(X) = window(X[:u] ⋉ K) - window(X[:t] ⋉ K)      WRONG: K looks at the rows that exist, not at deleted ones"""
+    W, keys = X.window(partition, order, calls), partition_keys(partition, calls)
+    now = X[:u].project(tuple(Output(c.primed(), Ref(c)) for c in X.columns))
+    identical = conjunction(*(same(Ref(c), Ref(c.primed())) for c in X.columns))
+    changed = X[t:u].support().semi_join(now, identical)
+    new, old = (_affected(view, changed, keys) for view in (X[:u], X[:t]))
+    where = bool(partition) and not is_order_sensitive(W.rel)
+    return rewrite(W[t:u], new.window(partition, order, calls) - old.window(partition, order, calls), where)
+
+
 CONTROL: Rule = finalize_that_drops_dead_groups
 """A right rule written like the wrong ones: what refutes them is the planted mistake."""
 
@@ -325,4 +383,8 @@ MUTANTS: tuple[Rule, ...] = (
     union_that_drops_duplicates,
     top_of_delta_only,
     one_that_is_linear,
+    window_of_delta,
+    partitions_compared_by_equality,
+    partitions_that_cancel_out,
+    window_of_new_rows_only,
 )

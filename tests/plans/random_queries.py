@@ -20,6 +20,7 @@ from tempura.algebra.scalar import (
     conjunction,
     equal,
 )  # fmt: skip
+from tempura.algebra.window import CURRENT_ROW, Frame, Window, WindowOutput
 from tempura.cost.stats import TableFacts
 
 Row = tuple[object, ...]
@@ -91,7 +92,8 @@ class QueryGenerator:
         if depth == 0:
             return Scan(self.random.choice(self._tables), ("x", "y", "z"), tuple(self.column() for _ in range(3)))
         makers: tuple[Callable[[int], Rel], ...] = (
-            self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top, self.scalar,
+            self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top,
+            self.scalar, self.window,
         )  # fmt: skip
         return self.random.choice(makers)(depth - 1)
 
@@ -184,3 +186,25 @@ class QueryGenerator:
         rel = self.query(depth)
         order = SortKey(self.ref(rel), self.random.random() < 0.5, self.random.random() < 0.5)
         return TopK(rel, (order,), self.random.choice((1, 3)))
+
+    def window(self, depth: int) -> Rel:
+        rel = self.query(depth)
+        partition = tuple(self.ref(rel) for _ in range(self.random.choice((0, 1, 1, 1, 2))))
+        order = tuple(
+            SortKey(self.ref(rel), self.random.random() < 0.5, self.random.random() < 0.5)
+            for _ in range(self.random.choice((0, 1, 1)))
+        )
+        return Window(rel, partition, order, (self._window_function(rel),))
+
+    def _window_function(self, rel: Rel) -> WindowOutput:
+        name, arg = self.random.choice(("RowNumber", "Rank", "Lag", "First", "Count", "Min")), self.ref(rel)
+        one = Literal(1, "int")
+        so_far = Frame(self.random.choice(("rows", "range")), None, self.random.choice((None, CURRENT_ROW)))
+        calls = {
+            "RowNumber": (AggregateCall(name, (), "int"), Frame("rows", None, CURRENT_ROW)),
+            "Rank": (AggregateCall(name, (), "int"), Frame("rows", None, CURRENT_ROW)),
+            "Lag": (AggregateCall(name, (arg, one, Literal(None, arg.type)), arg.type), Frame("rows", one, one)),
+            "Count": (AggregateCall(name, (arg,), "bigint"), so_far),
+        }
+        call, frame = calls.get(name, (AggregateCall(name, (arg,), arg.type), so_far))
+        return WindowOutput(self.column(call.type), call, frame)

@@ -29,6 +29,7 @@ from tempura.algebra.rel import (
 )
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Expr, Literal, Output, Ref, SortKey
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Frame, Window, WindowOutput
 from tempura.errors import TempuraError
 
 
@@ -107,6 +108,14 @@ class _Columns:
         """The text of aggregated columns."""
         return _listed(f"{self.aggregate(o.call)} AS {_type(o.column.type)}" for o in outputs)
 
+    def windows(self, outputs: tuple[WindowOutput, ...]) -> str:
+        """The text of window functions with their frames."""
+        return _listed(f"{self.aggregate(o.call)} {self._frame(o.frame)} AS {_type(o.column.type)}" for o in outputs)
+
+    def _frame(self, frame: Frame) -> str:
+        bounds = ("-" if bound is None else self.expr(bound) for bound in (frame.lower, frame.upper))
+        return " ".join((frame.kind, *bounds))
+
     def order(self, keys: tuple[SortKey, ...]) -> str:
         """The text of an ORDER BY."""
         return _listed(f"{self.expr(k.expr)} asc={k.ascending} nulls_first={k.nulls_first}" for k in keys)
@@ -134,6 +143,8 @@ def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:
             return (columns.order(rel.order), str(rel.limit))
         case Sort():
             return (columns.order(rel.order),)
+        case Window():
+            return (_listed(map(columns.expr, rel.partition)), columns.order(rel.order), columns.windows(rel.functions))
         case Union() | Negate() | Consolidate() | Support() | One():
             return ()
     raise TempuraError(

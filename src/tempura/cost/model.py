@@ -24,6 +24,7 @@ from tempura.algebra.rel import (
     Values,
 )  # fmt: skip
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Window
 from tempura.cost.estimate import Estimator, width
 from tempura.physical.operators import Load, Read
 from tempura.tvr.views import View
@@ -72,6 +73,8 @@ class CostModel:
                 return self._group(sum(rows_in), rows_out, width(rel))
             case TopK() | One() | Opaque():
                 return round(sum(rows_in) * self.probe_row) + self.exchange
+            case Window():
+                return self._shuffle(rows_in[0], width(rel.input)) + round(rows_in[0] * self.sort_row)
             case _:
                 raise TypeError(f"no price for {type(rel).__name__}")
 

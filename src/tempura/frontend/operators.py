@@ -7,12 +7,14 @@ from pyspark.sql import SparkSession
 
 from tempura.algebra.rel import Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union, Values, empty, keep
 from tempura.algebra.scalar import Column, Expr, Literal, Output, Ref, SortKey, conjunction, conjuncts
+from tempura.algebra.window import Window
 from tempura.frontend.aggregates import Names, lift_aggregate, over_columns, project
 from tempura.frontend.catalyst import JavaObject, class_of, items, jvm_of
 from tempura.frontend.literals import NoPythonValueError, python_value
 from tempura.frontend.recompute import NotLiftableError
 from tempura.frontend.scalars import ScalarLifter
 from tempura.frontend.subqueries import Subqueries
+from tempura.frontend.windows import lift_functions
 
 MARKER = "tempura.table"
 """The key of the column metadata that says of which table a leaf is."""
@@ -23,7 +25,6 @@ _JOINS: dict[str, JoinKind] = {
 }  # fmt: skip
 
 _REASONS = {
-    "Window": ("WINDOW", "window functions"),
     "Expand": ("GROUPING_SETS", "GROUPING SETS, ROLLUP or CUBE"),
     "Generate": ("GENERATE", "explode, LATERAL VIEW or a set operation with ALL"),
     "Sample": ("SAMPLE", "TABLESAMPLE"),
@@ -83,6 +84,7 @@ class PlanLifter:
             "Project": self._project, "Filter": self._filter, "Join": self._join, "Aggregate": self._aggregate,
             "Union": self._union, "Sort": self._sort, "GlobalLimit": self._limit, "LocalRelation": self._values,
             "OneRowRelation": self._one_row,
+            "Window": self._window,
         }  # fmt: skip
 
     def lift(self, node: JavaObject) -> Part:
@@ -183,6 +185,15 @@ class PlanLifter:
         rel = below.beside(part.rel)
         lifted = lift_aggregate(node, rel, scope, self.names, self._scalars, above.scope, above.beside)
         return Part(lifted, _ids(results))
+
+    def _window(self, node: JavaObject) -> Part:
+        part = self.lift(node.child()).without_order()
+        partition = tuple(self._scalars.lift(e, part.scope) for e in items(node.partitionSpec()))
+        order = tuple(self._sort_key(key, part.scope) for key in items(node.orderSpec()))
+        functions = lift_functions(node, part.scope, self.names, self._scalars)
+        rel = Window(part.rel, partition, order, functions)
+        ids = part.ids + _ids(items(node.windowExpressions()))
+        return Part(keep(rel, part.columns + tuple(f.column for f in functions)), ids)
 
     def _union(self, node: JavaObject) -> Part:
         parts = [self.lift(child).without_order() for child in items(node.children())]

@@ -20,6 +20,7 @@ from typing import Annotated, Protocol, get_type_hints
 
 from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, SortKey
+from tempura.algebra.window import WindowOutput
 from tempura.tvr.tvr import Bag, Tvr
 
 
@@ -55,6 +56,8 @@ Outputs = Annotated[tuple[Output, ...], Kind("Outputs")]
 Keys = Annotated[tuple[Output, ...], Kind("Keys")]
 Aggs = Annotated[tuple[AggregateOutput, ...], Kind("Aggs")]
 Order = Annotated[tuple[SortKey, ...], Kind("Order")]
+Partition = Annotated[tuple[Expr, ...], Kind("Partition")]
+WindowCalls = Annotated[tuple[WindowOutput, ...], Kind("WindowCalls")]
 Limit = Annotated[int, Kind("Limit")]
 Time = Annotated[int, Kind("Time")]
 

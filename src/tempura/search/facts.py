@@ -21,6 +21,7 @@ from tempura.algebra.rel import (
     scans,
 )  # fmt: skip
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Window
 from tempura.cost.stats import TableFacts
 from tempura.physical.operators import Load, Read
 from tempura.rules.helpers import is_order_sensitive
@@ -124,6 +125,7 @@ class PlanFacts:
                 | Aggregate()
                 | TopK()
                 | One()
+                | Window()
                 | Opaque()
             ):
                 return True

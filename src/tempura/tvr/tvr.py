@@ -25,6 +25,7 @@ from tempura.algebra.rel import (
 )
 from tempura.algebra.scalar import AggregateOutput, Column, Expr, Literal, Output, Ref, SortKey, conjunction, same
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Window, WindowOutput
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View
 
 
@@ -94,6 +95,12 @@ class Relational(ABC):
     def one(self) -> Self:
         """The only row, or NULLs."""
         return self._new(One(self.rel))
+
+    def window(
+        self, partition: tuple[Expr, ...], order: tuple[SortKey, ...], functions: tuple[WindowOutput, ...]
+    ) -> Self:
+        """Each row with the values of window functions."""
+        return self._new(Window(self.rel, partition, order, functions))
 
     def sort(self, order: tuple[SortKey, ...]) -> Self:
         """The same bag, to be presented in an order."""

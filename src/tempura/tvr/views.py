@@ -11,6 +11,7 @@ from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK, Union
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import state_layout
+from tempura.algebra.window import Window
 
 Time = int
 """An index into the time points of a plan. 0 is the first point of the plan, whatever happened before it."""
@@ -109,6 +110,8 @@ def short_name(rel: Rel) -> str:
             return f"agg({short_name(rel.input)})"
         case One():
             return f"one({short_name(rel.input)})"
+        case Window():
+            return f"window({short_name(rel.input)})"
         case TopK():
             return f"top{rel.limit}({short_name(rel.input)})"
         case Union():
