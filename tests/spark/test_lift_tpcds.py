@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from tempura.algebra.rel import Opaque
 from tempura.frontend.lift import lift_sql
 
-REASONS = {"WINDOW", "GROUPING_SETS", "ORDER_SENSITIVE_AGGREGATE", "ORDER_HIDDEN"}
+REASONS = {"WINDOW", "ORDER_SENSITIVE_AGGREGATE", "ORDER_HIDDEN"}
 """The reasons that are left to lift."""
 
 LIFTED = 68

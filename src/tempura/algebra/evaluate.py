@@ -12,6 +12,7 @@ from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
 from tempura.algebra.bag import EMPTY, Row, SignedBag
 from tempura.algebra.evaluate_scalar import evaluate as value_of
 from tempura.algebra.evaluate_scalar import is_true, refuse_collation
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import TOO_MANY_ROWS, One
 from tempura.algebra.rel import (
     Aggregate,
@@ -93,6 +94,11 @@ def _filter(rel: Filter, rows: SignedBag) -> SignedBag:
 
 def _project(rel: Project, rows: SignedBag) -> SignedBag:
     return SignedBag((_outputs(rel.outputs, _env(rel.input, row)), w) for row, w in rows.items())
+
+
+def _expand(rel: Expand, rows: SignedBag) -> SignedBag:
+    envs = [(_env(rel.input, row), w) for row, w in rows.items()]
+    return SignedBag((_outputs(projection, env), w) for env, w in envs for projection in rel.projections)
 
 
 def _union(rel: Union, *terms: SignedBag) -> SignedBag:
@@ -328,5 +334,5 @@ def _by_key(rel: TopK, key: SortKey, rows: list[tuple[Row, int]]) -> list[tuple[
 _OPERATORS: Mapping[type[Rel], Callable[..., SignedBag]] = {
     Values: _values, Filter: _filter, Project: _project, Union: _union, Sort: _sort, Negate: _negate,
     Consolidate: _consolidate, Support: _support, Join: _join, Aggregate: _aggregate, Partial: _partial,
-    MergeStates: _merge_states, Finalize: _finalize, TopK: _top, One: _one,
+    MergeStates: _merge_states, Finalize: _finalize, TopK: _top, One: _one, Expand: _expand,
 }  # fmt: skip

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.rel import Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union, Values, empty, keep
 from tempura.algebra.scalar import Column, Expr, Literal, Output, Ref, SortKey, conjunction, conjuncts
 from tempura.frontend.aggregates import Names, lift_aggregate, over_columns, project
@@ -24,7 +25,6 @@ _JOINS: dict[str, JoinKind] = {
 
 _REASONS = {
     "Window": ("WINDOW", "window functions"),
-    "Expand": ("GROUPING_SETS", "GROUPING SETS, ROLLUP or CUBE"),
     "Generate": ("GENERATE", "explode, LATERAL VIEW or a set operation with ALL"),
     "Sample": ("SAMPLE", "TABLESAMPLE"),
     "Offset": ("OFFSET", "OFFSET"),
@@ -82,7 +82,7 @@ class PlanLifter:
         self._operators: dict[str, Callable[[JavaObject], Part]] = {
             "Project": self._project, "Filter": self._filter, "Join": self._join, "Aggregate": self._aggregate,
             "Union": self._union, "Sort": self._sort, "GlobalLimit": self._limit, "LocalRelation": self._values,
-            "OneRowRelation": self._one_row,
+            "OneRowRelation": self._one_row, "Expand": self._expand,
         }  # fmt: skip
 
     def lift(self, node: JavaObject) -> Part:
@@ -183,6 +183,17 @@ class PlanLifter:
         rel = below.beside(part.rel)
         lifted = lift_aggregate(node, rel, scope, self.names, self._scalars, above.scope, above.beside)
         return Part(lifted, _ids(results))
+
+    def _expand(self, node: JavaObject) -> Part:
+        part = self.lift(node.child()).without_order()
+        projections = [list(items(projection)) for projection in items(node.projections())]
+        values = self._subqueries.values(expr for projection in projections for expr in projection)
+        scope = part.scope | values.scope
+        attributes = list(items(node.output()))
+        columns = self._columns(attributes)
+        lifted = ([self._scalars.lift(expr, scope) for expr in projection] for projection in projections)
+        outputs = tuple(tuple(map(Output, columns, exprs)) for exprs in lifted)
+        return Part(Expand(values.beside(part.rel), outputs), _ids(attributes))
 
     def _union(self, node: JavaObject) -> Part:
         parts = [self.lift(child).without_order() for child in items(node.children())]

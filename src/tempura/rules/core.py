@@ -1,5 +1,6 @@
 """Laws that every method uses: the definition of a TVR's snapshots, and how snapshots and deltas give one another."""
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
 from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Facts, Query, Rewrite, Time, rewrite, rule
@@ -18,14 +19,14 @@ def is_cheap_by_definition(rel: Rel) -> bool:
     could be maintained: row by row, or without any delta of their own."""
     if isinstance(rel, Aggregate):
         return is_order_sensitive(rel) or (not rel.keys and not all_linear(rel.aggregates))
-    return isinstance(rel, Filter | Project | Union | Sort | TopK | One | Opaque)
+    return isinstance(rel, Filter | Project | Expand | Union | Sort | TopK | One | Opaque)
 
 
 def has_delta(rel: Rel) -> bool:
     """Whether some delta rule better than the difference of two snapshots exists for the operator."""
     if isinstance(rel, Aggregate):
         return bool(rel.keys) and not is_order_sensitive(rel)
-    return isinstance(rel, Filter | Project | Union | Sort | Join)
+    return isinstance(rel, Filter | Project | Expand | Union | Sort | Join)
 
 
 @rule(TVR_GENERATING, cite=(1,))
