@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 import tempura as tp
@@ -105,8 +104,9 @@ def test_a_second_row_fails_as_in_spark(wh: Warehouse, make: Make) -> None:
     query.run(methods="im1")
     assert {row["c"] for row in query.result().collect()} == {10}
     returns.append(make([(1, 10)], RETURNS))
-    with pytest.raises(Py4JJavaError, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
+    with pytest.raises(tp.TempuraError, match="More than one row") as error:
         query.run(methods="im1")
+    assert error.value.code == "SCALAR_SUBQUERY_TOO_MANY_ROWS"
     returns.delete(make([(1, 10)], RETURNS))
     query.run(methods="im1")
     assert query.verify()
