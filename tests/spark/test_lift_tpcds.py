@@ -14,7 +14,7 @@ from tempura.frontend.lift import lift_sql
 REASONS = {"WINDOW", "ORDER_SENSITIVE_AGGREGATE", "ORDER_HIDDEN"}
 """The reasons that are left to lift."""
 
-LIFTED = 68
+LIFTED = 82
 """So many of the 99 are lifted whole today."""
 
 TABLES, QUERIES = (
