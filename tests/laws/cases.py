@@ -10,6 +10,7 @@ from math import nan
 from random import Random
 
 from tempura.algebra.bag import Row, SignedBag, identity
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, Sort, TopK, Union
 from tempura.algebra.scalar import (
@@ -170,6 +171,7 @@ class CaseMaker:
                 self._ordered,
                 self._one,
                 self._window,
+                self._expand,
             )
         )(name)
 
@@ -204,6 +206,23 @@ class CaseMaker:
         source = self.scan(name)
         return One(TopK(source, self.order(source.columns), self.rng.choice((0, 1, 1, 1))))
 
+    def _expand(self, name: str) -> Rel:
+        source = self.scan(name)
+        return Expand(source, self.projections(source.columns, f"{name}.e"))
+
+    def projections(self, columns: tuple[Column, ...], prefix: str = "e") -> tuple[tuple[Output, ...], ...]:
+        """One to three projections to the same columns, as grouping sets make them: some values NULL, a number in the end."""
+        kept = [self.rng.choice(columns) for _ in range(self.rng.choice((1, 2)))]
+        made = [Column(f"{prefix}{i}", f"{prefix}{i}", c.type) for i, c in enumerate(kept)]
+        set_id = Column(f"{prefix}set", "set", "bigint")
+
+        def projection() -> tuple[Output, ...]:
+            values: list[Expr] = [Ref(c) if self.chance(0.6) else Literal(None, c.type) for c in kept]
+            number = Literal(self.rng.randrange(2), "bigint")
+            return (*map(Output, made, values), Output(set_id, number))
+
+        return tuple(projection() for _ in range(self.rng.choice((1, 2, 3))))
+
     def marker(self, name: str) -> Column:
         """The column in which an existence join answers."""
         return Column(f"{name}.found", "found", "boolean")
@@ -227,6 +246,8 @@ class CaseMaker:
                 return self.marker("M")
             case "Outputs":
                 return self.outputs(sides[0])
+            case "Projections":
+                return self.projections(sides[0])
             case "Keys":
                 return self.keys(sides[0])
             case "Aggs":

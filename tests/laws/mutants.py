@@ -31,6 +31,7 @@ from tempura.rules.dsl import (
     Order,
     Partition,
     Pred,
+    Projections,
     Rewrite,
     Rule,
     Time,
@@ -298,6 +299,12 @@ def top_of_delta_only(X: Tvr, order: Order, k: Limit, t: Time, u: Time, facts: F
 
 
 @rule(TVR_GENERATING)
+def expand_of_what_changed(R: Tvr, projections: Projections, t: Time, u: Time) -> Rewrite:
+    """Δ expand(R) = support(expand(ΔR))      WRONG: a row may come from several projections, and rows go, too"""
+    return rewrite(R.expand(projections)[t:u], R[t:u].expand(projections).support())
+
+
+@rule(TVR_GENERATING)
 def one_that_is_linear(X: Tvr, order: Order, t: Time, u: Time) -> Rewrite:
     """Δ one(top(1, X)) = Δ top(1, X)      WRONG: the row of NULLs comes and goes, too"""
     first = X.top(order, 1)
@@ -382,6 +389,7 @@ MUTANTS: tuple[Rule, ...] = (
     affected_groups_that_cancel_out,
     union_that_drops_duplicates,
     top_of_delta_only,
+    expand_of_what_changed,
     one_that_is_linear,
     window_of_delta,
     partitions_compared_by_equality,

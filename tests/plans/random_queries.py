@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One, beside
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
@@ -93,7 +94,7 @@ class QueryGenerator:
             return Scan(self.random.choice(self._tables), ("x", "y", "z"), tuple(self.column() for _ in range(3)))
         makers: tuple[Callable[[int], Rel], ...] = (
             self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top,
-            self.scalar, self.window,
+            self.scalar, self.window, self.expand,
         )  # fmt: skip
         return self.random.choice(makers)(depth - 1)
 
@@ -165,6 +166,17 @@ class QueryGenerator:
                 call.function, call.operands, call.type, call.distinct, self.predicate(rel), call.detail
             )
         return AggregateOutput(self.column(call.type), call)
+
+    def expand(self, depth: int) -> Rel:
+        rel = self.query(depth)
+        refs = [self.ref(rel) for _ in range(2)]
+        columns, number = [self.column(ref.type) for ref in refs], self.column("bigint")
+
+        def projection(i: int) -> tuple[Output, ...]:
+            kept = [ref if i & (1 << j) else Literal(None, ref.type) for j, ref in enumerate(refs)]
+            return (*map(Output, columns, kept), Output(number, Literal(i, "bigint")))
+
+        return Expand(rel, tuple(projection(i) for i in self.random.choice(((3, 1, 0), (3, 3), (2, 1)))))
 
     def scalar(self, depth: int) -> Rel:
         """Two scalar sub-queries, which may be the same one: of an aggregation, or of a row that may be missing."""

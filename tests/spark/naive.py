@@ -6,6 +6,7 @@ from functools import reduce
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession, functions
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union, Values
 from tempura.algebra.scalar import TRUE, Column, Expr, SortKey
@@ -40,6 +41,11 @@ def run(session: SparkSession, rel: Rel, tables: Mapping[str, DataFrame]) -> Dat
             return inputs[0].where(spark_column(rel.predicate))
         case Project():
             return inputs[0].select([spark_column(o.expr).alias(name_of(o.column)) for o in rel.outputs])
+        case Expand():
+            parts = [
+                inputs[0].select([spark_column(o.expr).alias(name_of(o.column)) for o in p]) for p in rel.projections
+            ]
+            return reduce(lambda a, b: a.unionAll(b), parts)
         case Join():
             if rel.marker is not None:
                 return existence_join(inputs[0], inputs[1], bind(rel.on, name_of), name_of(rel.marker))

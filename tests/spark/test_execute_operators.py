@@ -4,11 +4,14 @@ import random
 from collections.abc import Callable, Mapping
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from tests.spark.bags import columns, executor, leaf_of, random_bag, read, signed_bag
 
 from tempura.algebra.bag import EMPTY, SignedBag
 from tempura.algebra.evaluate import evaluate
+from tempura.algebra.expand import Expand
+from tempura.algebra.one import TOO_MANY_ROWS, One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -78,6 +81,11 @@ LINEAR: dict[str, Rel] = {
     "filter": Filter(L, SMALL),
     "project": Project(L, (SUM_OF_ZEROS, Output(Column("y", "y", "boolean"), SMALL))),
     "negate": Negate(L),
+    "expand": Expand(L, (
+        (Output(Column("x`.", "x", "double"), column(L, 1)), Output(Column("y", "y", "string"), column(L, 2))),
+        (Output(Column("x`.", "x", "double"), Literal(None, "double")), Output(Column("y", "y", "string"), column(L, 2))),
+        (Output(Column("x`.", "x", "double"), column(L, 1)), Output(Column("y", "y", "string"), Literal("a", "string"))),
+    )),
     "negate a plain bag": Negate(Values(columns("v", "int"), ((1,), (1,), (None,)))),
     "union": Union((L, Negate(L), L)),
     "union with a plain bag": Union((L, Project(Values((), ((), ())), tuple(Output(c, Literal(None, c.type)) for c in L.columns)))),
@@ -124,6 +132,21 @@ def test_joins_are_linear_on_the_left(spark: SparkSession, kind: JoinKind) -> No
     for right in (Consolidate(R), PLAIN_R):
         check(spark, Join(L, right, kind, same(column(L, 2), column(R, 2)), marker_of(kind)), tables)
         check(spark, Join(L, right, kind, TRUE, marker_of(kind)), tables)
+
+
+@pytest.mark.parametrize("source", [Consolidate(L), PLAIN_L], ids=["signed", "plain"])
+@pytest.mark.parametrize("bag", [EMPTY, SignedBag.of([(1, -0.0, None)]), SignedBag.of([(None, None, None)])])
+def test_one_row_of_at_most_one(spark: SparkSession, source: Rel, bag: SignedBag) -> None:
+    check(spark, One(source), {"l": bag})
+
+
+@pytest.mark.parametrize("source", [Consolidate(L), PLAIN_L], ids=["signed", "plain"])
+def test_one_row_of_two_equal_ones_is_sparks_error(spark: SparkSession, source: Rel) -> None:
+    tables = {"l": SignedBag([((1, 1.0, "a"), 2)])}
+    with pytest.raises(Py4JJavaError, match=TOO_MANY_ROWS):
+        executor(spark, tables).dataframe(One(source)).collect()
+    with pytest.raises(TempuraError, match=TOO_MANY_ROWS):
+        evaluate(One(source), leaf_of(tables))
 
 
 def test_a_full_join_of_a_plain_and_a_weighted_bag(spark: SparkSession) -> None:

@@ -58,6 +58,11 @@ PLANS = {
         "SELECT o_id, (SELECT cost FROM returns WHERE o_id = 3) AS c FROM sales",
         None,
     ),
+    "rollup": (
+        "SELECT cat, COUNT(*) AS n FROM sales GROUP BY ROLLUP (cat)",
+        "project cat, n(aggregate cat, spark_grouping_id : Count(*) AS n"
+        "(expand cat, 0 AS spark_grouping_id | NULL AS cat, 1 AS spark_grouping_id(sales)))",
+    ),
     "self join": (
         "SELECT a.cost FROM returns a JOIN returns b ON a.cost < b.cost",
         "project cost(inner-join on (cost < cost)(filter IsNotNull(cost)(returns), filter IsNotNull(cost)(returns)))",
@@ -216,7 +221,6 @@ def test_a_dataframe_is_lifted_like_sql(spark: SparkSession) -> None:
 
 RECOMPUTED = {
     "SELECT cat, NTH_VALUE(o_id, 2) OVER (ORDER BY day) AS n FROM sales": "WINDOW_NTH_VALUE",
-    "SELECT cat, SUM(price) FROM sales GROUP BY ROLLUP (cat)": "GROUPING_SETS",
     "SELECT explode(xs) FROM sales": "GENERATE",
     "SELECT o_id FROM sales INTERSECT ALL SELECT o_id FROM returns": "GENERATE",
     "SELECT * FROM returns TABLESAMPLE (10 PERCENT) REPEATABLE (1)": "SAMPLE",

@@ -11,10 +11,10 @@ from pyspark.sql.types import StructType
 from tempura.algebra.rel import Opaque
 from tempura.frontend.lift import lift_sql
 
-REASONS = {"WINDOW", "GROUPING_SETS", "ORDER_SENSITIVE_AGGREGATE", "ORDER_HIDDEN"}
+REASONS = {"WINDOW", "ORDER_SENSITIVE_AGGREGATE", "ORDER_HIDDEN"}
 """The reasons that are left to lift."""
 
-LIFTED = 68
+LIFTED = 82
 """So many of the 99 are lifted whole today."""
 
 TABLES, QUERIES = (

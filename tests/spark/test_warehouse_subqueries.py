@@ -46,6 +46,13 @@ SCALAR = (
     "SELECT s.o_id, cost FROM sales s LEFT JOIN returns r ON s.o_id = r.o_id AND r.cost + s.qty > (SELECT MIN(o_id) FROM returns)",
 )
 
+GROUPING_SETS = (
+    "SELECT cat, o_id % 2 AS odd, COUNT(*) AS n, SUM(qty) AS q, GROUPING_ID() AS g FROM sales GROUP BY ROLLUP (cat, o_id % 2)",
+    "SELECT cat, r.o_id, MAX(cost) AS m FROM sales s LEFT JOIN returns r ON s.o_id = r.o_id "
+    "GROUP BY CUBE (cat, r.o_id) HAVING COUNT(*) > 1",
+    "SELECT o_id, COUNT(*) AS n FROM returns GROUP BY GROUPING SETS ((o_id), (o_id), ())",
+)
+
 
 @pytest.fixture
 def make(spark: SparkSession) -> Make:
@@ -97,8 +104,14 @@ def test_a_second_row_fails_as_in_spark(wh: Warehouse, make: Make) -> None:
     query.run(methods="im1")
     assert {row["c"] for row in query.result().collect()} == {10}
     returns.append(make([(1, 10)], RETURNS))
-    with pytest.raises(Exception, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
+    with pytest.raises(tp.TempuraError, match="More than one row") as error:
         query.run(methods="im1")
+    assert error.value.code == "SCALAR_SUBQUERY_TOO_MANY_ROWS"
     returns.delete(make([(1, 10)], RETURNS))
     query.run(methods="im1")
     assert query.verify()
+
+
+def test_grouping_sets(wh: Warehouse, make: Make) -> None:
+    queries = run_through(wh, make, GROUPING_SETS)
+    assert [codes(query) for query in queries] == [set()] * len(GROUPING_SETS)

@@ -6,6 +6,8 @@ from decimal import Decimal
 import pytest
 
 from tempura.algebra.canonical import canonical_text, fingerprint
+from tempura.algebra.expand import Expand
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Filter,
@@ -84,6 +86,8 @@ def test_text_does_not_explode_on_sharing() -> None:
 S = scan("a")
 ONE = Output(Column("p", "p", "int"), Ref(S.columns[0]))
 TWO = Output(Column("q", "q", "int"), Ref(S.columns[1]))
+KEPT = tuple(Output(Column(f"e{i}", "e", c.type), Ref(c)) for i, c in enumerate(S.columns))
+NULLED = tuple(Output(o.column, Literal(None, o.column.type)) for o in KEPT)
 DIFFERENT: list[Rel] = [
     S,
     scan("a", "returns"),
@@ -127,6 +131,11 @@ DIFFERENT: list[Rel] = [
     TopK(S, (SortKey(Ref(S.columns[0])),), 2),
     Negate(S),
     Support(S),
+    One(S),
+    Expand(S, (KEPT,)),
+    Expand(S, (KEPT, KEPT)),
+    Expand(S, (KEPT, NULLED)),
+    Expand(S, (NULLED, KEPT)),
     Union((S,)),
     Union((S, S)),
     Union((S, Negate(S))),

@@ -10,6 +10,8 @@ from tests.laws.cases import CaseMaker
 
 from tempura.algebra.bag import EMPTY, Row, SignedBag
 from tempura.algebra.evaluate import Leaf, evaluate
+from tempura.algebra.expand import Expand
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -94,6 +96,23 @@ def test_union_negate_support_consolidate_sort() -> None:
     assert evaluate(Support(L), over(bag)) == rows((1, 1), (2, 2))
     assert evaluate(Consolidate(L), over(bag)) == bag
     assert evaluate(Sort(L, (SortKey(Ref(A)),)), over(bag)) == bag
+
+
+def test_expand_gives_a_row_per_projection_with_the_rows_weight() -> None:
+    x = column("x", "int")
+    null, both = Output(x, Literal(None, "int")), SignedBag([((1, 10), 2), ((2, 20), -1)])
+    expanded = evaluate(Expand(L, ((Output(x, Ref(A)),), (null,), (null,))), over(both))
+    assert expanded == SignedBag([((1,), 2), ((2,), -1), ((None,), 2)])
+
+
+def test_one_is_a_row_and_never_two() -> None:
+    assert evaluate(One(L), over(rows((1, 2)))) == rows((1, 2))
+    assert evaluate(One(L), over(EMPTY)) == rows((None, None))
+    for two in (rows((1, 2), (1, 2)), rows((1, 2), (1, 3))):
+        with pytest.raises(TempuraError, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
+            evaluate(One(L), over(two))
+    with pytest.raises(TempuraError, match="NEGATIVE_WEIGHT"):
+        evaluate(One(L), over(-rows((1, 2))))
 
 
 def test_values_are_their_own_rows() -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -135,6 +136,8 @@ def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:
             return (columns.expr(rel.predicate),)
         case Project():
             return (columns.outputs(rel.outputs),)
+        case Expand():
+            return tuple(map(columns.outputs, rel.projections))
         case Join():
             return (rel.kind, columns.expr(rel.on))  # a marker is a new column: its identity does not matter
         case Aggregate() | Partial() | MergeStates() | Finalize():

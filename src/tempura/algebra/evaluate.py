@@ -13,6 +13,7 @@ from tempura.algebra.bag import EMPTY, Row, SignedBag
 from tempura.algebra.evaluate_scalar import evaluate as value_of
 from tempura.algebra.evaluate_scalar import is_true, refuse_collation
 from tempura.algebra.evaluate_window import evaluate_window
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import TOO_MANY_ROWS, One
 from tempura.algebra.rel import (
     Aggregate,
@@ -95,6 +96,11 @@ def _filter(rel: Filter, rows: SignedBag) -> SignedBag:
 
 def _project(rel: Project, rows: SignedBag) -> SignedBag:
     return SignedBag((_outputs(rel.outputs, _env(rel.input, row)), w) for row, w in rows.items())
+
+
+def _expand(rel: Expand, rows: SignedBag) -> SignedBag:
+    envs = [(_env(rel.input, row), w) for row, w in rows.items()]
+    return SignedBag((_outputs(projection, env), w) for env, w in envs for projection in rel.projections)
 
 
 def _union(rel: Union, *terms: SignedBag) -> SignedBag:
@@ -339,5 +345,5 @@ def _window(rel: Window, rows: SignedBag) -> SignedBag:
 _OPERATORS: Mapping[type[Rel], Callable[..., SignedBag]] = {
     Values: _values, Filter: _filter, Project: _project, Union: _union, Sort: _sort, Negate: _negate,
     Consolidate: _consolidate, Support: _support, Join: _join, Aggregate: _aggregate, Partial: _partial,
-    MergeStates: _merge_states, Finalize: _finalize, TopK: _top, One: _one, Window: _window,
+    MergeStates: _merge_states, Finalize: _finalize, TopK: _top, One: _one, Window: _window, Expand: _expand,
 }  # fmt: skip

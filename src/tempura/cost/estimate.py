@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from math import exp, prod
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -115,6 +116,8 @@ class Estimator:
                 return self._join(rel, self.rows(rel.left), self.rows(rel.right))
             case Aggregate() | Partial():
                 return self.groups(rel.input, rel.keys)
+            case Expand():
+                return self.rows(rel.input) * len(rel.projections)
             case One():
                 return 1.0
             case MergeStates():
@@ -152,7 +155,7 @@ class Estimator:
                 return self._scan(rel, Delta(t, u))
             case Values():
                 return 0.0
-            case Filter() | Project() | Sort() | Union():
+            case Filter() | Project() | Expand() | Sort() | Union():
                 return self.rows(rel.with_inputs(*(View(i, Delta(t, u)) for i in rel.inputs)))
             case Join():
                 return self._delta_join(rel, t, u)
@@ -239,6 +242,9 @@ class Estimator:
             for output in outputs:
                 if output.column == column:
                     return self.distinct_of(output.expr, (rel.input,))
+        if isinstance(rel, Expand):
+            made = (output.expr for outputs in rel.projections for output in outputs if output.column == column)
+            return max(sum(self.distinct_of(expr, (rel.input,)) for expr in dict.fromkeys(made)), 1.0)
         for child in rel.inputs:
             if column in child.columns:
                 return self._column(child, column)

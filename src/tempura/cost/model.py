@@ -7,6 +7,7 @@ Parquet files; what they were fitted on is said in docs/benchmarks.md.
 from dataclasses import dataclass
 from math import log10
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -65,6 +66,8 @@ class CostModel:
                 return round(rows_in[0] * self.expression_row)
             case Project() | Finalize():
                 return round(rows_in[0] * self.expression_row * max(1, len(rel.columns)))
+            case Expand():
+                return round(rows_out * self.expression_row * len(rel.columns))
             case Union():
                 return round(rows_out * self.expression_row)
             case Join():

@@ -7,6 +7,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -30,6 +31,7 @@ from tempura.errors import TempuraError
 from tempura.execute.aggregates import Aggregation
 from tempura.execute.contract import WEIGHT
 from tempura.execute.existence import existence_join
+from tempura.execute.expand import expanded
 from tempura.execute.identity import consolidate, distinct, is_exact, text
 from tempura.execute.naming import attribute, attributes, one, weight
 from tempura.execute.one import one_row
@@ -114,6 +116,8 @@ class Renderer:
                 return Relation(input.frame.filter(scalar(rel.predicate)), input.weighted)
             case Project():
                 return _project(rel, input)
+            case Expand():
+                return expanded(rel, input, scalar)
             case Sort():
                 return input
             case Negate():

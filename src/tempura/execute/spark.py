@@ -9,6 +9,7 @@ from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import Column, SortKey
 from tempura.errors import TempuraError
 from tempura.execute.contract import StepOutcome, StoredOutput, StoredState
+from tempura.execute.failure import spark_errors_by_code
 from tempura.execute.files import Files, link
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute
@@ -56,7 +57,7 @@ class SparkExecutor:
         states: dict[StateKey, StoredState] = {}
         output: StoredOutput | None = None
         renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks))
-        with Meter(self._session.sparkContext) as meter:
+        with spark_errors_by_code(), Meter(self._session.sparkContext) as meter:
             try:
                 for i, sink in enumerate(sinks):
                     self._progress(f"{sink.name} ({i + 1} of {len(sinks)})")

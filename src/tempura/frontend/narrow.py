@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Values
 from tempura.algebra.scalar import Column, Ref, substitute
 from tempura.algebra.window import Window, reads_of
@@ -55,6 +56,8 @@ def _read(rel: Rel) -> frozenset[Column]:
             return rel.on.columns
         case Project():
             return frozenset().union(*(o.expr.columns for o in rel.outputs))
+        case Expand():
+            return frozenset().union(*(o.expr.columns for projection in rel.projections for o in projection))
         case TopK():
             return frozenset().union(*(key.expr.columns for key in rel.order))
         case Window():

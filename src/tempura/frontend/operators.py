@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.rel import Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union, Values, empty, keep
 from tempura.algebra.scalar import Column, Expr, Literal, Output, Ref, SortKey, conjunction, conjuncts
 from tempura.algebra.window import Window
@@ -25,7 +26,6 @@ _JOINS: dict[str, JoinKind] = {
 }  # fmt: skip
 
 _REASONS = {
-    "Expand": ("GROUPING_SETS", "GROUPING SETS, ROLLUP or CUBE"),
     "Generate": ("GENERATE", "explode, LATERAL VIEW or a set operation with ALL"),
     "Sample": ("SAMPLE", "TABLESAMPLE"),
     "Offset": ("OFFSET", "OFFSET"),
@@ -83,8 +83,7 @@ class PlanLifter:
         self._operators: dict[str, Callable[[JavaObject], Part]] = {
             "Project": self._project, "Filter": self._filter, "Join": self._join, "Aggregate": self._aggregate,
             "Union": self._union, "Sort": self._sort, "GlobalLimit": self._limit, "LocalRelation": self._values,
-            "OneRowRelation": self._one_row,
-            "Window": self._window,
+            "OneRowRelation": self._one_row, "Expand": self._expand, "Window": self._window,
         }  # fmt: skip
 
     def lift(self, node: JavaObject) -> Part:
@@ -194,6 +193,17 @@ class PlanLifter:
         rel = Window(part.rel, partition, order, functions)
         ids = part.ids + _ids(items(node.windowExpressions()))
         return Part(keep(rel, part.columns + tuple(f.column for f in functions)), ids)
+
+    def _expand(self, node: JavaObject) -> Part:
+        part = self.lift(node.child()).without_order()
+        projections = [list(items(projection)) for projection in items(node.projections())]
+        values = self._subqueries.values(expr for projection in projections for expr in projection)
+        scope = part.scope | values.scope
+        attributes = list(items(node.output()))
+        columns = self._columns(attributes)
+        lifted = ([self._scalars.lift(expr, scope) for expr in projection] for projection in projections)
+        outputs = tuple(tuple(map(Output, columns, exprs)) for exprs in lifted)
+        return Part(Expand(values.beside(part.rel), outputs), _ids(attributes))
 
     def _union(self, node: JavaObject) -> Part:
         parts = [self.lift(child).without_order() for child in items(node.children())]

@@ -1,6 +1,6 @@
 """Deltas of linear operators: the operator is applied to the delta."""
 
-from tempura.rules.dsl import TVR_GENERATING, Order, Outputs, Pred, Rewrite, Time, Tvrs, rewrite, rule
+from tempura.rules.dsl import TVR_GENERATING, Order, Outputs, Pred, Projections, Rewrite, Time, Tvrs, rewrite, rule
 from tempura.rules.helpers import sum_of, union_all
 from tempura.tvr.tvr import Tvr
 
@@ -20,6 +20,15 @@ def delta_project(R: Tvr, outputs: Outputs, t: Time, u: Time) -> Rewrite:
     return rewrite(
         R.project(outputs)[t:u],
         R[t:u].project(outputs),
+    )
+
+
+@rule(TVR_GENERATING, cite=(2,))
+def delta_expand(R: Tvr, projections: Projections, t: Time, u: Time) -> Rewrite:
+    """Δ expand(R) = expand(ΔR)      GROUPING SETS, ROLLUP, CUBE"""
+    return rewrite(
+        R.expand(projections)[t:u],
+        R[t:u].expand(projections),
     )
 
 

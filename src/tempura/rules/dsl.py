@@ -53,6 +53,7 @@ Marker = Annotated[Column, Kind("Marker")]
 Pred = Annotated[Expr, Kind("Pred")]
 """A predicate over one relation."""
 Outputs = Annotated[tuple[Output, ...], Kind("Outputs")]
+Projections = Annotated[tuple[tuple[Output, ...], ...], Kind("Projections")]
 Keys = Annotated[tuple[Output, ...], Kind("Keys")]
 Aggs = Annotated[tuple[AggregateOutput, ...], Kind("Aggs")]
 Order = Annotated[tuple[SortKey, ...], Kind("Order")]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -78,7 +79,7 @@ class PlanFacts:
         match rel:
             case Scan():
                 return self._tables[rel.table].is_insert_only(t, u)
-            case Filter() | Project() | Sort() | Union():
+            case Filter() | Project() | Expand() | Sort() | Union():
                 return all(inputs)
             case Join(kind="inner" | "semi"):
                 return all(inputs)
@@ -109,7 +110,7 @@ class PlanFacts:
                 return not rel.signed
             case Negate():
                 return False
-            case Filter() | Project() | Sort() | Finalize() | Union():
+            case Filter() | Project() | Expand() | Sort() | Finalize() | Union():
                 return all(map(self.is_positive, rel.inputs))
             case Join(kind="inner"):
                 return all(map(self.is_positive, rel.inputs))

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -49,6 +50,10 @@ class Relational(ABC):
     def project(self, outputs: tuple[Output, ...]) -> Self:
         """One row per row."""
         return self._new(Project(self.rel, outputs))
+
+    def expand(self, projections: tuple[tuple[Output, ...], ...]) -> Self:
+        """One row per row and projection."""
+        return self._new(Expand(self.rel, projections))
 
     def join(self, other: Self, on: Expr, kind: JoinKind = "inner") -> Self:
         """Join; inner unless said otherwise."""

@@ -7,6 +7,7 @@ Aggregations have a second pair of views, in the attribute perspective: ``R.stat
 from dataclasses import dataclass
 from functools import cached_property
 
+from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK, Union
 from tempura.algebra.scalar import Column
@@ -116,7 +117,7 @@ def short_name(rel: Rel) -> str:
             return f"top{rel.limit}({short_name(rel.input)})"
         case Union():
             return f"({' + '.join(map(short_name, rel.terms))})"
-        case Filter() | Project() | Sort():
+        case Filter() | Project() | Expand() | Sort():
             return short_name(rel.input)
         case _:
             return rel.label

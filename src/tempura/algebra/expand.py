@@ -1,0 +1,22 @@
+"""Several rows from each row: what GROUPING SETS, ROLLUP and CUBE are made of."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from tempura.algebra.rel import Unary
+from tempura.algebra.scalar import Column, Output
+
+
+@dataclass(frozen=True, eq=False)
+class Expand(Unary):
+    """For each input row one row per projection; linear. All ``projections`` have the same columns, which are new ones."""
+
+    projections: tuple[tuple[Output, ...], ...]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(output.column for output in self.projections[0])
+
+    @property
+    def label(self) -> str:
+        return "expand " + " | ".join(", ".join(map(str, projection)) for projection in self.projections)
