@@ -23,10 +23,13 @@ from tempura.rules.dsl import (
     TVR_GENERATING,
     Aggs,
     Facts,
+    Generated,
+    Generator,
     Keys,
     Limit,
     On,
     Order,
+    Outer,
     Partition,
     Pred,
     Rewrite,
@@ -272,6 +275,22 @@ def top_of_delta_only(X: Tvr, order: Order, k: Limit, t: Time, u: Time, facts: F
     )
 
 
+@rule(TVR_GENERATING)
+def generate_of_support(R: Tvr, generator: Generator, made: Generated, outer: Outer, t: Time, u: Time) -> Rewrite:
+    """Δ generate(R) = generate(support(ΔR))      WRONG: loses signs and multiplicities"""
+    G = R.generate(generator, made, outer)
+    return rewrite(G[t:u], R[t:u].support().generate(generator, made, outer))
+
+
+@rule(TVR_GENERATING)
+def generate_that_forgets_outer(
+    R: Tvr, generator: Generator, made: Generated, outer: Outer, t: Time, u: Time
+) -> Rewrite:
+    """Δ generate outer(R) = generate(ΔR)      WRONG: a row of which none is made stays"""
+    G = R.generate(generator, made, outer)
+    return rewrite(G[t:u], R[t:u].generate(generator, made), where=outer)
+
+
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
@@ -348,6 +367,8 @@ MUTANTS: tuple[Rule, ...] = (
     affected_groups_that_cancel_out,
     union_that_drops_duplicates,
     top_of_delta_only,
+    generate_of_support,
+    generate_that_forgets_outer,
     window_of_delta,
     partitions_compared_by_equality,
     partitions_that_cancel_out,

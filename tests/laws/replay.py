@@ -4,6 +4,7 @@ from decimal import Decimal
 from math import inf, nan
 
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.generate import Generate
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Scan, Sort, TopK, Union
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, SortKey
 from tempura.algebra.window import Frame, Window, WindowOutput
@@ -15,8 +16,8 @@ from tests.laws.definition import Tables
 from tests.laws.mutants import CONTROL, MUTANTS
 
 __all__ = [
-    "Aggregate", "AggregateCall", "AggregateOutput", "Call", "Column", "Decimal", "Filter", "Frame", "Join", "Literal", "Output",
-    "Project", "Ref", "Scan", "SignedBag", "Sort", "SortKey", "TopK", "Tvr", "Union", "Window",
+    "Aggregate", "AggregateCall", "AggregateOutput", "Call", "Column", "Decimal", "Filter", "Frame", "Generate", "Join", "Literal",
+    "Output", "Project", "Ref", "Scan", "SignedBag", "Sort", "SortKey", "TopK", "Tvr", "Union", "Window",
     "WindowOutput", "inf", "nan", "replay",
 ]  # fmt: skip
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tempura.algebra.generate import Generate
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -142,6 +143,8 @@ def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:
             return (columns.order(rel.order), str(rel.limit))
         case Sort():
             return (columns.order(rel.order),)
+        case Generate():
+            return (columns.expr(rel.generator), _types(rel.outputs), f"outer={rel.outer}")
         case Window():
             return (_listed(map(columns.expr, rel.partition)), columns.order(rel.order), columns.windows(rel.functions))
         case Union() | Negate() | Consolidate() | Support():

@@ -7,6 +7,7 @@ Parquet files; what they were fitted on is said in docs/benchmarks.md.
 from dataclasses import dataclass
 from math import log10
 
+from tempura.algebra.generate import Generate
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -62,6 +63,8 @@ class CostModel:
                 return self.read(rows_out, width(rel))
             case Filter() | Sort() | Negate():
                 return round(rows_in[0] * self.expression_row)
+            case Generate():
+                return round(rows_out * self.expression_row * len(rel.columns))
             case Project() | Finalize():
                 return round(rows_in[0] * self.expression_row * max(1, len(rel.columns)))
             case Union():

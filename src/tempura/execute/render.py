@@ -7,6 +7,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from tempura.algebra.generate import Generate
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -33,7 +34,7 @@ from tempura.execute.naming import attribute, attributes, one, weight
 from tempura.execute.opaque import recompute
 from tempura.execute.relation import Relation, expand, with_weight
 from tempura.execute.windows import is_orderable, window
-from tempura.frontend.expressions import bind, bind_aggregate, column
+from tempura.frontend.expressions import bind, bind_aggregate, bind_generator, column
 
 _RIGHT_WEIGHT = "_v"
 _HOW = {"inner": "inner", "left": "left", "full": "full_outer", "semi": "left_semi", "anti": "left_anti"}
@@ -127,6 +128,8 @@ class Renderer:
                 return _support(rel, input)
             case TopK():
                 return _top(rel, input)
+            case Generate():
+                return _generate(rel, input)
             case Window():
                 return window(rel, input)
         raise TempuraError(
@@ -137,6 +140,12 @@ class Renderer:
 def _project(rel: Project, input: Relation) -> Relation:
     outputs = [scalar(output.expr).alias(output.column.id) for output in rel.outputs]
     return Relation(input.frame.select(*outputs, *input.carry()), input.weighted)
+
+
+def _generate(rel: Generate, input: Relation) -> Relation:
+    made = column(bind_generator(rel.generator, rel.outer, name_of)).alias(*(c.id for c in rel.outputs))
+    rows = input.frame.select(*attributes(rel.input.columns), made, *input.carry())
+    return Relation(rows, input.weighted)
 
 
 def _values(session: SparkSession, rel: Values) -> Relation:

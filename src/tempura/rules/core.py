@@ -1,5 +1,6 @@
 """Laws that every method uses: the definition of a TVR's snapshots, and how snapshots and deltas give one another."""
 
+from tempura.algebra.generate import Generate
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
 from tempura.algebra.window import Window
 from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Facts, Query, Rewrite, Time, rewrite, rule
@@ -20,7 +21,7 @@ def is_cheap_by_definition(rel: Rel) -> bool:
         return is_order_sensitive(rel) or (not rel.keys and not all_linear(rel.aggregates))
     if isinstance(rel, Window):
         return not has_delta(rel)
-    return isinstance(rel, Filter | Project | Union | Sort | TopK | Opaque)
+    return isinstance(rel, Filter | Project | Generate | Union | Sort | TopK | Opaque)
 
 
 def has_delta(rel: Rel) -> bool:
@@ -29,7 +30,7 @@ def has_delta(rel: Rel) -> bool:
         return bool(rel.keys) and not is_order_sensitive(rel)
     if isinstance(rel, Window):
         return bool(rel.partition) and not is_order_sensitive(rel)
-    return isinstance(rel, Filter | Project | Union | Sort | Join)
+    return isinstance(rel, Filter | Project | Generate | Union | Sort | Join)
 
 
 @rule(TVR_GENERATING, cite=(1,))

@@ -11,6 +11,7 @@ CORE: tuple[Rule, ...] = (
     core.difference_of_snapshots,
     delta_linear.delta_filter,
     delta_linear.delta_project,
+    delta_linear.delta_generate,
     delta_linear.delta_union,
     delta_linear.delta_sort,
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tempura.algebra.generate import Generate
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -77,7 +78,7 @@ class PlanFacts:
         match rel:
             case Scan():
                 return self._tables[rel.table].is_insert_only(t, u)
-            case Filter() | Project() | Sort() | Union():
+            case Filter() | Project() | Generate() | Sort() | Union():
                 return all(inputs)
             case Join(kind="inner" | "semi"):
                 return all(inputs)
@@ -108,7 +109,7 @@ class PlanFacts:
                 return not rel.signed
             case Negate():
                 return False
-            case Filter() | Project() | Sort() | Finalize() | Union():
+            case Filter() | Project() | Generate() | Sort() | Finalize() | Union():
                 return all(map(self.is_positive, rel.inputs))
             case Join(kind="inner"):
                 return all(map(self.is_positive, rel.inputs))

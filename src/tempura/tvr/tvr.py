@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
+from tempura.algebra.generate import Generate
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -22,7 +23,7 @@ from tempura.algebra.rel import (
     TopK,
     Union,
 )
-from tempura.algebra.scalar import AggregateOutput, Column, Expr, Literal, Output, Ref, SortKey, conjunction, same
+from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Literal, Output, Ref, SortKey, conjunction, same
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window, WindowOutput
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View
@@ -86,6 +87,10 @@ class Relational(ABC):
     def top(self, order: tuple[SortKey, ...], limit: int) -> Self:
         """The first rows in an order."""
         return self._new(TopK(self.rel, order, limit))
+
+    def generate(self, generator: Call, outputs: tuple[Column, ...], outer: bool = False) -> Self:
+        """Each row once per row that a generator makes of it."""
+        return self._new(Generate(self.rel, generator, outputs, outer))
 
     def window(
         self, partition: tuple[Expr, ...], order: tuple[SortKey, ...], functions: tuple[WindowOutput, ...]

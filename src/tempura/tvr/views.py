@@ -7,6 +7,7 @@ Aggregations have a second pair of views, in the attribute perspective: ``R.stat
 from dataclasses import dataclass
 from functools import cached_property
 
+from tempura.algebra.generate import Generate
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK, Union
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import state_layout
@@ -113,6 +114,8 @@ def short_name(rel: Rel) -> str:
             return f"top{rel.limit}({short_name(rel.input)})"
         case Union():
             return f"({' + '.join(map(short_name, rel.terms))})"
+        case Generate():
+            return f"generate({short_name(rel.input)})"
         case Filter() | Project() | Sort():
             return short_name(rel.input)
         case _:
