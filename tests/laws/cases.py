@@ -11,6 +11,7 @@ from random import Random
 
 from tempura.algebra.bag import Row, SignedBag, identity
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, Sort, TopK, Union
 from tempura.algebra.scalar import (
@@ -31,7 +32,7 @@ from tempura.algebra.scalar import (
 from tempura.algebra.window import Window
 from tempura.rules.dsl import Rule
 from tempura.tvr.tvr import Tvr
-from tests.laws import window_cases
+from tests.laws import generate_cases, window_cases
 
 TIMES = 3
 
@@ -172,6 +173,7 @@ class CaseMaker:
                 self._one,
                 self._window,
                 self._expand,
+                self._generate,
             )
         )(name)
 
@@ -233,6 +235,11 @@ class CaseMaker:
         functions = window_cases.functions(self, source.columns, f"{name}.w")
         return Window(source, partition, self.order(source.columns), functions)
 
+    def _generate(self, name: str) -> Rel:
+        source = self.scan(name)
+        made = (Column(f"{name}.g", "g", "int"),)
+        return Generate(source, generate_cases.generator(self, source.columns), made, self.chance(0.4))
+
     # --- the other metavariables --------------------------------------------------------------------------------------
 
     def parameter(self, kind: str, sides: list[tuple[Column, ...]]) -> object:
@@ -254,6 +261,12 @@ class CaseMaker:
                 return self.aggregates(sides[0])
             case "Order":
                 return self.order(sides[0])
+            case "Generator":
+                return generate_cases.generator(self, sides[0])
+            case "Generated":
+                return generate_cases.MADE
+            case "Outer":
+                return self.chance(0.4)
             case "Partition":
                 return window_cases.partition(self, sides[0])
             case "WindowCalls":

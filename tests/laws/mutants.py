@@ -24,11 +24,14 @@ from tempura.rules.dsl import (
     TVR_GENERATING,
     Aggs,
     Facts,
+    Generated,
+    Generator,
     Keys,
     Limit,
     Marker,
     On,
     Order,
+    Outer,
     Partition,
     Pred,
     Projections,
@@ -311,6 +314,22 @@ def one_that_is_linear(X: Tvr, order: Order, t: Time, u: Time) -> Rewrite:
     return rewrite(first.one()[t:u], first[t:u])
 
 
+@rule(TVR_GENERATING)
+def generate_of_support(R: Tvr, generator: Generator, made: Generated, outer: Outer, t: Time, u: Time) -> Rewrite:
+    """Δ generate(R) = generate(support(ΔR))      WRONG: loses signs and multiplicities"""
+    G = R.generate(generator, made, outer)
+    return rewrite(G[t:u], R[t:u].support().generate(generator, made, outer))
+
+
+@rule(TVR_GENERATING)
+def generate_that_forgets_outer(
+    R: Tvr, generator: Generator, made: Generated, outer: Outer, t: Time, u: Time
+) -> Rewrite:
+    """Δ generate outer(R) = generate(ΔR)      WRONG: a row of which none is made stays"""
+    G = R.generate(generator, made, outer)
+    return rewrite(G[t:u], R[t:u].generate(generator, made), where=outer)
+
+
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
@@ -391,6 +410,8 @@ MUTANTS: tuple[Rule, ...] = (
     top_of_delta_only,
     expand_of_what_changed,
     one_that_is_linear,
+    generate_of_support,
+    generate_that_forgets_outer,
     window_of_delta,
     partitions_compared_by_equality,
     partitions_that_cancel_out,

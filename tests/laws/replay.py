@@ -5,6 +5,7 @@ from math import inf, nan
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Scan, Sort, TopK, Union
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, SortKey
@@ -17,8 +18,8 @@ from tests.laws.definition import Tables
 from tests.laws.mutants import CONTROL, MUTANTS
 
 __all__ = [
-    "Aggregate", "AggregateCall", "AggregateOutput", "Call", "Column", "Decimal", "Expand", "Filter", "Frame", "Join", "Literal",
-    "One", "Output", "Project", "Ref", "Scan", "SignedBag", "Sort", "SortKey", "TopK", "Tvr", "Union", "Window",
+    "Aggregate", "AggregateCall", "AggregateOutput", "Call", "Column", "Decimal", "Expand", "Filter", "Frame", "Generate", "Join",
+    "Literal", "One", "Output", "Project", "Ref", "Scan", "SignedBag", "Sort", "SortKey", "TopK", "Tvr", "Union", "Window",
     "WindowOutput", "inf", "nan", "replay",
 ]  # fmt: skip
 

@@ -6,6 +6,7 @@ from random import Random
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One, beside
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
@@ -26,6 +27,7 @@ from tempura.cost.stats import TableFacts
 
 Row = tuple[object, ...]
 JOINS: tuple[JoinKind, ...] = ("inner", "left", "full", "semi", "anti", "exists")
+_ARRAY, _NO_ARRAY = Literal([1, None], "array<int>"), Literal([], "array<int>")
 AGGREGATES = ("Count", "CountAll", "Sum", "Average", "Min", "Max", "CountDistinct")
 
 
@@ -94,7 +96,7 @@ class QueryGenerator:
             return Scan(self.random.choice(self._tables), ("x", "y", "z"), tuple(self.column() for _ in range(3)))
         makers: tuple[Callable[[int], Rel], ...] = (
             self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top,
-            self.scalar, self.window, self.expand,
+            self.scalar, self.window, self.expand, self.generate,
         )  # fmt: skip
         return self.random.choice(makers)(depth - 1)
 
@@ -198,6 +200,19 @@ class QueryGenerator:
         rel = self.query(depth)
         order = SortKey(self.ref(rel), self.random.random() < 0.5, self.random.random() < 0.5)
         return TopK(rel, (order,), self.random.choice((1, 3)))
+
+    def generate(self, depth: int) -> Rel:
+        rel = self.query(depth)
+        number = Call(
+            "If",
+            (self.predicate(rel), self.random.choice((self.ref(rel), Literal(2, "int"))), Literal(None, "int")),
+            "int",
+        )
+        calls = (
+            Call("Stack", (Literal(2, "int"), number), "struct<col0:int>"),
+            Call("Explode", (Call("If", (self.predicate(rel), _ARRAY, _NO_ARRAY), "array<int>"),), "struct<col:int>"),
+        )
+        return Generate(rel, self.random.choice(calls), (self.column(),), self.random.random() < 0.5)
 
     def window(self, depth: int) -> Rel:
         rel = self.query(depth)

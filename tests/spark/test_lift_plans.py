@@ -84,6 +84,10 @@ PLANS = {
         "SELECT o_id, RANK() OVER (PARTITION BY o_id ORDER BY cost) AS r FROM returns",
         "project o_id, r(window partition by o_id order by cost ASC NULLS FIRST : Rank() rows start..0 AS r(returns))",
     ),
+    "generate": (
+        "SELECT o_id, x FROM sales LATERAL VIEW OUTER explode(xs) t AS x",
+        "project o_id, x(generate outer x by Explode(xs)(sales))",
+    ),
     "grouping expression": (
         "SELECT year(day) AS y, COUNT(*) AS n FROM sales GROUP BY year(day)",
         "project _groupingexpression AS y, n(aggregate _groupingexpression : Count(*) AS n"
@@ -221,8 +225,6 @@ def test_a_dataframe_is_lifted_like_sql(spark: SparkSession) -> None:
 
 RECOMPUTED = {
     "SELECT cat, NTH_VALUE(o_id, 2) OVER (ORDER BY day) AS n FROM sales": "WINDOW_NTH_VALUE",
-    "SELECT explode(xs) FROM sales": "GENERATE",
-    "SELECT o_id FROM sales INTERSECT ALL SELECT o_id FROM returns": "GENERATE",
     "SELECT * FROM returns TABLESAMPLE (10 PERCENT) REPEATABLE (1)": "SAMPLE",
     "SELECT * FROM returns LIMIT 3 OFFSET 1": "OFFSET",
     "SELECT * FROM returns OFFSET 1": "OFFSET",

@@ -285,3 +285,26 @@ def test_windows_are_maintained_by_partition(wh: Warehouse, make: Make, sql: str
     assert found, str(found)
     assert ties or "ties" not in found.how
     assert query.changes().count() > 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k, y FROM t LATERAL VIEW OUTER explode(array(v, k)) e AS y",
+        "SELECT k, v FROM t EXCEPT ALL SELECT k, v FROM t WHERE x % 3 = 0",
+    ],
+)
+def test_generators_are_maintained_by_deltas(wh: Warehouse, make: Make, sql: str) -> None:
+    table = wh.add_table("t", schema=SOME)
+    query = wh.add_query("q", sql=sql, schedule=tp.Schedule.view())
+    table.append(make(_numbers(0, 12), SOME))
+    query.run(methods="im1")
+    table.apply(
+        make(
+            [(*r, "insert") for r in _numbers(8, 14)] + [(*r, "delete") for r in _numbers(2, 5)],
+            f"{SOME}, _change STRING",
+        )
+    )
+    query.run(methods="im1")
+    found = query.verify()
+    assert found, str(found)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -146,6 +147,8 @@ def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:
             return (columns.order(rel.order), str(rel.limit))
         case Sort():
             return (columns.order(rel.order),)
+        case Generate():
+            return (columns.expr(rel.generator), _types(rel.outputs), f"outer={rel.outer}")
         case Window():
             return (_listed(map(columns.expr, rel.partition)), columns.order(rel.order), columns.windows(rel.functions))
         case Union() | Negate() | Consolidate() | Support() | One():

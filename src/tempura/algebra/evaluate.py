@@ -10,10 +10,12 @@ from typing import cast
 
 from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
 from tempura.algebra.bag import EMPTY, Row, SignedBag
+from tempura.algebra.evaluate_generate import evaluate_generate
 from tempura.algebra.evaluate_scalar import evaluate as value_of
 from tempura.algebra.evaluate_scalar import is_true, refuse_collation
 from tempura.algebra.evaluate_window import evaluate_window
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import TOO_MANY_ROWS, One
 from tempura.algebra.rel import (
     Aggregate,
@@ -338,6 +340,10 @@ def _by_key(rel: TopK | Window, key: SortKey, rows: list[tuple[Row, int]]) -> li
     return nulls + proper if key.nulls_first else proper + nulls
 
 
+def _generate(rel: Generate, rows: SignedBag) -> SignedBag:
+    return evaluate_generate(rel, rows)
+
+
 def _window(rel: Window, rows: SignedBag) -> SignedBag:
     return evaluate_window(rel, rows, _ranked, _call)
 
@@ -346,4 +352,5 @@ _OPERATORS: Mapping[type[Rel], Callable[..., SignedBag]] = {
     Values: _values, Filter: _filter, Project: _project, Union: _union, Sort: _sort, Negate: _negate,
     Consolidate: _consolidate, Support: _support, Join: _join, Aggregate: _aggregate, Partial: _partial,
     MergeStates: _merge_states, Finalize: _finalize, TopK: _top, One: _one, Window: _window, Expand: _expand,
+    Generate: _generate,
 }  # fmt: skip

@@ -9,6 +9,7 @@ from functools import cached_property
 from math import exp, prod
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -44,6 +45,8 @@ _WIDTHS = {
     "timestamp": 8,
 }
 _UNKNOWN_SELECTIVITY = 0.25
+_FAN_OUT = {"ReplicateRows": 1.0, "JsonTuple": 1.0}
+_UNKNOWN_FAN_OUT = 4.0
 _RANGE_SELECTIVITY = 1 / 3
 
 
@@ -112,6 +115,8 @@ class Estimator:
                 return self.rows(rel.input) * self.selectivity(rel.predicate, (rel.input,))
             case Project() | Sort() | Negate() | Consolidate() | Support() | Finalize():
                 return self.rows(rel.input)
+            case Generate():
+                return self.rows(rel.input) * _FAN_OUT.get(rel.generator.function, _UNKNOWN_FAN_OUT)
             case Join():
                 return self._join(rel, self.rows(rel.left), self.rows(rel.right))
             case Aggregate() | Partial():
@@ -155,7 +160,7 @@ class Estimator:
                 return self._scan(rel, Delta(t, u))
             case Values():
                 return 0.0
-            case Filter() | Project() | Expand() | Sort() | Union():
+            case Filter() | Project() | Expand() | Generate() | Sort() | Union():
                 return self.rows(rel.with_inputs(*(View(i, Delta(t, u)) for i in rel.inputs)))
             case Join():
                 return self._delta_join(rel, t, u)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import log10
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -64,6 +65,8 @@ class CostModel:
                 return self.read(rows_out, width(rel))
             case Filter() | Sort() | Negate():
                 return round(rows_in[0] * self.expression_row)
+            case Generate():
+                return round(rows_out * self.expression_row * len(rel.columns))
             case Project() | Finalize():
                 return round(rows_in[0] * self.expression_row * max(1, len(rel.columns)))
             case Expand():

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -38,7 +39,7 @@ from tempura.execute.one import one_row
 from tempura.execute.opaque import recompute
 from tempura.execute.relation import Relation, expand, with_weight
 from tempura.execute.windows import is_orderable, window
-from tempura.frontend.expressions import bind, bind_aggregate, column
+from tempura.frontend.expressions import bind, bind_aggregate, bind_generator, column
 
 _RIGHT_WEIGHT = "_v"
 _HOW = {"inner": "inner", "left": "left", "full": "full_outer", "semi": "left_semi", "anti": "left_anti"}
@@ -136,6 +137,8 @@ class Renderer:
                 return _top(rel, input)
             case One():
                 return one_row(rel, input)
+            case Generate():
+                return _generate(rel, input)
             case Window():
                 return window(rel, input)
         raise TempuraError(
@@ -146,6 +149,12 @@ class Renderer:
 def _project(rel: Project, input: Relation) -> Relation:
     outputs = [scalar(output.expr).alias(output.column.id) for output in rel.outputs]
     return Relation(input.frame.select(*outputs, *input.carry()), input.weighted)
+
+
+def _generate(rel: Generate, input: Relation) -> Relation:
+    made = column(bind_generator(rel.generator, rel.outer, name_of)).alias(*(c.id for c in rel.outputs))
+    rows = input.frame.select(*attributes(rel.input.columns), made, *input.carry())
+    return Relation(rows, input.weighted)
 
 
 def _values(session: SparkSession, rel: Values) -> Relation:

@@ -45,6 +45,14 @@ def bind_aggregate(call: AggregateCall, name_of: NameOf) -> JavaObject:
     return Binder(name_of).bind_aggregate(call)
 
 
+def bind_generator(generator: Call, outer: bool, name_of: NameOf) -> JavaObject:
+    """The Catalyst Generator of ``generator``, to be selected through :func:`column` under one name per column. ``outer``: it gives
+    a row of NULLs in place of none."""
+    binder = Binder(name_of)
+    bound = binder.bind(generator)
+    return binder.outer(bound) if outer else bound
+
+
 def column(expression: JavaObject) -> SparkColumn:
     """A PySpark column of a Catalyst expression."""
     utils = getattr(_jvm(), "org.apache.spark.sql.classic.ExpressionUtils")
@@ -91,6 +99,10 @@ class Binder:
         return self._new(
             "aggregate.AggregateExpression", function, mode, call.distinct, self._jvm.scala.Option.apply(bound), id
         )
+
+    def outer(self, generator: JavaObject) -> JavaObject:
+        """A generator that gives a row of NULLs in place of none."""
+        return self._new("GeneratorOuter", generator)
 
     def literal(self, value: object, type: str) -> JavaObject:
         """A constant."""

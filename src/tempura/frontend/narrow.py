@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Values
 from tempura.algebra.scalar import Column, Ref, substitute
 from tempura.algebra.window import Window, reads_of
@@ -60,6 +61,8 @@ def _read(rel: Rel) -> frozenset[Column]:
             return frozenset().union(*(o.expr.columns for projection in rel.projections for o in projection))
         case TopK():
             return frozenset().union(*(key.expr.columns for key in rel.order))
+        case Generate():
+            return rel.generator.columns
         case Window():
             return reads_of(rel)
         case Aggregate():

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import GENERATORS, Generate
 from tempura.algebra.rel import Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union, Values, empty, keep
-from tempura.algebra.scalar import Column, Expr, Literal, Output, Ref, SortKey, conjunction, conjuncts
+from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, SortKey, conjunction, conjuncts
 from tempura.algebra.window import Window
 from tempura.frontend.aggregates import Names, lift_aggregate, over_columns, project
 from tempura.frontend.catalyst import JavaObject, class_of, items, jvm_of
@@ -26,7 +27,6 @@ _JOINS: dict[str, JoinKind] = {
 }  # fmt: skip
 
 _REASONS = {
-    "Generate": ("GENERATE", "explode, LATERAL VIEW or a set operation with ALL"),
     "Sample": ("SAMPLE", "TABLESAMPLE"),
     "Offset": ("OFFSET", "OFFSET"),
     "Tail": ("TAIL", "the last rows"),
@@ -83,7 +83,7 @@ class PlanLifter:
         self._operators: dict[str, Callable[[JavaObject], Part]] = {
             "Project": self._project, "Filter": self._filter, "Join": self._join, "Aggregate": self._aggregate,
             "Union": self._union, "Sort": self._sort, "GlobalLimit": self._limit, "LocalRelation": self._values,
-            "OneRowRelation": self._one_row, "Expand": self._expand, "Window": self._window,
+            "OneRowRelation": self._one_row, "Expand": self._expand, "Window": self._window, "Generate": self._generate,
         }  # fmt: skip
 
     def lift(self, node: JavaObject) -> Part:
@@ -204,6 +204,18 @@ class PlanLifter:
         lifted = ([self._scalars.lift(expr, scope) for expr in projection] for projection in projections)
         outputs = tuple(tuple(map(Output, columns, exprs)) for exprs in lifted)
         return Part(Expand(values.beside(part.rel), outputs), _ids(attributes))
+
+    def _generate(self, node: JavaObject) -> Part:
+        part, function = self.lift(node.child()).without_order(), node.generator()
+        if class_of(function) not in GENERATORS:
+            raise NotLiftableError("GENERATE", f"not known to make rows of each row by itself: {function.sql()}")
+        operands, type = self._scalars.operands(function, part.scope), function.elementSchema().catalogString()
+        call = Call(class_of(function), operands, type, self._scalars.detail(function), handle=function)
+        attributes = list(items(node.generatorOutput()))
+        made = self._columns(attributes)
+        ids = _ids(items(node.requiredChildOutput()))
+        kept = tuple(part.scope[id] for id in ids)
+        return Part(keep(Generate(part.rel, call, made, bool(node.outer())), kept + made), ids + _ids(attributes))
 
     def _union(self, node: JavaObject) -> Part:
         parts = [self.lift(child).without_order() for child in items(node.children())]

@@ -1,6 +1,7 @@
 """Laws that every method uses: the definition of a TVR's snapshots, and how snapshots and deltas give one another."""
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
 from tempura.algebra.window import Window
@@ -22,7 +23,7 @@ def is_cheap_by_definition(rel: Rel) -> bool:
         return is_order_sensitive(rel) or (not rel.keys and not all_linear(rel.aggregates))
     if isinstance(rel, Window):
         return not has_delta(rel)
-    return isinstance(rel, Filter | Project | Expand | Union | Sort | TopK | One | Opaque)
+    return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort | TopK | One | Opaque)
 
 
 def has_delta(rel: Rel) -> bool:
@@ -31,7 +32,7 @@ def has_delta(rel: Rel) -> bool:
         return bool(rel.keys) and not is_order_sensitive(rel)
     if isinstance(rel, Window):
         return bool(rel.partition) and not is_order_sensitive(rel)
-    return isinstance(rel, Filter | Project | Expand | Union | Sort | Join)
+    return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort | Join)
 
 
 @rule(TVR_GENERATING, cite=(1,))

@@ -1,6 +1,20 @@
 """Deltas of linear operators: the operator is applied to the delta."""
 
-from tempura.rules.dsl import TVR_GENERATING, Order, Outputs, Pred, Projections, Rewrite, Time, Tvrs, rewrite, rule
+from tempura.rules.dsl import (
+    TVR_GENERATING,
+    Generated,
+    Generator,
+    Order,
+    Outer,
+    Outputs,
+    Pred,
+    Projections,
+    Rewrite,
+    Time,
+    Tvrs,
+    rewrite,
+    rule,
+)
 from tempura.rules.helpers import sum_of, union_all
 from tempura.tvr.tvr import Tvr
 
@@ -29,6 +43,15 @@ def delta_expand(R: Tvr, projections: Projections, t: Time, u: Time) -> Rewrite:
     return rewrite(
         R.expand(projections)[t:u],
         R[t:u].expand(projections),
+    )
+
+
+@rule(TVR_GENERATING, cite=(2,))
+def delta_generate(R: Tvr, generator: Generator, made: Generated, outer: Outer, t: Time, u: Time) -> Rewrite:
+    """Δ generate(R) = generate(ΔR)      explode, LATERAL VIEW, the multiplicities of INTERSECT ALL and EXCEPT ALL"""
+    return rewrite(
+        R.generate(generator, made, outer)[t:u],
+        R[t:u].generate(generator, made, outer),
     )
 
 

@@ -59,6 +59,9 @@ Aggs = Annotated[tuple[AggregateOutput, ...], Kind("Aggs")]
 Order = Annotated[tuple[SortKey, ...], Kind("Order")]
 Partition = Annotated[tuple[Expr, ...], Kind("Partition")]
 WindowCalls = Annotated[tuple[WindowOutput, ...], Kind("WindowCalls")]
+Generator = Annotated[Call, Kind("Generator")]
+Generated = Annotated[tuple[Column, ...], Kind("Generated")]
+Outer = Annotated[bool, Kind("Outer")]
 Limit = Annotated[int, Kind("Limit")]
 Time = Annotated[int, Kind("Time")]
 
@@ -122,11 +125,11 @@ def _hole(name: str, kind: str, number: int) -> object:
             return Tvr(Hole(name))
         case "Tvrs":
             return (Tvr(Hole(name, many=True)),)
-        case "On" | "Pred":
+        case "On" | "Pred" | "Generator":
             return Call("?" + name, (), "boolean")
         case "Marker":
             return Column("?" + name, name, "boolean")
-        case "Time" | "Limit":
+        case "Time" | "Limit" | "Outer":
             return -1000 - number  # no plan has such a time point
         case "Facts":
             return _AllTrue()

@@ -12,6 +12,7 @@ CORE: tuple[Rule, ...] = (
     delta_linear.delta_filter,
     delta_linear.delta_project,
     delta_linear.delta_expand,
+    delta_linear.delta_generate,
     delta_linear.delta_union,
     delta_linear.delta_sort,
 )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -79,7 +80,7 @@ class PlanFacts:
         match rel:
             case Scan():
                 return self._tables[rel.table].is_insert_only(t, u)
-            case Filter() | Project() | Expand() | Sort() | Union():
+            case Filter() | Project() | Expand() | Generate() | Sort() | Union():
                 return all(inputs)
             case Join(kind="inner" | "semi"):
                 return all(inputs)
@@ -110,7 +111,7 @@ class PlanFacts:
                 return not rel.signed
             case Negate():
                 return False
-            case Filter() | Project() | Expand() | Sort() | Finalize() | Union():
+            case Filter() | Project() | Expand() | Generate() | Sort() | Finalize() | Union():
                 return all(map(self.is_positive, rel.inputs))
             case Join(kind="inner"):
                 return all(map(self.is_positive, rel.inputs))

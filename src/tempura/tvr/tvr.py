@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -24,7 +25,7 @@ from tempura.algebra.rel import (
     TopK,
     Union,
 )
-from tempura.algebra.scalar import AggregateOutput, Column, Expr, Literal, Output, Ref, SortKey, conjunction, same
+from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Literal, Output, Ref, SortKey, conjunction, same
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window, WindowOutput
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View
@@ -100,6 +101,10 @@ class Relational(ABC):
     def one(self) -> Self:
         """The only row, or NULLs."""
         return self._new(One(self.rel))
+
+    def generate(self, generator: Call, outputs: tuple[Column, ...], outer: bool = False) -> Self:
+        """Each row once per row that a generator makes of it."""
+        return self._new(Generate(self.rel, generator, outputs, outer))
 
     def window(
         self, partition: tuple[Expr, ...], order: tuple[SortKey, ...], functions: tuple[WindowOutput, ...]

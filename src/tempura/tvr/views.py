@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK, Union
 from tempura.algebra.scalar import Column
@@ -117,6 +118,8 @@ def short_name(rel: Rel) -> str:
             return f"top{rel.limit}({short_name(rel.input)})"
         case Union():
             return f"({' + '.join(map(short_name, rel.terms))})"
+        case Generate():
+            return f"generate({short_name(rel.input)})"
         case Filter() | Project() | Expand() | Sort():
             return short_name(rel.input)
         case _:

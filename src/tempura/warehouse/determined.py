@@ -6,6 +6,7 @@ else is: which sort keys the picked rows have, and how many there are.
 
 from itertools import product
 
+from tempura.algebra.generate import Generate
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Scan, Sort, TopK, Union, Values
 from tempura.algebra.scalar import Column, Expr, Ref
 from tempura.algebra.window import RANKS, Window
@@ -36,6 +37,8 @@ def _of(rel: Rel, sets: tuple[Columns, ...]) -> list[Columns]:
             return [sets[0]] if rel.predicate.columns <= sets[0] else []
         case Project():
             return [frozenset(o.column for o in rel.outputs if o.expr.columns <= sets[0])]
+        case Generate():
+            return [sets[0] | frozenset(rel.outputs)] if rel.generator.columns <= sets[0] else []
         case Join():
             return _join(rel, sets)
         case Union():
