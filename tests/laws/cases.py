@@ -10,7 +10,8 @@ from math import nan
 from random import Random
 
 from tempura.algebra.bag import Row, SignedBag, identity
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Sort, TopK, Union
+from tempura.algebra.one import One
+from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, Sort, TopK, Union
 from tempura.algebra.scalar import (
     TRUE,
     AggregateCall,
@@ -26,8 +27,10 @@ from tempura.algebra.scalar import (
     equal,
     same,
 )
+from tempura.algebra.window import Window
 from tempura.rules.dsl import Rule
 from tempura.tvr.tvr import Tvr
+from tests.laws import window_cases
 
 TIMES = 3
 
@@ -157,7 +160,17 @@ class CaseMaker:
     def query(self, name: str) -> Rel:
         """One operator over scans."""
         return self.rng.choice(
-            (self._filter, self._project, self._join, self._aggregate, self._aggregate, self._union, self._ordered)
+            (
+                self._filter,
+                self._project,
+                self._join,
+                self._aggregate,
+                self._aggregate,
+                self._union,
+                self._ordered,
+                self._one,
+                self._window,
+            )
         )(name)
 
     def _filter(self, name: str) -> Rel:
@@ -170,8 +183,9 @@ class CaseMaker:
 
     def _join(self, name: str) -> Rel:
         left, right = self.scan(name), self.scan(name + "2")
-        kind = self.rng.choice(("inner", "left", "full", "semi", "anti"))
-        return Join(left, right, kind, self.condition(left.columns, right.columns))  # type: ignore[arg-type]
+        kind: JoinKind = self.rng.choice(("inner", "left", "full", "semi", "anti", "exists"))
+        on = self.condition(left.columns, right.columns)
+        return Join(left, right, kind, on, self.marker(name) if kind == "exists" else None)
 
     def _aggregate(self, name: str) -> Rel:
         source = self.scan(name)
@@ -186,6 +200,20 @@ class CaseMaker:
         order = self.order(source.columns)
         return self.rng.choice((Sort(source, order), TopK(source, order, self.limit())))
 
+    def _one(self, name: str) -> Rel:
+        source = self.scan(name)
+        return One(TopK(source, self.order(source.columns), self.rng.choice((0, 1, 1, 1))))
+
+    def marker(self, name: str) -> Column:
+        """The column in which an existence join answers."""
+        return Column(f"{name}.found", "found", "boolean")
+
+    def _window(self, name: str) -> Rel:
+        source = self.scan(name)
+        partition = window_cases.partition(self, source.columns)
+        functions = window_cases.functions(self, source.columns, f"{name}.w")
+        return Window(source, partition, self.order(source.columns), functions)
+
     # --- the other metavariables --------------------------------------------------------------------------------------
 
     def parameter(self, kind: str, sides: list[tuple[Column, ...]]) -> object:
@@ -195,6 +223,8 @@ class CaseMaker:
                 return self.condition(*sides)
             case "Pred":
                 return self.predicate(sum(sides, ()))
+            case "Marker":
+                return self.marker("M")
             case "Outputs":
                 return self.outputs(sides[0])
             case "Keys":
@@ -203,6 +233,10 @@ class CaseMaker:
                 return self.aggregates(sides[0])
             case "Order":
                 return self.order(sides[0])
+            case "Partition":
+                return window_cases.partition(self, sides[0])
+            case "WindowCalls":
+                return window_cases.functions(self, sides[0])
             case "Limit":
                 return self.limit()
         raise TypeError(f"no generator for the kind {kind}")

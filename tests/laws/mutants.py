@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tempura.algebra.rel import Aggregate, Filter, Project, Rel, Union
 from tempura.algebra.scalar import (
+    TRUE,
     AggregateCall,
     AggregateOutput,
     Call,
@@ -17,6 +18,7 @@ from tempura.algebra.scalar import (
     same,
 )
 from tempura.algebra.states import Finalize, Slot, StateLayout
+from tempura.algebra.window import partition_keys
 from tempura.rules.dsl import (
     INTRA_TVR,
     TVR_GENERATING,
@@ -24,13 +26,16 @@ from tempura.rules.dsl import (
     Facts,
     Keys,
     Limit,
+    Marker,
     On,
     Order,
+    Partition,
     Pred,
     Rewrite,
     Rule,
     Time,
     Tvrs,
+    WindowCalls,
     rewrite,
     rule,
 )
@@ -111,6 +116,29 @@ def full_join_built_on_inner_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> R
     return rewrite(
         L.full_join(R, on)[t:u],
         L.join(R, on)[t:u] + R.anti_join(L, on)[t:u].pad_left(L),
+    )
+
+
+@rule(TVR_GENERATING)
+def existence_join_as_semi_join(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u: Time) -> Rewrite:
+    """Δ(L ∃ R) = ΔL ∃ R[:u] + A with TRUE      WRONG: the old answers stay, and a row may have lost its last match"""
+    A = L[:t].semi_join(R[t:u].support(), on)
+    kept = tuple(Output(c, Ref(c)) for c in L.columns)
+    return rewrite(
+        L.exists_join(R, on, marker)[t:u],
+        L[t:u].exists_join(R[:u], on, marker) + A.project((*kept, Output(marker, TRUE))),
+    )
+
+
+@rule(TVR_GENERATING)
+def existence_join_by_net_changes(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u: Time) -> Rewrite:
+    """Δ(L ∃ R) = (ΔL + A) ∃ R[:u] - A ∃ R[:t]      WRONG: A looks at changed rows that still exist"""
+    now = R[:u].project(tuple(Output(c.primed(), Ref(c)) for c in R.columns))
+    identical = conjunction(*(same(Ref(c), Ref(c.primed())) for c in R.columns))
+    A = L[:t].semi_join(R[t:u].support().semi_join(now, identical), on)
+    return rewrite(
+        L.exists_join(R, on, marker)[t:u],
+        (L[t:u] + A).exists_join(R[:u], on, marker) - A.exists_join(R[:t], on, marker),
     )
 
 
@@ -269,6 +297,68 @@ def top_of_delta_only(X: Tvr, order: Order, k: Limit, t: Time, u: Time, facts: F
     )
 
 
+@rule(TVR_GENERATING)
+def one_that_is_linear(X: Tvr, order: Order, t: Time, u: Time) -> Rewrite:
+    """Δ one(top(1, X)) = Δ top(1, X)      WRONG: the row of NULLs comes and goes, too"""
+    first = X.top(order, 1)
+    return rewrite(first.one()[t:u], first[t:u])
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+def _window_delta(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time, wrong: str
+) -> Rewrite:
+    """The law of windows, with planted mistakes."""
+    W, keys = X.window(partition, order, calls), partition_keys(partition, calls)
+    new, old = (
+        _affected(view, X[t:u], keys, null_safe=wrong != "equality", cancel=wrong != "equality")
+        for view in (X[:u], X[:t])
+    )
+    where = bool(partition) and not is_order_sensitive(W.rel)
+    return rewrite(W[t:u], new.window(partition, order, calls) - old.window(partition, order, calls), where)
+
+
+@rule(TVR_GENERATING)
+def window_of_delta(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time, facts: Facts
+) -> Rewrite:
+    """Δ window(X) = window(ΔX)      WRONG: a window is not linear, even if X only grows"""
+    W = X.window(partition, order, calls)
+    return rewrite(W[t:u], X[t:u].window(partition, order, calls), where=facts.insert_only(X, t, u))
+
+
+@rule(TVR_GENERATING)
+def partitions_compared_by_equality(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time
+) -> Rewrite:
+    """Δ window(X) = window(X[:u] ⋉ K) - window(X[:t] ⋉ K)      WRONG: = forgets the partition of NULL"""
+    return _window_delta(X, partition, order, calls, t, u, "equality")
+
+
+@rule(TVR_GENERATING)
+def partitions_that_cancel_out(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time
+) -> Rewrite:
+    """Δ window(X) = window(X[:u] ⋉ K) - window(X[:t] ⋉ K)      WRONG: an update in one partition leaves no key"""
+    return _window_delta(X, partition, order, calls, t, u, "cancel")
+
+
+@rule(TVR_GENERATING)
+def window_of_new_rows_only(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time
+) -> Rewrite:
+    """Δ window(X) = window(X[:u] ⋉ K) - window(X[:t] ⋉ K)      WRONG: K looks at the rows that exist, not at deleted ones"""
+    W, keys = X.window(partition, order, calls), partition_keys(partition, calls)
+    now = X[:u].project(tuple(Output(c.primed(), Ref(c)) for c in X.columns))
+    identical = conjunction(*(same(Ref(c), Ref(c.primed())) for c in X.columns))
+    changed = X[t:u].support().semi_join(now, identical)
+    new, old = (_affected(view, changed, keys) for view in (X[:u], X[:t]))
+    where = bool(partition) and not is_order_sensitive(W.rel)
+    return rewrite(W[t:u], new.window(partition, order, calls) - old.window(partition, order, calls), where)
+
+
 CONTROL: Rule = finalize_that_drops_dead_groups
 """A right rule written like the wrong ones: what refutes them is the planted mistake."""
 
@@ -280,6 +370,8 @@ MUTANTS: tuple[Rule, ...] = (
     anti_join_delta_of_old_left_side,
     semi_join_built_as_inner_join,
     full_join_built_on_inner_join,
+    existence_join_as_semi_join,
+    existence_join_by_net_changes,
     count_with_null_test_flipped,
     sum_that_never_returns_to_null,
     global_aggregate_that_loses_its_row,
@@ -290,4 +382,9 @@ MUTANTS: tuple[Rule, ...] = (
     affected_groups_that_cancel_out,
     union_that_drops_duplicates,
     top_of_delta_only,
+    one_that_is_linear,
+    window_of_delta,
+    partitions_compared_by_equality,
+    partitions_that_cancel_out,
+    window_of_new_rows_only,
 )

@@ -4,8 +4,10 @@ from decimal import Decimal
 from math import inf, nan
 
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Scan, Sort, TopK, Union
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, SortKey
+from tempura.algebra.window import Frame, Window, WindowOutput
 from tempura.rules.methods import ALL_RULES
 from tempura.tvr.tvr import Tvr
 from tests.laws.cases import Case
@@ -14,8 +16,9 @@ from tests.laws.definition import Tables
 from tests.laws.mutants import CONTROL, MUTANTS
 
 __all__ = [
-    "Aggregate", "AggregateCall", "AggregateOutput", "Call", "Column", "Decimal", "Filter", "Join", "Literal", "Output",
-    "Project", "Ref", "Scan", "SignedBag", "Sort", "SortKey", "TopK", "Tvr", "Union", "inf", "nan", "replay",
+    "Aggregate", "AggregateCall", "AggregateOutput", "Call", "Column", "Decimal", "Filter", "Frame", "Join", "Literal", "One",
+    "Output", "Project", "Ref", "Scan", "SignedBag", "Sort", "SortKey", "TopK", "Tvr", "Union", "Window",
+    "WindowOutput", "inf", "nan", "replay",
 ]  # fmt: skip
 
 

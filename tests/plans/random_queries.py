@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from random import Random
 
 from tempura.algebra.bag import SignedBag
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union
+from tempura.algebra.one import One, beside
+from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
     AggregateCall,
     AggregateOutput,
@@ -19,10 +20,11 @@ from tempura.algebra.scalar import (
     conjunction,
     equal,
 )  # fmt: skip
+from tempura.algebra.window import CURRENT_ROW, Frame, Window, WindowOutput
 from tempura.cost.stats import TableFacts
 
 Row = tuple[object, ...]
-JOINS = ("inner", "left", "full", "semi", "anti")
+JOINS: tuple[JoinKind, ...] = ("inner", "left", "full", "semi", "anti", "exists")
 AGGREGATES = ("Count", "CountAll", "Sum", "Average", "Min", "Max", "CountDistinct")
 
 
@@ -91,6 +93,7 @@ class QueryGenerator:
             return Scan(self.random.choice(self._tables), ("x", "y", "z"), tuple(self.column() for _ in range(3)))
         makers: tuple[Callable[[int], Rel], ...] = (
             self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top,
+            self.scalar, self.window,
         )  # fmt: skip
         return self.random.choice(makers)(depth - 1)
 
@@ -130,7 +133,9 @@ class QueryGenerator:
         elif self.random.random() < 0.3:
             condition = Call("Or", (condition, Call("IsNull", (condition,), "boolean")), "boolean")
         residual = self.predicate(right) if self.random.random() < 0.3 else Literal(True, "boolean")
-        return Join(left, right, self.random.choice(JOINS), conjunction(condition, residual))  # type: ignore[arg-type]
+        kind = self.random.choice(JOINS)
+        marker = self.column("boolean") if kind == "exists" else None
+        return Join(left, right, kind, conjunction(condition, residual), marker)
 
     def aggregate(self, depth: int) -> Rel:
         rel = self.query(depth)
@@ -161,7 +166,45 @@ class QueryGenerator:
             )
         return AggregateOutput(self.column(call.type), call)
 
+    def scalar(self, depth: int) -> Rel:
+        """Two scalar sub-queries, which may be the same one: of an aggregation, or of a row that may be missing."""
+        rel = self.query(depth)
+        source = self.query(self.random.randrange(depth + 1))
+        whole = AggregateOutput(self.column("bigint"), AggregateCall("Count", (), "bigint"))
+        value = self.random.choice(
+            (
+                Aggregate(source, (), (whole,)),
+                One(TopK(source, (SortKey(self.ref(source)),), self.random.choice((0, 1)))),
+            )
+        )
+        for _ in range(2):
+            first = Output(self.column(value.columns[0].type), Ref(value.columns[0]))
+            rel = beside(rel, Project(value, (first,)))
+        return Filter(rel, self.predicate(rel))
+
     def top(self, depth: int) -> Rel:
         rel = self.query(depth)
         order = SortKey(self.ref(rel), self.random.random() < 0.5, self.random.random() < 0.5)
         return TopK(rel, (order,), self.random.choice((1, 3)))
+
+    def window(self, depth: int) -> Rel:
+        rel = self.query(depth)
+        partition = tuple(self.ref(rel) for _ in range(self.random.choice((0, 1, 1, 1, 2))))
+        order = tuple(
+            SortKey(self.ref(rel), self.random.random() < 0.5, self.random.random() < 0.5)
+            for _ in range(self.random.choice((0, 1, 1)))
+        )
+        return Window(rel, partition, order, (self._window_function(rel),))
+
+    def _window_function(self, rel: Rel) -> WindowOutput:
+        name, arg = self.random.choice(("RowNumber", "Rank", "Lag", "First", "Count", "Min")), self.ref(rel)
+        one = Literal(1, "int")
+        so_far = Frame(self.random.choice(("rows", "range")), None, self.random.choice((None, CURRENT_ROW)))
+        calls = {
+            "RowNumber": (AggregateCall(name, (), "int"), Frame("rows", None, CURRENT_ROW)),
+            "Rank": (AggregateCall(name, (), "int"), Frame("rows", None, CURRENT_ROW)),
+            "Lag": (AggregateCall(name, (arg, one, Literal(None, arg.type)), arg.type), Frame("rows", one, one)),
+            "Count": (AggregateCall(name, (arg,), "bigint"), so_far),
+        }
+        call, frame = calls.get(name, (AggregateCall(name, (arg,), arg.type), so_far))
+        return WindowOutput(self.column(call.type), call, frame)

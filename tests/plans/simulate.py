@@ -6,6 +6,7 @@ from dataclasses import replace
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Rel, Scan
+from tempura.cost.model import CostModel
 from tempura.cost.stats import TableFacts
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
@@ -41,10 +42,12 @@ def run_step(step: Step, tables: Tables, states: States, offset: int = 0) -> Sig
     return emitted
 
 
-def run_plan(query: Rel, tables: Tables, points: tuple[Point, ...], methods: tuple[str, ...]) -> list[SignedBag | None]:
+def run_plan(
+    query: Rel, tables: Tables, points: tuple[Point, ...], methods: tuple[str, ...], model: CostModel | None = None
+) -> list[SignedBag | None]:
     """One plan, made with all arrivals known, run from first to last."""
     facts = {name: table.facts(len(points)) for name, table in tables.items()}
-    plan = make_plan(Problem(query, points, facts), methods)
+    plan = make_plan(Problem(query, points, facts), methods, model)
     states: States = {}
     return [run_step(step, tables, states) for step in plan.steps]
 

@@ -4,18 +4,22 @@ deletions and empty arrivals."""
 
 import os
 from collections.abc import Callable
+from dataclasses import fields, replace
 from random import Random
 
 import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Rel
-from tempura.search.problem import Point
+from tempura.cost.model import CostModel
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem
 from tests.plans.random_queries import QueryGenerator, random_table
 from tests.plans.simulate import Tables, run_plan, run_replanned, truth
 
 Run = Callable[[Rel, Tables, tuple[Point, ...], tuple[str, ...]], list[SignedBag | None]]
 TIMES = 3
+PRICES = [field.name for field in fields(CostModel)]
 CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))
 VIEW = tuple(Point(1.0, output=True) for _ in range(TIMES))
 DEADLINE = (Point(0.25, output=False), Point(0.3, output=False), Point(1.0, output=True))
@@ -33,3 +37,29 @@ def test_every_output_equals_a_recompute(methods: tuple[str, ...], run: Run) -> 
             for t, (point, output) in enumerate(zip(points, outputs, strict=True)):
                 expected = truth(query, tables, t) if point.output else None
                 assert output == expected, f"seed {seed}, time {t}, query {query}, tables {tables}"
+
+
+def random_prices(random: Random) -> CostModel:
+    """A cost model that leads to other plans: each price off by up to a factor of a thousand in either direction."""
+    default = CostModel()
+    return replace(default, **{name: round(getattr(default, name) * 10 ** random.uniform(-3, 3)) for name in PRICES})
+
+
+def test_every_output_equals_a_recompute_whatever_things_cost() -> None:
+    # Without the method batch, which would be the plan of all these small tables.
+    plans = set()
+    for seed in range(2 * CASES):
+        random = Random(1000 + seed)
+        tables = {name: random_table(random, name, TIMES) for name in ("r", "s", "t")}
+        query = QueryGenerator(random, tuple(tables)).query(1 + seed % 3)
+        model = random_prices(random)
+        outputs = run_plan(query, tables, VIEW, ("im1",), model)
+        assert outputs == [truth(query, tables, t) for t in range(TIMES)], f"seed {seed}, query {query}, {model}"
+        plans.add(_rules_used(query, tables, model))
+    assert len(plans) >= CASES / 3, "the prices must lead to different plans, else this test shows little"
+
+
+def _rules_used(query: Rel, tables: Tables, model: CostModel) -> frozenset[str]:
+    facts = {name: table.facts(TIMES) for name, table in tables.items()}
+    plan = make_plan(Problem(query, VIEW, facts), ("im1",), model)
+    return frozenset(note.rule for step in plan.steps for note in step.notes.values())

@@ -46,9 +46,9 @@ def summary() -> Rel:
     return Aggregate(rows, (Output(OUT, Ref(CATEGORY)),), (total,))
 
 
-def facts(*inserted: int, distinct: float = 1e6, static: bool = False) -> TableFacts:
+def facts(*inserted: int, distinct: float = 1e6, static: bool = False, known: int = 1) -> TableFacts:
     columns = {"o_id": ColumnStats(distinct), "category": ColumnStats(10)}
-    return TableFacts(inserted, (0,) * len(inserted), 1, static, append_only=True, columns=columns)
+    return TableFacts(inserted, (0,) * len(inserted), known, static, append_only=True, columns=columns)
 
 
 def problem(sales: TableFacts, returns: TableFacts, points: tuple[Point, ...] = DEADLINE) -> Problem:
@@ -82,7 +82,7 @@ def test_static_tables_have_no_deltas() -> None:
 def test_a_stored_state_costs_nothing_to_build() -> None:
     view = (Point(1.0, True), Point(1.0, True), Point(1.0, True))
     points = (Point(1.0, True, done=True), *view[1:])
-    asked = problem(facts(1_000_000, 1_010_000, 1_020_000), facts(100_000, 100_100, 100_200), view)
+    asked = problem(facts(1_000_000, 1_010_000, 1_020_000, known=2), facts(100_000, 100_100, 100_200, known=2), view)
     (state,) = [save.key for step in make_plan(asked, ("im1",)).steps for save in step.saves if save.key.time == 0]
     without = make_plan(Problem(asked.query, points, asked.tables), ("im1",))
     with_state = make_plan(Problem(asked.query, points, asked.tables, frozenset({state})), ("im1",))
@@ -134,6 +134,12 @@ def test_prices_decide_how_much_is_done_early() -> None:
         return plan.steps[-1].cost
 
     assert last_step(1e-12) < last_step(1.0)
+
+
+def test_a_step_is_planned_from_facts_only() -> None:
+    points = (Point(1.0, True, done=True), Point(1.0, True))
+    with pytest.raises(ValueError, match="not pinned: returns"):
+        problem(facts(10, 20, known=2), facts(1, 2, known=1), points)
 
 
 def test_pricing_a_plan_agrees_with_building_it() -> None:

@@ -6,8 +6,10 @@ from functools import reduce
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession, functions
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union, Values
 from tempura.algebra.scalar import TRUE, Column, Expr, SortKey
+from tempura.execute.existence import existence_join
 from tempura.frontend.expressions import bind, bind_aggregate, column
 from tempura.frontend.literals import jvm_literal, jvm_type
 
@@ -39,12 +41,17 @@ def run(session: SparkSession, rel: Rel, tables: Mapping[str, DataFrame]) -> Dat
         case Project():
             return inputs[0].select([spark_column(o.expr).alias(name_of(o.column)) for o in rel.outputs])
         case Join():
+            if rel.marker is not None:
+                return existence_join(inputs[0], inputs[1], bind(rel.on, name_of), name_of(rel.marker))
             on = functions.lit(True) if rel.on == TRUE else spark_column(rel.on)
             return inputs[0].join(inputs[1], on, _KINDS[rel.kind])
         case Aggregate():
             return _aggregate(rel, inputs[0])
         case Union():
             return reduce(lambda a, b: a.unionAll(b), inputs)
+        case One():
+            value = inputs[0].select(functions.struct("*").alias("row")).scalar()
+            return session.range(1).select(value.alias("row")).select("row.*")
         case TopK():
             ordered = inputs[0].orderBy(*[sort_key(key) for key in rel.order]) if rel.order else inputs[0]
             return ordered.limit(rel.limit)

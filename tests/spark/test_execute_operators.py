@@ -26,6 +26,7 @@ from tempura.algebra.rel import (
     empty,
 )  # fmt: skip
 from tempura.algebra.scalar import (
+    TRUE,
     AggregateCall,
     AggregateOutput,
     Call,
@@ -98,7 +99,10 @@ def test_linear_operators(spark: SparkSession, name: str) -> None:
     check(spark, LINEAR[name], tables_for(1, signed=True))
 
 
-@pytest.mark.parametrize("kind", ["left", "full", "semi", "anti"])
+FOUND = Column("f`o.und", "found", "boolean")
+
+
+@pytest.mark.parametrize("kind", ["left", "full", "semi", "anti", "exists"])
 @pytest.mark.parametrize("signed", [True, False])
 def test_joins_of_sets(spark: SparkSession, kind: JoinKind, signed: bool) -> None:
     left, right = SETS[signed]
@@ -106,15 +110,20 @@ def test_joins_of_sets(spark: SparkSession, kind: JoinKind, signed: bool) -> Non
     null_aware = Call("Or", (equal(column(L, 1), column(R, 1)), Call("IsNull", (column(R, 1),), "boolean")), "boolean")
     tables = tables_for(2, signed=False)
     for on in (conjunction(by_key, null_aware), null_aware):
-        check(spark, Join(left, right, kind, on), tables)
-    check(spark, Join(left, Filter(right, Literal(False, "boolean")), kind, by_key), tables)
+        check(spark, Join(left, right, kind, on, marker_of(kind)), tables)
+    check(spark, Join(left, Filter(right, Literal(False, "boolean")), kind, by_key, marker_of(kind)), tables)
 
 
-@pytest.mark.parametrize("kind", ["left", "semi", "anti"])
+def marker_of(kind: JoinKind) -> Column | None:
+    return FOUND if kind == "exists" else None
+
+
+@pytest.mark.parametrize("kind", ["left", "semi", "anti", "exists"])
 def test_joins_are_linear_on_the_left(spark: SparkSession, kind: JoinKind) -> None:
     tables = {"l": tables_for(3, signed=True)["l"], "r": tables_for(4, signed=False)["r"]}
     for right in (Consolidate(R), PLAIN_R):
-        check(spark, Join(L, right, kind, same(column(L, 2), column(R, 2))), tables)
+        check(spark, Join(L, right, kind, same(column(L, 2), column(R, 2)), marker_of(kind)), tables)
+        check(spark, Join(L, right, kind, TRUE, marker_of(kind)), tables)
 
 
 def test_a_full_join_of_a_plain_and_a_weighted_bag(spark: SparkSession) -> None:

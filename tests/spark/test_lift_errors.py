@@ -1,5 +1,6 @@
 """Refusals by code, and that the user's session is left alone."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -51,8 +52,9 @@ def test_an_error_says_where(spark: SparkSession) -> None:
         lift(spark, "SELECT current_date()")
 
 
-def test_a_source_outside_of_the_warehouse(spark: SparkSession) -> None:
-    spark.range(3).selectExpr("id").rdd.toDF().createOrReplaceTempView("foreign_rows")
+def test_a_source_outside_of_the_warehouse(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(3).write.parquet(f"file:{tmp_path}/rows")
+    spark.read.parquet(f"file:{tmp_path}/rows").createOrReplaceTempView("foreign_rows")
     try:
         with pytest.raises(TempuraError) as error:
             lift(spark, "SELECT * FROM foreign_rows")

@@ -14,7 +14,7 @@ from tempura.frontend.lift import Lifted, lift_sql
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem, TableFacts
 
-REASONS = {"WINDOW", "GROUPING_SETS", "SUBQUERY", "EXISTENCE_JOIN", "ORDER_SENSITIVE_AGGREGATE", "ORDER_HIDDEN"}
+REASONS = {"WINDOW", "GROUPING_SETS", "ORDER_SENSITIVE_AGGREGATE", "ORDER_HIDDEN"}
 """The reasons that are left to lift."""
 
 LIFTED = 68

@@ -137,8 +137,8 @@ DIFFERENT: list[Rel] = [
     Opaque((S,), S.columns, "one", Reason("R", "r")),
     Opaque((S,), S.columns, "two", Reason("R", "r")),
     *(
-        Join(S, scan("b"), kind, on)
-        for kind in ("inner", "left", "full", "semi", "anti")
+        Join(S, scan("b"), kind, on, Column("m", "m", "boolean") if kind == "exists" else None)
+        for kind in ("inner", "left", "full", "semi", "anti", "exists")
         for on in (equal(Ref(S.columns[0]), Ref(scan("b").columns[0])), equal(Ref(S.columns[0]), Ref(scan("b").columns[1])))
     ),
 ]  # fmt: skip

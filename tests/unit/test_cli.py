@@ -24,6 +24,7 @@ from tempura.physical.operators import StateKey
 from tempura.plan.progressive import Alternative, ProgressivePlan, Save, Step
 from tempura.warehouse.engine import Verification
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
+from tempura.warehouse.schedule import Schedule
 
 REPORT = RunReport(
     "revenue", label="19:00", n=2, method="im1", weight=0.3, estimated_cost=2_500_000_000, cpu_seconds=1.5
@@ -64,8 +65,8 @@ class FakeQuery:
     calls: list[dict[str, Any]] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
 
-    def plan(self, methods: Any) -> QueryPlan:
-        self.calls.append({"methods": methods})
+    def plan(self, methods: Any, schedule: Schedule | None = None) -> QueryPlan:
+        self.calls.append({"methods": methods} | ({"schedule": schedule} if schedule else {}))
         return QueryPlan(PLAN, ("2026-01-01 14:00", "24:00"))
 
     def run(self, **given: Any) -> RunReport:
@@ -230,6 +231,19 @@ def test_plan_says_which_method_and_why(tempura: Tempura, warehouse: FakeWarehou
     assert "method im1: weighted cost 2.00 s; alternatives: batch 3.00 s" in text
     assert "recomputed: WINDOW: ranks are recomputed" in text
     assert warehouse.q.calls == [{"methods": "all"}]
+
+
+def test_plan_over_other_times(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    assert tempura("plan", "revenue", "--times", "12:00=0.2,24:00=1").exit_code == 0
+    assert warehouse.q.calls == [{"methods": "all", "schedule": Schedule.progressive({"12:00": 0.2, "24:00": 1.0})}]
+    assert "'12:00' is not TIME=PRICE" in tempura("plan", "revenue", "--times", "12:00").stderr
+
+
+def test_plan_as_a_page(tempura: Tempura, warehouse: FakeWarehouse, tmp_path: Path) -> None:
+    assert tempura("plan", "revenue", "--html", str(tmp_path / "plan.html")).exit_code == 0
+    page = (tmp_path / "plan.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "weighted cost 2 s" in page
 
 
 def test_plan_as_json(tempura: Tempura, warehouse: FakeWarehouse) -> None:

@@ -48,6 +48,7 @@ A, B = Column("L.a", "a", "int"), Column("L.b", "b", "int")
 C, D = Column("R.c", "c", "int"), Column("R.d", "d", "int")
 L, R = Scan("L", ("a", "b"), (A, B)), Scan("R", ("c", "d"), (C, D))
 EQUI = equal(Ref(A), Ref(C))
+FOUND = Column("J.found", "found", "boolean")
 
 
 def over(left: SignedBag, right: SignedBag = EMPTY) -> Leaf:
@@ -60,7 +61,7 @@ def rows(*rows: Row) -> SignedBag:
 
 
 def join(kind: JoinKind, left: SignedBag, right: SignedBag, on: Expr = EQUI) -> SignedBag:
-    return evaluate(Join(L, R, kind, on), over(left, right))
+    return evaluate(Join(L, R, kind, on, FOUND if kind == "exists" else None), over(left, right))
 
 
 def column(name: str, type: str) -> Column:
@@ -127,12 +128,17 @@ def padded(bag: SignedBag, before: int = 0, after: int = 0) -> SignedBag:
     return SignedBag(((None,) * before + row + (None,) * after, w) for row, w in bag.items())
 
 
+def marked(bag: SignedBag, found: bool) -> SignedBag:
+    return SignedBag(((*row, found), w) for row, w in bag.items())
+
+
 def test_every_kind_of_join_on_equality() -> None:
     assert join("inner", LEFT, RIGHT) == INNER
     assert join("left", LEFT, RIGHT) == INNER + padded(LEFT_ALONE, after=2)
     assert join("full", LEFT, RIGHT) == INNER + padded(LEFT_ALONE, after=2) + padded(RIGHT_ALONE, before=2)
     assert join("semi", LEFT, RIGHT) == rows((1, 10), (1, 10))
     assert join("anti", LEFT, RIGHT) == LEFT_ALONE
+    assert join("exists", LEFT, RIGHT) == marked(LEFT - LEFT_ALONE, True) + marked(LEFT_ALONE, False)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +169,7 @@ def test_joins_on_other_conditions(on: Expr, matches: Callable[..., bool]) -> No
     assert join("full", LEFT, right, on) == inner + padded(left_alone, after=2) + padded(right_alone, before=2)
     assert join("semi", LEFT, right, on) == LEFT - left_alone
     assert join("anti", LEFT, right, on) == left_alone
+    assert join("exists", LEFT, right, on) == marked(LEFT - left_alone, True) + marked(left_alone, False)
 
 
 def test_inner_join_multiplies_signed_weights() -> None:
@@ -170,7 +177,7 @@ def test_inner_join_multiplies_signed_weights() -> None:
     assert join("inner", left, right) == SignedBag([((1, 0, 1, 0), 6), ((1, 0, 1, 1), -2)])
 
 
-@pytest.mark.parametrize("kind", ["left", "semi", "anti"])
+@pytest.mark.parametrize("kind", ["left", "semi", "anti", "exists"])
 def test_left_side_of_outer_semi_and_anti_join_is_linear(kind: JoinKind) -> None:
     one, two = SignedBag([((1, 10), 2), ((2, 20), -1)]), SignedBag([((2, 20), 3), ((None, 1), -1)])
     assert join(kind, one + two, RIGHT) == join(kind, one, RIGHT) + join(kind, two, RIGHT)
@@ -182,6 +189,7 @@ def test_left_side_of_outer_semi_and_anti_join_is_linear(kind: JoinKind) -> None
         ("left", EMPTY, SignedBag([((1, 1), -1)])),
         ("semi", EMPTY, SignedBag([((1, 1), -1)])),
         ("anti", EMPTY, SignedBag([((1, 1), -1)])),
+        ("exists", EMPTY, SignedBag([((1, 1), -1)])),
         ("full", EMPTY, SignedBag([((1, 1), -1)])),
         ("full", SignedBag([((1, 1), -1)]), EMPTY),
     ],

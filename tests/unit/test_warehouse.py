@@ -129,6 +129,13 @@ class TestRuns:
         assert query.history() == ()
         assert world.engine.executed == 0
 
+    def test_a_plan_under_another_schedule_changes_nothing(self, world: World) -> None:
+        query = world.query()
+        world.put("a", FIRST)
+        plan = query.plan(schedule=Schedule.progressive({"06:00": 0.1, "08:00": 1.0}))
+        assert plan.labels == ("06:00", "08:00")
+        assert query.plan().labels == ("2026-03-01 14:00", "19:00", "24:00")
+
     def test_a_plan_reports_costs_per_time(self, world: World) -> None:
         query = world.query()
         world.put("a", FIRST)

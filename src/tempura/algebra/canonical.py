@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -28,6 +29,7 @@ from tempura.algebra.rel import (
 )
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Expr, Literal, Output, Ref, SortKey
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Frame, Window, WindowOutput
 from tempura.errors import TempuraError
 
 
@@ -106,6 +108,14 @@ class _Columns:
         """The text of aggregated columns."""
         return _listed(f"{self.aggregate(o.call)} AS {_type(o.column.type)}" for o in outputs)
 
+    def windows(self, outputs: tuple[WindowOutput, ...]) -> str:
+        """The text of window functions with their frames."""
+        return _listed(f"{self.aggregate(o.call)} {self._frame(o.frame)} AS {_type(o.column.type)}" for o in outputs)
+
+    def _frame(self, frame: Frame) -> str:
+        bounds = ("-" if bound is None else self.expr(bound) for bound in (frame.lower, frame.upper))
+        return " ".join((frame.kind, *bounds))
+
     def order(self, keys: tuple[SortKey, ...]) -> str:
         """The text of an ORDER BY."""
         return _listed(f"{self.expr(k.expr)} asc={k.ascending} nulls_first={k.nulls_first}" for k in keys)
@@ -126,14 +136,16 @@ def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:
         case Project():
             return (columns.outputs(rel.outputs),)
         case Join():
-            return (rel.kind, columns.expr(rel.on))
+            return (rel.kind, columns.expr(rel.on))  # a marker is a new column: its identity does not matter
         case Aggregate() | Partial() | MergeStates() | Finalize():
             return (columns.outputs(rel.keys), columns.aggregates(rel.aggregates))
         case TopK():
             return (columns.order(rel.order), str(rel.limit))
         case Sort():
             return (columns.order(rel.order),)
-        case Union() | Negate() | Consolidate() | Support():
+        case Window():
+            return (_listed(map(columns.expr, rel.partition)), columns.order(rel.order), columns.windows(rel.functions))
+        case Union() | Negate() | Consolidate() | Support() | One():
             return ()
     raise TempuraError(
         "NOT_CANONICAL", f"{rel.label} is bound to a time.", "Ask for the text of the expression it views."

@@ -12,6 +12,8 @@ from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
 from tempura.algebra.bag import EMPTY, Row, SignedBag
 from tempura.algebra.evaluate_scalar import evaluate as value_of
 from tempura.algebra.evaluate_scalar import is_true, refuse_collation
+from tempura.algebra.evaluate_window import evaluate_window
+from tempura.algebra.one import TOO_MANY_ROWS, One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -30,6 +32,7 @@ from tempura.algebra.rel import (
 from tempura.algebra.scalar import AggregateCall, Column, Expr, Output, SortKey
 from tempura.algebra.sql_order import Ordered, normalized, ordering_key
 from tempura.algebra.states import Finalize, MergeStates, Partial, Slot
+from tempura.algebra.window import Window
 from tempura.errors import TempuraError
 
 Leaf = Callable[[Rel], SignedBag]
@@ -124,6 +127,13 @@ def _outputs(outputs: tuple[Output, ...], env: Env) -> Row:
     return tuple(value_of(output.expr, env) for output in outputs)
 
 
+def _one(rel: One, rows: SignedBag) -> SignedBag:
+    if rows.size > 1:
+        what = f"a scalar sub-query has {rows.size} rows."
+        raise TempuraError(TOO_MANY_ROWS, what, "Let it give one row, for instance with an aggregate or LIMIT 1.")
+    return rows if rows.size else SignedBag.of([(None,) * len(rel.columns)])
+
+
 # --- joins, from their definition -------------------------------------------------------------------------------------
 
 
@@ -141,6 +151,8 @@ def _join(rel: Join, left: SignedBag, right: SignedBag) -> SignedBag:
             return left - left_alone
         case "anti":
             return left_alone
+        case "exists":
+            return _marked(left - left_alone, True) + _marked(left_alone, False)
         case "left":
             return inner + _padded(left_alone, 0, len(rel.right.columns))
         case "full":
@@ -154,6 +166,10 @@ def _matches(rel: Join, left: Row, right: Row) -> bool:
 
 def _without(rows: SignedBag, matched: SignedBag) -> SignedBag:
     return SignedBag((row, w) for row, w in rows.items() if not matched.weight(row))
+
+
+def _marked(rows: SignedBag, found: bool) -> SignedBag:
+    return SignedBag(((*row, found), w) for row, w in rows.items())
 
 
 def _padded(rows: SignedBag, before: int, after: int) -> SignedBag:
@@ -285,15 +301,20 @@ def _finalize(rel: Finalize, states: SignedBag) -> SignedBag:
 
 
 def _top(rel: TopK, rows: SignedBag) -> SignedBag:
-    ranked = sorted(rows.items(), key=lambda entry: _tie_break(entry[0]))
-    for key in reversed(rel.order):
-        ranked = _by_key(rel, key, ranked)
     kept: list[tuple[Row, int]] = []
     free = rel.limit
-    for row, weight in ranked:
+    for row, weight in _ranked(rel, list(rows.items())):
         kept.append((row, min(weight, free)))
         free -= kept[-1][1]
     return SignedBag(kept)
+
+
+def _ranked(rel: TopK | Window, rows: list[tuple[Row, int]]) -> list[tuple[Row, int]]:
+    """The rows in an operator's order, ties in the order of all columns."""
+    ranked = sorted(rows, key=lambda entry: _tie_break(entry[0]))
+    for key in reversed(rel.order):
+        ranked = _by_key(rel, key, ranked)
+    return ranked
 
 
 def _tie_break(row: Row) -> tuple[Ordered, str]:
@@ -301,7 +322,7 @@ def _tie_break(row: Row) -> tuple[Ordered, str]:
     return (ordering_key(row), repr(row))
 
 
-def _by_key(rel: TopK, key: SortKey, rows: list[tuple[Row, int]]) -> list[tuple[Row, int]]:
+def _by_key(rel: TopK | Window, key: SortKey, rows: list[tuple[Row, int]]) -> list[tuple[Row, int]]:
     """A stable sort by one key."""
     refuse_collation(key.expr.type)
     values = {id(entry): value_of(key.expr, _env(rel.input, entry[0])) for entry in rows}
@@ -311,8 +332,12 @@ def _by_key(rel: TopK, key: SortKey, rows: list[tuple[Row, int]]) -> list[tuple[
     return nulls + proper if key.nulls_first else proper + nulls
 
 
+def _window(rel: Window, rows: SignedBag) -> SignedBag:
+    return evaluate_window(rel, rows, _ranked, _call)
+
+
 _OPERATORS: Mapping[type[Rel], Callable[..., SignedBag]] = {
     Values: _values, Filter: _filter, Project: _project, Union: _union, Sort: _sort, Negate: _negate,
     Consolidate: _consolidate, Support: _support, Join: _join, Aggregate: _aggregate, Partial: _partial,
-    MergeStates: _merge_states, Finalize: _finalize, TopK: _top,
+    MergeStates: _merge_states, Finalize: _finalize, TopK: _top, One: _one, Window: _window,
 }  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Literal as OneOf
 from tempura.algebra.scalar import TRUE, AggregateOutput, Column, Expr, Output, Ref, SortKey
 from tempura.errors import Reason
 
-JoinKind = OneOf["inner", "left", "full", "semi", "anti"]
+JoinKind = OneOf["inner", "left", "full", "semi", "anti", "exists"]
 """Right joins are lifted as left joins with the inputs exchanged, cross joins as inner joins on TRUE."""
 
 
@@ -210,14 +210,16 @@ class Project(Unary):
 class Join(Rel):
     """``left`` joined with ``right`` on a condition of any form (equalities, theta, null-aware).
 
-    ``inner`` is bilinear. ``left`` (outer), ``semi``, ``anti`` are linear on the left and set-like on the right; ``full`` is
-    set-like on both. ``semi`` and ``anti`` return the left columns only.
+    ``inner`` is bilinear. ``left`` (outer), ``semi``, ``anti``, ``exists`` are linear on the left and set-like on the right;
+    ``full`` is set-like on both. ``semi`` and ``anti`` return the left columns only. ``exists`` returns each row of the left,
+    with one more column, ``marker``: TRUE where the row matches some row of the right, else FALSE; never NULL.
     """
 
     left: Rel
     right: Rel
     kind: JoinKind
     on: Expr = TRUE
+    marker: Column | None = None
 
     @property
     def inputs(self) -> tuple[Rel, ...]:
@@ -229,6 +231,9 @@ class Join(Rel):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
+        if self.kind == "exists":
+            assert self.marker is not None, "an existence join says where its answer goes"
+            return (*self.left.columns, self.marker)
         return self.left.columns + (() if self.kind in ("semi", "anti") else self.right.columns)
 
     @property

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 import tempura as tp
-from tempura.cli.shell import Commands, Shell, example, is_warehouse
+from tempura.cli.shell import Commands, Shell, example, is_warehouse, price
 from tempura.errors import TempuraError
 
 
@@ -113,12 +113,3 @@ def add_query(
     with shell.progress("starting Spark"):
         shell.warehouse.add_query(name, sql=text, schedule=schedule)
     shell.say(f"query {name} added")
-
-
-def price(text: str) -> tuple[str, float]:
-    """``14:00=0.25`` as a time and its price."""
-    time, _, number = text.partition("=")
-    try:
-        return time, float(number)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not TIME=PRICE, such as 14:00=0.25", param_hint="--at") from None

@@ -8,8 +8,9 @@ from typing import Any
 import click
 from pyspark.sql import DataFrame
 
-from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example
+from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, price
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
+from tempura.warehouse.schedule import Schedule
 
 Command = Callable[..., None]
 
@@ -26,18 +27,23 @@ def method_names(text: str) -> str | list[str]:
     return text if names == ["all"] else names
 
 
-@click.command(epilog=example("tempura plan revenue --methods im1,batch"))
+@click.command(epilog=example("tempura plan revenue --times 12:00=0.2,24:00=1 --methods im1,batch"))
 @name_argument
 @methods_option
+@click.option("--times", help="What if: plan over these runs, TIME=PRICE,TIME=PRICE … The result is due at the last.")
+@click.option("--html", "page", type=click.Path(dir_okay=False), help="Write the whole plan to this file, as a page.")
 @json_option
 @click.pass_obj
-def plan(shell: Shell, name: str, methods: str, as_json: bool) -> None:
+def plan(shell: Shell, name: str, methods: str, times: str | None, page: str | None, as_json: bool) -> None:
     """Show what is planned, and why.
 
     The runs that remain, and what the alternatives would cost.
     """
+    schedule = Schedule.progressive(dict(map(price, times.split(",")))) if times else None
     with shell.progress("planning"):
-        found = shell.warehouse.query(name).plan(method_names(methods))
+        found = shell.warehouse.query(name).plan(method_names(methods), schedule)
+    if page:
+        found.save_html(page)
     if as_json:
         shell.json(found.to_json())
     else:

@@ -140,3 +140,12 @@ def quiet_python_logs() -> None:
     """Pyspark logs each error of a query as JSON on standard error; a command says it in one line of its own."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
+
+
+def price(text: str) -> tuple[str, float]:
+    """``14:00=0.25`` as a time and its price."""
+    time, _, number = text.partition("=")
+    try:
+        return time, float(number)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not TIME=PRICE, such as 14:00=0.25") from None

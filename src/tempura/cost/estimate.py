@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from math import exp, prod
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -25,6 +26,7 @@ from tempura.algebra.rel import (
 )
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, conjuncts
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Window, partition_keys
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.physical.operators import Read
 from tempura.tvr.views import Delta, Snapshot, State, Time, View
@@ -113,6 +115,8 @@ class Estimator:
                 return self._join(rel, self.rows(rel.left), self.rows(rel.right))
             case Aggregate() | Partial():
                 return self.groups(rel.input, rel.keys)
+            case One():
+                return 1.0
             case MergeStates():
                 return max(self.rows(rel.left), self.rows(rel.right))
             case TopK():
@@ -154,8 +158,17 @@ class Estimator:
                 return self._delta_join(rel, t, u)
             case Aggregate():
                 return 2 * self.groups(View(rel.input, Delta(t, u)), rel.keys)
+            case Window() if rel.partition:
+                return self._delta_window(rel, t, u)
             case _:
                 return self._snapshot(rel, t) + self._snapshot(rel, u)
+
+    def _delta_window(self, rel: Window, t: Time, u: Time) -> float:
+        """The rows of the partitions that changed, before and after."""
+        keys = partition_keys(rel.partition, rel.functions)
+        changed = self.groups(View(rel.input, Delta(t, u)), keys)
+        sizes = ((self._snapshot(rel, s), self.groups(View(rel.input, Snapshot(s)), keys)) for s in (t, u))
+        return sum(rows * min(1.0, changed / max(1.0, groups)) for rows, groups in sizes)
 
     def _delta_join(self, join: Join, t: Time, u: Time) -> float:
         old_right, new_left = (self.rows(View(join.right, Snapshot(t))), self.rows(View(join.left, Snapshot(u))))
@@ -188,6 +201,8 @@ class Estimator:
                 return matching_left
             case "anti":
                 return left - matching_left
+            case "exists":
+                return left
             case "left":
                 return matches + left - matching_left
             case "full":

@@ -7,6 +7,7 @@ Parquet files; what they were fitted on is said in docs/benchmarks.md.
 from dataclasses import dataclass
 from math import log10
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -23,6 +24,7 @@ from tempura.algebra.rel import (
     Values,
 )  # fmt: skip
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Window
 from tempura.cost.estimate import Estimator, width
 from tempura.physical.operators import Load, Read
 from tempura.tvr.views import View
@@ -69,8 +71,10 @@ class CostModel:
                 return self._join(rel, estimate)
             case Aggregate() | Partial() | MergeStates() | Consolidate() | Support():
                 return self._group(sum(rows_in), rows_out, width(rel))
-            case TopK() | Opaque():
+            case TopK() | One() | Opaque():
                 return round(sum(rows_in) * self.probe_row) + self.exchange
+            case Window():
+                return self._shuffle(rows_in[0], width(rel.input)) + round(rows_in[0] * self.sort_row)
             case _:
                 raise TypeError(f"no price for {type(rel).__name__}")
 

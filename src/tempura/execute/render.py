@@ -7,6 +7,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -24,13 +25,17 @@ from tempura.algebra.rel import (
 )
 from tempura.algebra.scalar import TRUE, AggregateCall, Column, Expr, Literal
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Window
 from tempura.errors import TempuraError
 from tempura.execute.aggregates import Aggregation
 from tempura.execute.contract import WEIGHT
+from tempura.execute.existence import existence_join
 from tempura.execute.identity import consolidate, distinct, is_exact, text
 from tempura.execute.naming import attribute, attributes, one, weight
+from tempura.execute.one import one_row
 from tempura.execute.opaque import recompute
 from tempura.execute.relation import Relation, expand, with_weight
+from tempura.execute.windows import is_orderable, window
 from tempura.frontend.expressions import bind, bind_aggregate, column
 
 _RIGHT_WEIGHT = "_v"
@@ -125,6 +130,10 @@ class Renderer:
                 return _support(rel, input)
             case TopK():
                 return _top(rel, input)
+            case One():
+                return one_row(rel, input)
+            case Window():
+                return window(rel, input)
         raise TempuraError(
             "NOT_EXECUTABLE", f"the Spark executor does not know {rel.label}.", "This is an error in Tempura."
         )
@@ -157,6 +166,9 @@ def _union(rel: Union, terms: list[Relation]) -> Relation:
 
 
 def _join(rel: Join, left: Relation, right: Relation) -> Relation:
+    if rel.marker is not None:
+        marked = existence_join(left.frame, right.frame, bind(rel.on, name_of), rel.marker.id)
+        return Relation(marked.select(*attributes(rel.columns), *left.carry()), left.weighted)
     right_frame = right.frame.withColumnRenamed(WEIGHT, _RIGHT_WEIGHT) if right.weighted else right.frame
     if rel.on == TRUE and rel.kind == "inner":
         joined = left.frame.crossJoin(right_frame)
@@ -204,9 +216,5 @@ def order_by(expr: Expr, ascending: bool, nulls_first: bool) -> SparkColumn:
 
 def _tie_breaks(rel: TopK) -> list[SparkColumn]:
     """All columns by SQL's order where their type has one; then the text of those whose values SQL cannot always tell apart."""
-    by_value = [attribute(c.id).asc_nulls_first() for c in rel.columns if _is_orderable(c.type)]
+    by_value = [attribute(c.id).asc_nulls_first() for c in rel.columns if is_orderable(c.type)]
     return by_value + [text(c).asc_nulls_first() for c in rel.columns if not is_exact(c.type)]
-
-
-def _is_orderable(type: str) -> bool:
-    return not any(word in type for word in ("map<", "variant", "interval", "geometry", "geography"))

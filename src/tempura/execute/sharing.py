@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Consolidate, Join, Opaque, Rel, Support, TopK
 from tempura.algebra.states import MergeStates, Partial
+from tempura.algebra.window import Window
 from tempura.errors import TempuraError
 from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Save, Step
 
-_COSTLY = (Join, Aggregate, Partial, MergeStates, Consolidate, Support, TopK, Opaque)
+_COSTLY = (Join, Aggregate, Partial, MergeStates, Consolidate, Support, TopK, One, Window, Opaque)
 
 
 @dataclass(frozen=True)

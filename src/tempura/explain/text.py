@@ -44,7 +44,8 @@ def _heading(step: Step, weight: float, labels: Sequence[str]) -> str:
 
 
 def _alternatives(plan: ProgressivePlan) -> list[str]:
-    return [_alternative(a, a.cost == plan.cost and a.method == plan.method) for a in plan.alternatives]
+    chosen = next((a for a in plan.alternatives if a.cost == plan.cost), None)
+    return [_alternative(a, a is chosen) for a in plan.alternatives]
 
 
 def _alternative(a: Alternative, chosen: bool) -> str:

@@ -1,6 +1,7 @@
 """Catalyst's Aggregate, whose result expressions mix keys and aggregates, as the algebra's Aggregate with a Project on
 top."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tempura.algebra.rel import Aggregate, Project, Rel
@@ -49,9 +50,9 @@ class Split:
         column = expr.column if isinstance(expr, Ref) else self.names.column(f"key{len(self.keys)}", expr.type)
         self.keys.append(Output(column, expr))
 
-    def result(self, node: JavaObject) -> tuple[str, Expr]:
-        """Name and expression of a result column, over keys and aggregates."""
-        expr = self.scalars.lift(node, self.scope, self.aggregate)
+    def result(self, node: JavaObject, more: Scope) -> tuple[str, Expr]:
+        """Name and expression of a result column, over keys, aggregates and the columns ``more``."""
+        expr = self.scalars.lift(node, {**self.scope, **more}, self.aggregate)
         known: dict[Expr, Column] = {key.expr: key.column for key in self.keys if not isinstance(key.expr, Literal)}
         return node.name(), over_columns(expr, known)
 
@@ -67,15 +68,24 @@ class Split:
         return Ref(column)
 
 
-def lift_aggregate(node: JavaObject, input: Rel, scope: Scope, names: Names, scalars: ScalarLifter) -> Rel:
-    """The relation of an Aggregate over its lifted input; columns as the node's output. Raises NotLiftableError."""
+def lift_aggregate(
+    node: JavaObject,
+    input: Rel,
+    scope: Scope,
+    names: Names,
+    scalars: ScalarLifter,
+    more: Scope | None = None,
+    above: Callable[[Rel], Rel] = lambda rel: rel,
+) -> Rel:
+    """The relation of an Aggregate over its lifted input; columns as the node's output. ``above`` adds the columns ``more``, which
+    results may read beside keys and aggregates, to the aggregation. Raises NotLiftableError."""
     split = Split(names, scalars, scope)
     for key in items(node.groupingExpressions()):
         split.add_key(key)
-    results = [split.result(result) for result in items(node.aggregateExpressions())]
+    results = [split.result(result, more or {}) for result in items(node.aggregateExpressions())]
     aggregate = _named(Aggregate(input, tuple(split.keys), tuple(split.aggregates)), results)
     own: dict[Expr, Column] = {Ref(column): column for column in aggregate.columns}
-    return project(aggregate, [(name, over_columns(expr, own)) for name, expr in results], names)
+    return project(above(aggregate), [(name, over_columns(expr, own)) for name, expr in results], names)
 
 
 def project(input: Rel, results: list[tuple[str, Expr]], names: Names) -> Rel:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Values
 from tempura.algebra.scalar import Column, Ref, substitute
+from tempura.algebra.window import Window, reads_of
 from tempura.frontend.catalyst import JavaObject
 from tempura.frontend.literals import jvm_type
 from tempura.frontend.recompute import NotLiftableError
@@ -56,6 +57,8 @@ def _read(rel: Rel) -> frozenset[Column]:
             return frozenset().union(*(o.expr.columns for o in rel.outputs))
         case TopK():
             return frozenset().union(*(key.expr.columns for key in rel.order))
+        case Window():
+            return reads_of(rel)
         case Aggregate():
             keys = frozenset().union(*(k.expr.columns for k in rel.keys))
             return keys.union(*(a.call.columns for a in rel.aggregates))

@@ -6,23 +6,25 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from tempura.algebra.rel import Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union, Values, empty, keep
-from tempura.algebra.scalar import TRUE, Column, Expr, Literal, Output, Ref, SortKey
+from tempura.algebra.scalar import Column, Expr, Literal, Output, Ref, SortKey, conjunction, conjuncts
+from tempura.algebra.window import Window
 from tempura.frontend.aggregates import Names, lift_aggregate, over_columns, project
 from tempura.frontend.catalyst import JavaObject, class_of, items, jvm_of
 from tempura.frontend.literals import NoPythonValueError, python_value
 from tempura.frontend.recompute import NotLiftableError
 from tempura.frontend.scalars import ScalarLifter
+from tempura.frontend.subqueries import Subqueries
+from tempura.frontend.windows import lift_functions
 
 MARKER = "tempura.table"
 """The key of the column metadata that says of which table a leaf is."""
 
 _JOINS: dict[str, JoinKind] = {
     "Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "left", "FullOuter": "full",
-    "LeftSemi": "semi", "LeftAnti": "anti",
+    "LeftSemi": "semi", "LeftAnti": "anti", "ExistenceJoin": "exists",
 }  # fmt: skip
 
 _REASONS = {
-    "Window": ("WINDOW", "window functions"),
     "Expand": ("GROUPING_SETS", "GROUPING SETS, ROLLUP or CUBE"),
     "Generate": ("GENERATE", "explode, LATERAL VIEW or a set operation with ALL"),
     "Sample": ("SAMPLE", "TABLESAMPLE"),
@@ -77,10 +79,12 @@ class PlanLifter:
     def __init__(self, spark: SparkSession) -> None:
         self.names = Names()
         self._scalars = ScalarLifter(jvm_of(spark))
+        self._subqueries = Subqueries(spark, self.names, lambda plan: self.lift(plan).exact().rel)
         self._operators: dict[str, Callable[[JavaObject], Part]] = {
             "Project": self._project, "Filter": self._filter, "Join": self._join, "Aggregate": self._aggregate,
             "Union": self._union, "Sort": self._sort, "GlobalLimit": self._limit, "LocalRelation": self._values,
             "OneRowRelation": self._one_row,
+            "Window": self._window,
         }  # fmt: skip
 
     def lift(self, node: JavaObject) -> Part:
@@ -130,37 +134,66 @@ class PlanLifter:
 
     def _project(self, node: JavaObject) -> Part:
         part = self.lift(node.child())
-        scope = part.scope
         nodes = list(items(node.projectList()))
         if not nodes:
             return Part(part.rel, ())
+        values = self._subqueries.values(nodes)
+        scope = part.scope | values.scope
         results = [(n.name(), self._scalars.lift(n, scope)) for n in nodes]
-        return _keep_order(part, project(part.rel, results, self.names), _ids(nodes))
+        return _keep_order(part, project(values.beside(part.rel), results, self.names), _ids(nodes))
 
     def _filter(self, node: JavaObject) -> Part:
         part = self.lift(node.child())
-        return replace(part, rel=Filter(part.rel, self._scalars.lift(node.condition(), part.scope)))
+        values = self._subqueries.values([node.condition()])
+        condition = self._scalars.lift(node.condition(), part.scope | values.scope)
+        if not values.relations:
+            return replace(part, rel=Filter(part.rel, condition))
+        # What reads no sub-query is decided first, on the smaller relation.
+        plain = [p for p in conjuncts(condition) if p.reads_only(part.rel.columns)]
+        rest = [p for p in conjuncts(condition) if p not in plain]
+        input = Filter(part.rel, conjunction(*plain)) if plain else part.rel
+        return replace(part, rel=keep(Filter(values.beside(input), conjunction(*rest)), part.rel.columns))
 
     def _join(self, node: JavaObject) -> Part:
         kind = class_of(node.joinType())
         if kind not in _JOINS:
-            raise NotLiftableError(
-                "EXISTENCE_JOIN" if kind == "ExistenceJoin" else "JOIN_KIND", f"a join of kind {kind}"
-            )
+            raise NotLiftableError("JOIN_KIND", f"a join of kind {kind}")
         left, right = self.lift(node.left()).exact(), self.lift(node.right()).exact()
-        on: Expr = TRUE
-        if node.condition().isDefined():
-            on = self._scalars.lift(node.condition().get(), left.scope | right.scope)
+        conditions = [node.condition().get()] if node.condition().isDefined() else []
+        values = self._subqueries.values(conditions)
+        scope = left.scope | right.scope | values.scope
+        on = conjunction(*(self._scalars.lift(condition, scope) for condition in conditions))
+        left_rel = values.beside(left.rel)
         if kind == "RightOuter":
-            exchanged = Join(right.rel, left.rel, "left", on)
+            exchanged = Join(right.rel, left_rel, "left", on)
             return Part(keep(exchanged, left.columns + right.columns), left.ids + right.ids)
-        ids = left.ids + (() if kind in ("LeftSemi", "LeftAnti") else right.ids)
-        return Part(Join(left.rel, right.rel, _JOINS[kind], on), ids)
+        if kind == "ExistenceJoin":
+            answer = node.joinType().exists()
+            marker = self.names.column("exists", "boolean")
+            found = Join(left_rel, right.rel, "exists", on, marker)
+            return Part(keep(found, (*left.columns, marker)), (*left.ids, *_ids([answer])))
+        alone = kind in ("LeftSemi", "LeftAnti")
+        joined = Join(left_rel, right.rel, _JOINS[kind], on)
+        columns = left.columns if alone else left.columns + right.columns
+        return Part(keep(joined, columns), left.ids if alone else left.ids + right.ids)
 
     def _aggregate(self, node: JavaObject) -> Part:
         part = self.lift(node.child()).without_order()
-        rel = lift_aggregate(node, part.rel, part.scope, self.names, self._scalars)
-        return Part(rel, _ids(items(node.aggregateExpressions())))
+        results = list(items(node.aggregateExpressions()))
+        below, above = self._subqueries.of_aggregation(items(node.groupingExpressions()), results)
+        scope = part.scope | below.scope
+        rel = below.beside(part.rel)
+        lifted = lift_aggregate(node, rel, scope, self.names, self._scalars, above.scope, above.beside)
+        return Part(lifted, _ids(results))
+
+    def _window(self, node: JavaObject) -> Part:
+        part = self.lift(node.child()).without_order()
+        partition = tuple(self._scalars.lift(e, part.scope) for e in items(node.partitionSpec()))
+        order = tuple(self._sort_key(key, part.scope) for key in items(node.orderSpec()))
+        functions = lift_functions(node, part.scope, self.names, self._scalars)
+        rel = Window(part.rel, partition, order, functions)
+        ids = part.ids + _ids(items(node.windowExpressions()))
+        return Part(keep(rel, part.columns + tuple(f.column for f in functions)), ids)
 
     def _union(self, node: JavaObject) -> Part:
         parts = [self.lift(child).without_order() for child in items(node.children())]
@@ -175,8 +208,11 @@ class PlanLifter:
         part = self.lift(node.child())
         if not getattr(node, "global")():
             return part.exact()
-        scope = part.scope
-        return replace(part, order=tuple(self._sort_key(key, scope) for key in items(node.order())))
+        keys = list(items(node.order()))
+        values = self._subqueries.values(keys)
+        scope = part.scope | values.scope
+        order = tuple(self._sort_key(key, scope) for key in keys)
+        return replace(part, rel=values.beside(part.rel), order=order)
 
     def _sort_key(self, node: JavaObject, scope: dict[int, Column]) -> SortKey:
         nulls_first = class_of(node.nullOrdering()) == "NullsFirst"

@@ -14,7 +14,7 @@ from tempura.frontend.literals import NoPythonValueError, python_value
 from tempura.frontend.recompute import NotLiftableError
 
 Scope = Mapping[int, Column]
-"""Columns by the id of Catalyst's expression id."""
+"""Columns by the id of Catalyst's expression id, which scalar sub-queries have, too."""
 
 Hook = Callable[[JavaObject], Expr]
 """What an AggregateExpression becomes."""
@@ -69,6 +69,8 @@ class ScalarLifter:
 
     def _lift(self, node: JavaObject, scope: Scope, aggregate: Hook) -> Expr:
         form = self.form(node)
+        if form.name == "ScalarSubquery" and node.exprId().id() in scope:
+            return Ref(_column(node, scope))
         if form.refusal:
             raise NotLiftableError(form.refusal[0], f"{form.refusal[1]}: {node.sql()}")
         match form.name:

@@ -17,12 +17,25 @@ def clone(spark: SparkSession) -> SparkSession:
     Raises TempuraError SPARK_CONNECT for a session without access to Catalyst.
     """
     require_classic(spark)
-    # Making a SparkSession object rebinds RDD.toDF to it, for all sessions of the process.
-    to_dataframe = RDD.toDF
-    try:
+    with _same_rdd_methods():
         return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+
+def current() -> SparkSession | None:
+    """This thread's active session; None when there is none."""
+    with _same_rdd_methods():
+        return SparkSession.getActiveSession()
+
+
+@contextmanager
+def _same_rdd_methods() -> Iterator[None]:
+    """Making a SparkSession object rebinds RDD.toDF to it, for all sessions of the process: undo that."""
+    to_dataframe = getattr(RDD, "toDF", None)
+    try:
+        yield
     finally:
-        RDD.toDF = to_dataframe  # type: ignore[method-assign]
+        if to_dataframe is not None:
+            RDD.toDF = to_dataframe  # type: ignore[method-assign]
 
 
 def require_classic(spark: SparkSession) -> None:

@@ -8,8 +8,8 @@ from tempura.rules.methods import ALL_RULES, CORE, METHODS
 _HEADING = """# Rules
 
 Generated from the docstrings in `src/tempura/rules` by `script/test --rewrite`; do not edit. How to write one: `writing-a-rule.md`.
-Notation: `R[:t]` is the snapshot of R at t, `R[t:u]` or `Δ` its delta, `⋈ ⟕ ⟗ ⋉ ▷` inner, left, full, semi and anti join, `pad`
-appends NULL columns, `support` the rows that changed. Numbers in brackets: `src/tempura/rules/CITATIONS.md`."""
+Notation: `R[:t]` is the snapshot of R at t, `R[t:u]` or `Δ` its delta, `⋈ ⟕ ⟗ ⋉ ▷ ∃` inner, left, full, semi, anti and existence join,
+`pad` appends NULL columns, `support` the rows that changed. Numbers in brackets: `src/tempura/rules/CITATIONS.md`."""
 
 
 def rules_page() -> str:

@@ -1,6 +1,8 @@
 """Laws that every method uses: the definition of a TVR's snapshots, and how snapshots and deltas give one another."""
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
+from tempura.algebra.window import Window
 from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Facts, Query, Rewrite, Time, rewrite, rule
 from tempura.rules.helpers import all_linear, is_order_sensitive
 from tempura.tvr.tvr import Bag, Tvr
@@ -17,13 +19,17 @@ def is_cheap_by_definition(rel: Rel) -> bool:
     could be maintained: row by row, or without any delta of their own."""
     if isinstance(rel, Aggregate):
         return is_order_sensitive(rel) or (not rel.keys and not all_linear(rel.aggregates))
-    return isinstance(rel, Filter | Project | Union | Sort | TopK | Opaque)
+    if isinstance(rel, Window):
+        return not has_delta(rel)
+    return isinstance(rel, Filter | Project | Union | Sort | TopK | One | Opaque)
 
 
 def has_delta(rel: Rel) -> bool:
     """Whether some delta rule better than the difference of two snapshots exists for the operator."""
     if isinstance(rel, Aggregate):
         return bool(rel.keys) and not is_order_sensitive(rel)
+    if isinstance(rel, Window):
+        return bool(rel.partition) and not is_order_sensitive(rel)
     return isinstance(rel, Filter | Project | Union | Sort | Join)
 
 

@@ -4,7 +4,8 @@
 not consolidated, gives wrong results.
 """
 
-from tempura.rules.dsl import TVR_GENERATING, On, Rewrite, Time, rewrite, rule
+from tempura.rules.dsl import TVR_GENERATING, Marker, On, Rewrite, Time, rewrite, rule
+from tempura.rules.helpers import only_matching
 from tempura.tvr.tvr import Tvr
 
 
@@ -46,6 +47,20 @@ def delta_left_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     )
 
 
+@rule(TVR_GENERATING, cite=(1,))
+def delta_left_join_reduced(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⟕ R) = X ⟕ (R[:u] ⋉ X) - A ⟕ (R[:t] ⋉ A)      X = ΔL + A, A = L[:t] ⋉ support(ΔR)
+
+    delta_left_join with R reduced to the rows that can match: a few changed rows against a large R then shuffle nothing.
+    """
+    A = L[:t].semi_join(R[t:u].support(), on)
+    X = L[t:u] + A
+    return rewrite(
+        L.left_join(R, on)[t:u],
+        X.left_join(only_matching(R[:u], X, on), on) - A.left_join(only_matching(R[:t], A, on), on),
+    )
+
+
 @rule(TVR_GENERATING, cite=(1, 3))
 def delta_left_join_split(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     """Δ(L ⟕ R) = Δ(L ⋈ R) + pad Δ(L ▷ R)
@@ -78,6 +93,20 @@ def delta_semi_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
 
 
 @rule(TVR_GENERATING, cite=(1,))
+def delta_semi_join_reduced(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⋉ R) = X ⋉ (R[:u] ⋉ X) - A ⋉ (R[:t] ⋉ A)      X = ΔL + A, A = L[:t] ⋉ support(ΔR)
+
+    delta_semi_join with R reduced to the rows that can match: a few changed rows against a large R then shuffle nothing.
+    """
+    A = L[:t].semi_join(R[t:u].support(), on)
+    X = L[t:u] + A
+    return rewrite(
+        L.semi_join(R, on)[t:u],
+        X.semi_join(only_matching(R[:u], X, on), on) - A.semi_join(only_matching(R[:t], A, on), on),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,))
 def delta_anti_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     """Δ(L ▷ R) = (ΔL + A) ▷ R[:u] - A ▷ R[:t]      A = L[:t] ⋉ support(ΔR)
 
@@ -87,4 +116,31 @@ def delta_anti_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     return rewrite(
         L.anti_join(R, on)[t:u],
         (L[t:u] + A).anti_join(R[:u], on) - A.anti_join(R[:t], on),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def delta_anti_join_reduced(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ▷ R) = X ▷ (R[:u] ⋉ X) - A ▷ (R[:t] ⋉ A)      X = ΔL + A, A = L[:t] ⋉ support(ΔR)
+
+    delta_anti_join with R reduced to the rows that can match: a few changed rows against a large R then shuffle nothing.
+    """
+    A = L[:t].semi_join(R[t:u].support(), on)
+    X = L[t:u] + A
+    return rewrite(
+        L.anti_join(R, on)[t:u],
+        X.anti_join(only_matching(R[:u], X, on), on) - A.anti_join(only_matching(R[:t], A, on), on),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,))
+def delta_exists_join(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u: Time) -> Rewrite:
+    """Δ(L ∃ R) = (ΔL + A) ∃ R[:u] - A ∃ R[:t]      A = L[:t] ⋉ support(ΔR)
+
+    L ∃ R is L ⋉ R with TRUE plus L ▷ R with FALSE: EXISTS and IN as a value, or below an OR.
+    """
+    A = L[:t].semi_join(R[t:u].support(), on)
+    return rewrite(
+        L.exists_join(R, on, marker)[t:u],
+        (L[t:u] + A).exists_join(R[:u], on, marker) - A.exists_join(R[:t], on, marker),
     )

@@ -20,6 +20,7 @@ from typing import Annotated, Protocol, get_type_hints
 
 from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, SortKey
+from tempura.algebra.window import WindowOutput
 from tempura.tvr.tvr import Bag, Tvr
 
 
@@ -47,12 +48,16 @@ Tvrs = Annotated[tuple[Tvr, ...], Kind("Tvrs")]
 """One or more TVRs with the same columns."""
 On = Annotated[Expr, Kind("On")]
 """A join condition."""
+Marker = Annotated[Column, Kind("Marker")]
+"""The column in which an existence join says whether there is a match."""
 Pred = Annotated[Expr, Kind("Pred")]
 """A predicate over one relation."""
 Outputs = Annotated[tuple[Output, ...], Kind("Outputs")]
 Keys = Annotated[tuple[Output, ...], Kind("Keys")]
 Aggs = Annotated[tuple[AggregateOutput, ...], Kind("Aggs")]
 Order = Annotated[tuple[SortKey, ...], Kind("Order")]
+Partition = Annotated[tuple[Expr, ...], Kind("Partition")]
+WindowCalls = Annotated[tuple[WindowOutput, ...], Kind("WindowCalls")]
 Limit = Annotated[int, Kind("Limit")]
 Time = Annotated[int, Kind("Time")]
 
@@ -118,6 +123,8 @@ def _hole(name: str, kind: str, number: int) -> object:
             return (Tvr(Hole(name, many=True)),)
         case "On" | "Pred":
             return Call("?" + name, (), "boolean")
+        case "Marker":
+            return Column("?" + name, name, "boolean")
         case "Time" | "Limit":
             return -1000 - number  # no plan has such a time point
         case "Facts":
@@ -169,6 +176,8 @@ class Rule:
             return _bind(pattern.name, target, found)
         if isinstance(pattern, Call) and pattern.function.startswith("?"):
             return _bind(pattern.function[1:], target, found)
+        if isinstance(pattern, Column) and pattern.id.startswith("?"):
+            return isinstance(target, Column) and _bind(pattern.id[1:], target, found)
         if isinstance(pattern, int) and pattern in self.numbers:
             return _bind(self.numbers[pattern], target, found)
         if isinstance(pattern, tuple):

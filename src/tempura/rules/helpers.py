@@ -3,6 +3,7 @@
 from tempura.algebra.rel import Aggregate, Rel, TopK, Union
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Expr, Output, Ref, conjunction, same
 from tempura.algebra.states import is_linear, why_no_state
+from tempura.algebra.window import ENDS, OFFSETS, RANKS, Window
 from tempura.errors import Reason
 from tempura.tvr.tvr import Bag, Tvr
 
@@ -11,6 +12,10 @@ _FUNCTIONS_OF_A_BAG = {
     "HyperLogLogPlusPlus", "CountIf", "Median", "PercentileDisc", "PercentileCont",
 }  # fmt: skip
 """Aggregates whose value is determined by the bag of their inputs, in whatever order these come (floating point aside)."""
+
+
+_OF_ORDERED_ROWS = RANKS | OFFSETS | ENDS
+"""Window functions whose value is determined by the order of the rows, which a window makes a function of the bag."""
 
 
 def states_exist(aggregates: tuple[AggregateOutput, ...]) -> bool:
@@ -28,9 +33,11 @@ def order_sensitivity(rel: Rel) -> Reason | None:
 
     Then its snapshots are computed once each and never recomputed later (see ``merge_snapshot``).
     """
-    if not isinstance(rel, Aggregate):
+    if not isinstance(rel, Aggregate | Window):
         return None
-    for call in (a.call for a in rel.aggregates):
+    for call in (a.call for a in (rel.aggregates if isinstance(rel, Aggregate) else rel.functions)):
+        if isinstance(rel, Window) and call.function in _OF_ORDERED_ROWS:
+            continue
         floating = any(arg.type in ("float", "double") or "double" in arg.type for arg in call.operands)
         if call.function not in _FUNCTIONS_OF_A_BAG:
             return Reason("ORDER_SENSITIVE", f"{call} depends on the order of its input rows")
@@ -52,6 +59,10 @@ def why_recomputed(rel: Rel) -> Reason | None:
         )
     if isinstance(rel, Aggregate) and not rel.keys and not all_linear(rel.aggregates):
         return order_sensitivity(rel) or next(_why_not_linear(a.call) for a in rel.aggregates if not is_linear(a.call))
+    if isinstance(rel, Window) and not rel.partition:
+        return order_sensitivity(rel) or Reason(
+            "WINDOW_WITHOUT_PARTITION", "a change of any row may change the values of all rows"
+        )
     return order_sensitivity(rel)
 
 
@@ -67,6 +78,11 @@ def rows_of_changed_groups(X: Bag, changed: Bag, keys: tuple[Output, ...]) -> Ba
     groups = changed.support().project(tuple(Output(k.column.primed(), k.expr) for k in keys)).support()
     on: Expr = conjunction(*(same(k.expr, Ref(k.column.primed())) for k in keys))
     return X.semi_join(groups, on)
+
+
+def only_matching(R: Bag, X: Bag, on: Expr) -> Bag:
+    """The rows of R that match some row of X: all that an outer, semi or anti join of X with R needs of R."""
+    return R.semi_join(X.support(), on)
 
 
 def union_all(terms: tuple[Tvr, ...]) -> Tvr:

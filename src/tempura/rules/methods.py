@@ -1,7 +1,7 @@
 """Incremental methods: named sets of rules. "Which method?" is "which set?"; no rule asks for the method it is used by."""
 
 from tempura.errors import TempuraError
-from tempura.rules import core, delta_aggregate, delta_join, delta_linear
+from tempura.rules import core, delta_aggregate, delta_join, delta_linear, delta_window
 from tempura.rules.dsl import Rule
 
 CORE: tuple[Rule, ...] = (
@@ -21,10 +21,14 @@ IM1: tuple[Rule, ...] = (
     delta_join.delta_inner_join,
     delta_join.delta_inner_join_left_old,
     delta_join.delta_left_join,
+    delta_join.delta_left_join_reduced,
     delta_join.delta_left_join_split,
     delta_join.delta_full_join,
     delta_join.delta_semi_join,
+    delta_join.delta_semi_join_reduced,
     delta_join.delta_anti_join,
+    delta_join.delta_anti_join_reduced,
+    delta_join.delta_exists_join,
     delta_aggregate.finalize_state,
     delta_aggregate.first_state,
     delta_aggregate.state_delta,
@@ -32,6 +36,7 @@ IM1: tuple[Rule, ...] = (
     delta_aggregate.delta_aggregate,
     delta_aggregate.delta_aggregate_without_keys,
     delta_aggregate.delta_aggregate_by_groups,
+    delta_window.delta_window,
 )
 """IM-1: keep every view up to date, by deltas with retractions (Tempura, example 1)."""
 

@@ -1,6 +1,7 @@
 """What an empty input makes of an operator. Time-dependent: a delta is empty at one time and not at another, so this acts on
 expressions over views, never on TVRs."""
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Join, Project, Rel, Union, Values, empty, keep
 from tempura.algebra.scalar import Literal, Output, Ref
 from tempura.algebra.states import MergeStates, Partial
@@ -24,6 +25,8 @@ def prune(rel: Rel) -> Rel:
             return rel.left if is_empty(rel.right) else rel
         case Aggregate() | Partial() if not rel.keys:
             return rel
+        case One():
+            return Values(rel.columns, ((None,) * len(rel.columns),))
         case _:
             return empty(rel.columns) if all(is_empty(i) for i in rel.inputs) else rel
 
@@ -47,6 +50,9 @@ def _join(join: Join) -> Rel:
         case "left":
             nulls = tuple(Output(c, Literal(None, c.type)) for c in join.right.columns)
             return _project(join.left, nulls)
+        case "exists":
+            assert join.marker is not None
+            return _project(join.left, (Output(join.marker, Literal(False, "boolean")),))
         case _:
             return empty(join.columns)
 

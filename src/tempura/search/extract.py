@@ -37,7 +37,7 @@ class Extraction:
     def steps(self) -> tuple[Step, ...]:
         """One step per time point at which work can run. Raises CyclicPlanError."""
         points = self._graph.problem.points
-        times = range(self._graph.first, len(points))
+        times = range(self._graph.problem.first, len(points))
         emits = {t: self._build(self._graph.output(t)) for t in times if points[t].output}
         self._build_saved()
         return tuple(self._step(t, emits.get(t)) for t in times)

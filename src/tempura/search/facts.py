@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -20,6 +21,7 @@ from tempura.algebra.rel import (
     scans,
 )  # fmt: skip
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Window
 from tempura.cost.stats import TableFacts
 from tempura.physical.operators import Load, Read
 from tempura.rules.helpers import is_order_sensitive
@@ -80,7 +82,7 @@ class PlanFacts:
                 return all(inputs)
             case Join(kind="inner" | "semi"):
                 return all(inputs)
-            case Join(kind="left" | "anti"):
+            case Join(kind="left" | "anti" | "exists"):
                 return inputs[0] and self.unchanged(rel.right, t, u)
             case Aggregate():
                 return not rel.aggregates and all(inputs)
@@ -122,6 +124,8 @@ class PlanFacts:
                 | MergeStates()
                 | Aggregate()
                 | TopK()
+                | One()
+                | Window()
                 | Opaque()
             ):
                 return True
@@ -133,8 +137,8 @@ class PlanFacts:
         return rel if self.is_positive(rel) else Consolidate(rel)
 
     def without_support(self, rel: Rel) -> Rel:
-        """A semi or anti join asks only whether a row exists: the support of what is positive anyway is superfluous there."""
-        if not (isinstance(rel, Join) and rel.kind in ("semi", "anti")):
+        """A semi, anti or existence join asks only whether a row exists: the support of what is positive anyway is superfluous there."""
+        if not (isinstance(rel, Join) and rel.kind in ("semi", "anti", "exists")):
             return rel
         right = rel.right
         while isinstance(right, Support) and self.is_positive(right.input):

@@ -62,15 +62,10 @@ class Graph:
         self._fingerprints: dict[Rel, str] = {}
 
     @cached_property
-    def first(self) -> Time:
-        """The first time point at which work can run."""
-        return 1 if self.problem.points[0].done else 0
-
-    @cached_property
     def outputs(self) -> tuple[Goal, ...]:
         """The goals to have the query's result when it is due."""
         points = self.problem.points
-        return tuple(self.output(t) for t in range(self.first, len(points)) if points[t].output)
+        return tuple(self.output(t) for t in range(self.problem.first, len(points)) if points[t].output)
 
     def output(self, t: Time) -> Goal:
         """The goal to have the query's result at t."""
@@ -86,7 +81,7 @@ class Graph:
         """All ways to reach a goal."""
         view = goal.view
         yield from self._loads(goal)
-        late = goal.time > max(view.at.time, self.first)
+        late = goal.time > max(view.at.time, self.problem.first)
         for rule, rhs, cost, views in self.rewrites(view):
             if late and (rule not in ANY_TIME or must_run_at_its_time(view)):
                 continue
@@ -103,7 +98,7 @@ class Graph:
         cost = self.weighted(self.model.read(rows, row_bytes), goal.time)
         if key in self.problem.states:
             yield Alternative(None, load, (), cost)
-        if made >= self.first:
+        if made >= self.problem.first:
             save = self.weighted(self.model.write(rows, row_bytes), made)
             yield Alternative(None, load, (Goal(view, made),), cost + save)
 

@@ -1,6 +1,6 @@
 """The planner: the cheapest progressive plan under a set of incremental methods, and what the others would have cost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tempura.algebra.rel import Opaque, Project, Rel, Scan, Values
@@ -35,8 +35,21 @@ def make_plan(problem: Problem, methods: Sequence[str] = ("all",), model: CostMo
     plans = [plan for chosen in sets if (plan := _best_start(problem, chosen, model or CostModel())) is not None]
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
-    best = min(plans, key=lambda plan: (plan.cost, len(plan.method)))
-    return replace(best, alternatives=tuple(_summary(plan) for plan in plans))
+    # Among equals the simplest: no mixture, and a recompute rather than states that do not pay.
+    best = min(plans, key=lambda plan: (plan.cost, plan.method.count("+"), plan.method != "batch"))
+    method = _used_methods(best, names)
+    return replace(best, method=method, alternatives=tuple(_summary(plan) for plan in plans))
+
+
+def _used_methods(plan: ProgressivePlan, names: tuple[str, ...]) -> str:
+    """The methods of which the plan uses a rule that the others do not have; all that were asked for when there is none."""
+    used = {note.rule for step in plan.steps for note in step.notes.values()}
+    own = {n: {rule.name for rule in METHODS[n]} - _rule_names(m for m in names if m != n) for n in names}
+    return "+".join(n for n in names if own[n] & used) or plan.method
+
+
+def _rule_names(methods: Iterable[str]) -> set[str]:
+    return {rule.name for method in methods for rule in METHODS[method]}
 
 
 def _best_start(problem: Problem, names: tuple[str, ...], model: CostModel) -> ProgressivePlan | None:

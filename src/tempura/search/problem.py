@@ -22,9 +22,22 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A planning problem. ``states`` are the stored states that can be loaded (their ``time`` is a point of this problem)."""
+    """A planning problem. ``states`` are the stored states that can be loaded (their ``time`` is a point of this problem).
+
+    The first step of the plan may be run, and relies on what is said of its inputs: raises ValueError unless that is known.
+    """
 
     query: Rel
     points: tuple[Point, ...]
     tables: Mapping[str, TableFacts]
     states: frozenset[StateKey] = frozenset()
+
+    def __post_init__(self) -> None:
+        guessed = sorted(name for name, table in self.tables.items() if table.known <= self.first)
+        if guessed:
+            raise ValueError(f"the inputs of the step to be run are not pinned: {', '.join(guessed)}")
+
+    @property
+    def first(self) -> int:
+        """The first time point at which work can run."""
+        return 1 if self.points[0].done else 0

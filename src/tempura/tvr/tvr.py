@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
     Consolidate,
@@ -24,6 +25,7 @@ from tempura.algebra.rel import (
 )
 from tempura.algebra.scalar import AggregateOutput, Column, Expr, Literal, Output, Ref, SortKey, conjunction, same
 from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.algebra.window import Window, WindowOutput
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View
 
 
@@ -68,6 +70,10 @@ class Relational(ABC):
         """The rows that match no row of ``other``."""
         return self.join(other, on, "anti")
 
+    def exists_join(self, other: Self, on: Expr, marker: Column) -> Self:
+        """All rows, with a column that says whether the row matches some row of ``other``."""
+        return self._new(Join(self.rel, other.rel, "exists", on, marker))
+
     def pad_right(self, other: "Relational") -> Self:
         """Append the columns of ``other``, all NULL."""
         nulls = tuple(Output(c, Literal(None, c.type)) for c in other.columns)
@@ -85,6 +91,16 @@ class Relational(ABC):
     def top(self, order: tuple[SortKey, ...], limit: int) -> Self:
         """The first rows in an order."""
         return self._new(TopK(self.rel, order, limit))
+
+    def one(self) -> Self:
+        """The only row, or NULLs."""
+        return self._new(One(self.rel))
+
+    def window(
+        self, partition: tuple[Expr, ...], order: tuple[SortKey, ...], functions: tuple[WindowOutput, ...]
+    ) -> Self:
+        """Each row with the values of window functions."""
+        return self._new(Window(self.rel, partition, order, functions))
 
     def sort(self, order: tuple[SortKey, ...]) -> Self:
         """The same bag, to be presented in an order."""

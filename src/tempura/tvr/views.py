@@ -7,9 +7,11 @@ Aggregations have a second pair of views, in the attribute perspective: ``R.stat
 from dataclasses import dataclass
 from functools import cached_property
 
+from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK, Union
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import state_layout
+from tempura.algebra.window import Window
 
 Time = int
 """An index into the time points of a plan. 0 is the first point of the plan, whatever happened before it."""
@@ -96,7 +98,7 @@ class View(Rel):
         return f"{short_name(self.tvr)}{self.at}"
 
 
-_SYMBOLS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷"}
+_SYMBOLS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷", "exists": "∃"}
 
 
 def short_name(rel: Rel) -> str:
@@ -106,6 +108,10 @@ def short_name(rel: Rel) -> str:
             return f"({short_name(rel.left)} {_SYMBOLS[rel.kind]} {short_name(rel.right)})"
         case Aggregate():
             return f"agg({short_name(rel.input)})"
+        case One():
+            return f"one({short_name(rel.input)})"
+        case Window():
+            return f"window({short_name(rel.input)})"
         case TopK():
             return f"top{rel.limit}({short_name(rel.input)})"
         case Union():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tempura.frontend.session import current
 from tempura.frontend.start import start_session
 from tempura.warehouse.files import Files
 from tempura.warehouse.spark_engine import SparkEngine
@@ -20,5 +21,5 @@ def open(path: str | Path, spark: SparkSession | None = None, clock: Callable[[]
 
     Raises TempuraError UNSUPPORTED_PATH, FORMAT_NEWER, NO_ATOMIC_COMMIT, SPARK_CONNECT, NO_JAVA.
     """
-    session = spark or SparkSession.getActiveSession() or start_session()
+    session = spark or current() or start_session()
     return open_site(path, SparkEngine(session), Files(), clock)

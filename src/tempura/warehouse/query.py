@@ -53,17 +53,23 @@ class Query:
         """When work may run, and when the result is due."""
         return self._spec.schedule
 
-    def plan(self, methods: Methods = "all") -> QueryPlan:
+    def plan(self, methods: Methods = "all", schedule: Schedule | None = None) -> QueryPlan:
         """Plan the run that is due, or the next one, and those that remain, with what has arrived by now. Executes nothing.
 
-        Raises TempuraError SCHEDULE_ENDED when no run remains.
+        ``schedule``: what would be planned under another one, over all of its times. Raises TempuraError SCHEDULE_ENDED when no
+        run remains.
         """
         steps = self.steps()
+        asked = schedule or self.schedule
+        slot = self._upcoming(steps) if schedule is None else Slot("", 0, (*schedule.times, "refresh 1")[0])
+        situation = self._situation(steps, slot, asked)
+        return QueryPlan(self._planned(situation, methods), situation.labels)
+
+    def _upcoming(self, steps: Sequence[StepManifest]) -> Slot:
         slot = upcoming(self.schedule, _last(steps), self._site.clock(), self._zone(steps))
         if slot is None:
             raise TempuraError("SCHEDULE_ENDED", f"Query {self.name}: all times have been run.", "Add it anew.")
-        situation = self._situation(steps, slot)
-        return QueryPlan(self._planned(situation, methods), situation.labels)
+        return slot
 
     def run(
         self,
@@ -81,7 +87,7 @@ class Query:
         found = self._due(steps, at)
         if found.slot is None:
             return RunReport(self.name, nothing=True, why=found.why)
-        situation = self._situation(steps, found.slot)
+        situation = self._situation(steps, found.slot, self.schedule)
         if self.schedule.kind == "view" and steps and dict(steps[-1].inputs) == dict(situation.versions):
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {steps[-1].slot}")
         run = self._run(steps, found, found.slot, situation, self._planned(situation, methods))
@@ -159,9 +165,9 @@ class Query:
         now, zone, last = self._site.clock(), self._zone(steps), _last(steps)
         return due(self.schedule, last, now, zone) if at is None else named(self.schedule, at, last, now, zone)
 
-    def _situation(self, steps: Sequence[StepManifest], slot: Slot) -> Situation:
+    def _situation(self, steps: Sequence[StepManifest], slot: Slot, schedule: Schedule) -> Situation:
         lifted, settings = self._lift(steps), self._settings(steps)
-        return assess(lifted, self.schedule, slot, steps, self._tables, self._site.engine, settings)
+        return assess(lifted, schedule, slot, steps, self._tables, self._site.engine, settings)
 
     def _planned(self, situation: Situation, methods: Methods) -> ProgressivePlan:
         names = (methods,) if isinstance(methods, str) else tuple(methods)

@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from tempura.errors import TempuraError
+from tempura.explain.html import save_html
 from tempura.explain.text import SHOW, explain, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.warehouse.steps import StepManifest
@@ -46,6 +48,10 @@ class QueryPlan:
 
     def __str__(self) -> str:
         return self.explain()
+
+    def save_html(self, path: str | Path, show: str | Collection[str] = "cost,rows,method") -> None:
+        """Write the plan as an HTML page."""
+        save_html(self.explain(show), path)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data: costs in nanoseconds of one core."""

@@ -1,7 +1,8 @@
 """Checking a stored result against a recomputation over the same rows.
 
 Results are compared as bags, by identity. Where Spark itself may return several answers for one input, the comparison allows
-exactly these: float sums within 1e-9 relative, and rows at the boundary of a LIMIT.
+exactly these: float sums within 1e-9 relative, and what depends on the order of rows that ORDER BY cannot tell apart (the rows of a
+LIMIT, ROW_NUMBER).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as fn
 
-from tempura.algebra.rel import Aggregate, Consolidate, Opaque, Rel, Scan, TopK
-from tempura.algebra.scalar import Column, Ref
+from tempura.algebra import window as windows
+from tempura.algebra.rel import Aggregate, Consolidate, Opaque, Rel, Scan
+from tempura.algebra.scalar import Column
+from tempura.algebra.window import ENDS, OFFSETS, RANKS
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StoredState
 from tempura.execute.identity import is_exact
@@ -22,11 +25,13 @@ from tempura.execute.relation import Relation, expand
 from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
+from tempura.warehouse.determined import determined, is_determined
 from tempura.warehouse.engine import Check, Source, Verification
 from tempura.warehouse.rows import difference, plain_rows, signed_rows
 
 _TOLERANCE = 1e-9
 _SAMPLES = 10
+_EXACT_OF_FLOATS = frozenset(("Min", "Max", "Count")) | RANKS | OFFSETS | ENDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ def verify(session: SparkSession, check: Check) -> Verification:
         how = "sums of floats within 1e-9" if tolerant else "identical bags"
         rows, found = expected.count(), work.stored()
         left = _left_over(found, expected, work.visible, tolerant)
-        if left is None or not any(isinstance(rel, TopK) for rel in check.lifted.rel.walk()):
+        if left is None or is_determined(check.lifted.rel):
             return _verification(left, rows, how)
         return _with_ties(work, found, expected, rows, tolerant)
     finally:
@@ -83,23 +88,20 @@ def verify(session: SparkSession, check: Check) -> Verification:
 
 
 def _with_ties(work: _Comparison, found: DataFrame, expected: DataFrame, rows: int, tolerant: bool) -> Verification:
-    """A LIMIT whose order has ties: the result must be the one of Tempura's order, and have Spark's rows as far as Spark's own order
-    determines them: their number and their visible sort keys."""
-    how = "LIMIT with ties: the recomputation in Tempura's order, and Spark's sort keys"
+    """An order with ties: the result must be the one of Tempura's order, and be Spark's as far as SQL determines it, whichever way
+    ties are broken."""
+    sets = [tuple(c for c in work.visible if c in columns) for columns in determined(work.check.lifted.rel)]
     left = _left_over(found, work.by_algebra(), work.visible, tolerant)
-    keys = _visible_keys(work.check.lifted.rel, work.visible)
-    if left is None:
-        # Without keys this compares the number of rows.
-        left = _left_over(found, expected, keys, tolerant)
-    return _verification(left, rows, how)
+    for columns in sets:
+        # Without columns this compares the number of rows.
+        left = left if left is not None else _left_over(found, expected, columns, tolerant)
+    return _verification(left, rows, f"ties: the recomputation in Tempura's order, and Spark's {_listed(sets)}")
 
 
-def _visible_keys(rel: Rel, visible: Sequence[Column]) -> tuple[Column, ...]:
-    """The result's columns by which the outermost LIMIT orders."""
-    while rel.inputs and not isinstance(rel, TopK) and len(rel.inputs) == 1 and not isinstance(rel, Aggregate):
-        rel = rel.inputs[0]
-    keys = {k.expr.column for k in rel.order if isinstance(k.expr, Ref)} if isinstance(rel, TopK) else set()
-    return tuple(column for column in visible if column in keys)
+def _listed(sets: Sequence[Sequence[Column]]) -> str:
+    """For people: the columns that were compared with Spark's."""
+    texts = (", ".join(column.name for column in columns) or "number of rows" for columns in sets)
+    return " and ".join(f"({text})" for text in texts) or "nothing, because every column depends on ties"
 
 
 def _verification(left: DataFrame | None, rows: int, how: str) -> Verification:
@@ -163,13 +165,15 @@ def _close(left: SparkColumn, right: SparkColumn) -> SparkColumn:
 
 def depends_on_order(rel: Rel) -> bool:
     """Whether a value may depend on the order in which floats are added."""
-    return any(isinstance(r, Opaque) or (isinstance(r, Aggregate) and _adds_floats(r)) for r in rel.walk())
-
-
-def _adds_floats(rel: Aggregate) -> bool:
-    calls = (output.call for output in rel.aggregates)
     return any(
-        call.function not in ("Min", "Max", "Count") and any(o.type in ("float", "double") for o in call.operands)
+        isinstance(r, Opaque) or (isinstance(r, Aggregate | windows.Window) and _adds_floats(r)) for r in rel.walk()
+    )
+
+
+def _adds_floats(rel: Aggregate | windows.Window) -> bool:
+    calls = (output.call for output in (rel.functions if isinstance(rel, windows.Window) else rel.aggregates))
+    return any(
+        call.function not in _EXACT_OF_FLOATS and any(o.type in ("float", "double") for o in call.operands)
         for call in calls
     )
 

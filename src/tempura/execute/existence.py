@@ -1,0 +1,31 @@
+"""Existence joins on Spark. The DataFrame API has none, so the join is given to Spark as a logical plan."""
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from tempura.execute.jvm import Jvm
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+
+
+def existence_join(left: DataFrame, right: DataFrame, on: Any, marker: str) -> DataFrame:
+    """Each row of ``left``, then a boolean column named ``marker``: whether some row of ``right`` makes ``on``, a Catalyst
+    expression over the columns of both, TRUE."""
+    session = left.sparkSession
+    jvm = Jvm(session)
+    sides = [frame._jdf.queryExecution().analyzed() for frame in (left, right)]
+    kind = jvm.construct(f"{_CATALYST}.plans.ExistenceJoin", _attribute(jvm, marker))
+    none = jvm.gateway.org.apache.spark.sql.catalyst.plans.logical.JoinHint.NONE()
+    plan = jvm.construct(f"{_CATALYST}.plans.logical.Join", *sides, kind, jvm.option(on), none)
+    made = jvm.gateway.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+    return DataFrame(made, session)
+
+
+def _attribute(jvm: Jvm, name: str) -> Any:
+    """A boolean column that is never NULL, with a new expression id."""
+    types = jvm.gateway.org.apache.spark.sql.types
+    boolean = types.DataType.fromDDL("boolean")
+    id = jvm.gateway.org.apache.spark.sql.catalyst.expressions.NamedExpression.newExprId()
+    arguments = (name, boolean, False, types.Metadata.empty(), id, jvm.seq(()))
+    return jvm.construct(f"{_CATALYST}.expressions.AttributeReference", *arguments)

@@ -1,0 +1,24 @@
+"""Deltas of windows, by the partitions that changed."""
+
+from tempura.algebra.window import partition_keys
+from tempura.rules.dsl import TVR_GENERATING, Order, Partition, Rewrite, Time, WindowCalls, rewrite, rule
+from tempura.rules.helpers import is_order_sensitive, rows_of_changed_groups
+from tempura.tvr.tvr import Tvr
+
+
+@rule(TVR_GENERATING)
+def delta_window(X: Tvr, partition: Partition, order: Order, functions: WindowCalls, t: Time, u: Time) -> Rewrite:
+    """Δ window(X) = window(X[:u] ⋉ K) - window(X[:t] ⋉ K)      K = the partitions of ΔX
+
+    A row's values depend on the rows of its partition only. NULL keys are partitions too. Rows that ORDER BY cannot tell apart have
+    the order of all their columns: otherwise what is taken away might not be what was there.
+    """
+    W = X.window(partition, order, functions)
+    keys = partition_keys(partition, functions)
+    new = rows_of_changed_groups(X[:u], X[t:u], keys)
+    old = rows_of_changed_groups(X[:t], X[t:u], keys)
+    return rewrite(
+        W[t:u],
+        new.window(partition, order, functions) - old.window(partition, order, functions),
+        where=bool(partition) and not is_order_sensitive(W.rel),
+    )
