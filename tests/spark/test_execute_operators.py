@@ -293,7 +293,7 @@ def test_collated_strings_are_consolidated_by_their_bytes(spark: SparkSession) -
     assert signed_bag(made.dataframe(Consolidate(leaf)), 1) == SignedBag([(("A",), 2), ((None,), 1)])
 
 
-@pytest.mark.parametrize("type", ["map<string,int>", "variant", "struct<a:int,b:array<map<int,int>>>"])
+@pytest.mark.parametrize("type", ["struct<a:variant>", "array<interval>"])
 def test_what_cannot_be_compared_is_refused_by_code(spark: SparkSession, type: str) -> None:
     leaf = read("l", type)
     run = executor(spark, {"l": EMPTY})

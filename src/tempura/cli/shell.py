@@ -1,7 +1,6 @@
 """What all commands share: the warehouse they work on, how they print, and how they fail."""
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 
 import click
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
@@ -139,7 +139,7 @@ def example(text: str) -> str:
 def quiet_python_logs() -> None:
     """Pyspark logs each error of a query as JSON on standard error; a command says it in one line of its own."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).disabled = True
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def price(text: str) -> tuple[str, float]:

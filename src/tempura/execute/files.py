@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -139,16 +140,24 @@ def _can_bucket(type: str) -> bool:
     return is_exact(type) and not _NOT_HASHED_ALIKE.match(type)
 
 
+_STORED_AS = {"void": "boolean", "interval": "string"}
+"""Types that Parquet does not keep, of a bare NULL and of intervals of months and seconds; their texts lose nothing."""
+
+
 def _positional(columns: Sequence[Column]) -> Iterator[Any]:
     for i, column in enumerate(columns):
-        # The type of a bare NULL has no file format.
-        value = attribute(column.id).cast("boolean") if column.type == "void" else attribute(column.id)
-        yield value.alias(f"s{i}")
+        value = attribute(column.id)
+        yield (value.cast(_STORED_AS[column.type]) if column.type in _STORED_AS else value).alias(f"s{i}")
 
 
 def _renamed(frame: DataFrame, columns: Sequence[Column], weight: tuple[str, ...]) -> DataFrame:
-    stored = (fn.lit(None) if c.type == "void" else attribute(f"s{i}") for i, c in enumerate(columns))
-    return frame.select(*(value.alias(c.id) for value, c in zip(stored, columns, strict=True)), *weight)
+    return frame.select(*(_restored(f"s{i}", c.type).alias(c.id) for i, c in enumerate(columns)), *weight)
+
+
+def _restored(name: str, type: str) -> SparkColumn:
+    if type == "void":
+        return fn.lit(None)
+    return attribute(name).cast(type) if type in _STORED_AS else attribute(name)
 
 
 def _name_buckets(folder: Path) -> None:

@@ -1,7 +1,9 @@
 """Rows compared by identity on Spark: finer than SQL's equality, which GROUP BY uses.
 
-SQL holds ``-0.0`` and ``0.0`` for equal, and 'a' and 'A' under a case-insensitive collation; a deletion must take away exactly the row
-that was inserted. So columns of such types are grouped by their text or bytes, and the value itself is carried along.
+SQL holds ``-0.0`` and ``0.0`` for equal, 'a' and 'A' under a case-insensitive collation, and maps whatever the order of their entries,
+which functions can see; a deletion must take away exactly the row that was inserted. So columns of such types are grouped by their
+text or bytes, and the value itself is carried along. SQL cannot compare intervals of months and seconds, or variants: their texts say
+all of them.
 """
 
 import re
@@ -19,7 +21,9 @@ from tempura.execute.naming import attribute, attributes, weight
 
 _FLOAT = re.compile(r"\b(float|double)\b")
 _COLLATED = re.compile(r"\bcollate (?!UTF8_BINARY\b)")
-_NOT_COMPARABLE = re.compile(r"\bmap<|\b(variant|interval|geometry|geography)\b(?!:)")
+_UNORDERED = re.compile(r"\bmap<|\b(variant|interval|geometry|geography)\b(?![: ])")
+_BY_TEXT = ("interval", "variant")
+_NOT_COMPARABLE = re.compile(r"\b(variant|interval|geometry|geography)\b(?![: ])")
 
 
 @dataclass(frozen=True)
@@ -54,16 +58,25 @@ def distinct(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
 def is_exact(type: str) -> bool:
     """Whether SQL's equality of two values of a type is their identity (and the type can be compared at all)."""
-    return not any(pattern.search(type) for pattern in (_FLOAT, _COLLATED, _NOT_COMPARABLE))
+    return not any(pattern.search(type) for pattern in (_FLOAT, _COLLATED, _UNORDERED))
+
+
+def is_ordered(type: str) -> bool:
+    """Whether SQL can order by values of a type."""
+    return not _UNORDERED.search(type)
 
 
 def text(column: Column) -> SparkColumn:
     """A string that differs for any two values of a column that SQL holds for equal but are not identical."""
-    return attribute(column.id).cast("binary" if column.type.startswith("string") else "string")
+    value = attribute(column.id)
+    if column.type == "variant":
+        # 1 and 1.0 have the same text.
+        return fn.concat_ws(" ", fn.schema_of_variant(value), value.cast("string"))
+    return value.cast("binary" if column.type.startswith("string") else "string")
 
 
 def _part(column: Column, i: int) -> _Part:
-    if _NOT_COMPARABLE.search(column.type):
+    if _NOT_COMPARABLE.search(column.type) and column.type not in _BY_TEXT:
         raise TempuraError(
             "NOT_COMPARABLE",
             f"column {column.name} has type {column.type}, whose values cannot be compared, so its rows cannot be consolidated.",
@@ -73,7 +86,7 @@ def _part(column: Column, i: int) -> _Part:
     if is_exact(column.type):
         return _Part(column, ((column.id, value),), carried=False)
     # The text alone identifies a scalar. In nested values it tells apart only what SQL holds for equal.
-    nested = column.type.startswith(("array<", "struct<"))
+    nested = column.type.startswith(("array<", "struct<", "map<"))
     by_value = ((f"_v{i}", value),) if nested else ()
     return _Part(column, (*by_value, (f"_t{i}", text(column))), carried=True)
 

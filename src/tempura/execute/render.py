@@ -33,12 +33,12 @@ from tempura.execute.aggregates import Aggregation
 from tempura.execute.contract import WEIGHT
 from tempura.execute.existence import existence_join
 from tempura.execute.expand import expanded
-from tempura.execute.identity import consolidate, distinct, is_exact, text
+from tempura.execute.identity import consolidate, distinct, is_exact, is_ordered, text
 from tempura.execute.naming import attribute, attributes, one, weight
 from tempura.execute.one import one_row
 from tempura.execute.opaque import recompute
 from tempura.execute.relation import Relation, expand, with_weight
-from tempura.execute.windows import is_orderable, window
+from tempura.execute.windows import window
 from tempura.frontend.expressions import bind, bind_aggregate, bind_generator, column
 
 _RIGHT_WEIGHT = "_v"
@@ -229,5 +229,5 @@ def order_by(expr: Expr, ascending: bool, nulls_first: bool) -> SparkColumn:
 
 def _tie_breaks(rel: TopK) -> list[SparkColumn]:
     """All columns by SQL's order where their type has one; then the text of those whose values SQL cannot always tell apart."""
-    by_value = [attribute(c.id).asc_nulls_first() for c in rel.columns if is_orderable(c.type)]
+    by_value = [attribute(c.id).asc_nulls_first() for c in rel.columns if is_ordered(c.type)]
     return by_value + [text(c).asc_nulls_first() for c in rel.columns if not is_exact(c.type)]

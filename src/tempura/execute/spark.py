@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import Column, SortKey
 from tempura.errors import TempuraError
-from tempura.execute.contract import StepOutcome, StoredOutput, StoredState
+from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
 from tempura.execute.failure import spark_errors_by_code
 from tempura.execute.files import Files, link
 from tempura.execute.metrics import Meter
@@ -20,7 +20,8 @@ from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Save, Step
 
 ReadTable = Callable[[Read], DataFrame]
-"""Gives the arrivals of a table: columns named as ``read.scan.fields``, in order, then ``_w`` (bigint) if ``read.signed``."""
+"""Gives the arrivals of a table: the columns ``read.scan.fields`` in order, whatever their names, then the weight (bigint) if
+``read.signed``."""
 
 
 class SparkExecutor:
@@ -120,10 +121,8 @@ class SparkExecutor:
         return states[key] if key in states else self._load(key)
 
     def _arrivals(self, read: Read) -> Relation:
-        fields, outputs = read.scan.fields, read.scan.outputs
-        named = (attribute(field).alias(column.id) for field, column in zip(fields, outputs, strict=True))
-        rows = Relation(self._read(read), read.signed)
-        return Relation(rows.frame.select(*named, *rows.carry()), read.signed)
+        names = [column.id for column in read.scan.outputs] + ([WEIGHT] if read.signed else [])
+        return Relation(self._read(read).toDF(*names), read.signed)
 
 
 def _folder(sink: Sink, i: int) -> str:

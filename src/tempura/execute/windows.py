@@ -2,7 +2,7 @@
 
 from tempura.algebra.scalar import Column
 from tempura.algebra.window import Window
-from tempura.execute.identity import is_exact
+from tempura.execute.identity import is_exact, is_ordered
 from tempura.execute.naming import attributes
 from tempura.execute.relation import Relation, expand
 from tempura.frontend.bind_window import bind_place, bind_window, in_range, tie_breaks
@@ -14,16 +14,11 @@ _PLACE = "_place"
 def window(rel: Window, input: Relation) -> Relation:
     """The rows of a window, a plain bag: ties have the order of all columns, as in the interpreter."""
     rows = expand(input, rel.input.columns)
-    ties = tie_breaks(rel.input.columns, is_orderable, is_exact)
+    ties = tie_breaks(rel.input.columns, is_ordered, is_exact)
     if any(map(in_range, rel.functions)):
         rows = rows.select("*", column(bind_place(rel, ties, _name)).alias(_PLACE))
     values = [column(bind_window(rel, f, ties, _name, _PLACE)).alias(f.column.id) for f in rel.functions]
     return Relation(rows.select(*attributes(rel.input.columns), *values), weighted=False)
-
-
-def is_orderable(type: str) -> bool:
-    """Whether SQL can order values of a type."""
-    return not any(word in type for word in ("map<", "variant", "interval", "geometry", "geography"))
 
 
 def _name(column: Column) -> str:

@@ -4,7 +4,6 @@ The optimizer is driven from here, rule by rule, because ``spark.sql.optimizer.e
 to be excluded: 28 rules refuse it, and it ignores names it does not know.
 """
 
-import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
@@ -135,16 +135,28 @@ def _analysis_error(error: PySparkException) -> TempuraError:
     code, remedy = _CODES.get(condition, ("INVALID_SQL", ""))
     text = str(error).split("JVM stacktrace:")[0].strip()
     if code == "INVALID_SQL":
-        return TempuraError(code, text.split(";\n")[0], remedy)
+        return TempuraError(code, sentence_and_place(text), remedy)
     sentence = re.sub(r"^\[\S+\] | SQLSTATE: \w+", "", text.splitlines()[0])
     position = re.search(r"line \d+,? pos \d+", text)
     return TempuraError(code, sentence.split(";")[0] + (f" At {position[0]}." if position else ""), remedy)
 
 
+def sentence_and_place(text: str) -> str:
+    """Spark's message in one line: without its drawing of the statement, which follows, but with the position."""
+    said = text.split("\n\n== SQL")[0].split(";\n")[0]
+    return " ".join(said.split())
+
+
+def first_line(error: Exception) -> str:
+    """What an exception says first; its class when it says nothing."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without PySpark's log record of an error that is reported to the user anyway."""
-    logger = logging.getLogger("SQLQueryContextLogger")
+    # Made by PySpark's own function: a logger of another class would make PySpark fail when it reports an error.
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     before = logger.disabled
     logger.disabled = True
     try:

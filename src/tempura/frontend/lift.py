@@ -13,7 +13,7 @@ from pyspark.sql.types import StructField, StructType
 from tempura.algebra.rel import Opaque, Rel
 from tempura.algebra.scalar import SortKey
 from tempura.errors import Reason, TempuraError
-from tempura.frontend.catalyst import JavaObject, analyse_sql, items, jvm_of, optimise
+from tempura.frontend.catalyst import JavaObject, analyse_sql, first_line, items, jvm_of, optimise
 from tempura.frontend.checks import refuse_unrepeatable, tables_read
 from tempura.frontend.narrow import narrow, refuse_types
 from tempura.frontend.operators import MARKER, Part, PlanLifter
@@ -98,7 +98,7 @@ def _lifted(work: SparkSession, analysed: JavaObject) -> Lifted:
         raise NotLiftableError("TOO_DEEP", "the plan is nested too deeply") from error
     except (PySparkException, Py4JError) as error:
         # Rules may fail on plans that they never see when all rules run.
-        raise NotLiftableError("OPTIMIZER", str(error).splitlines()[0]) from error
+        raise NotLiftableError("OPTIMIZER", first_line(error)) from error
     rel = narrow(part.rel)
     refuse_types(jvm_of(work), rel)
     return _result(analysed, rel, part.order)

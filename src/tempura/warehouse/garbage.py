@@ -32,7 +32,7 @@ def _collect_table(site: Site, table: Arrivals) -> list[Path]:
     if table.spec.path is not None:
         return []
     idle = _idle(site, table.folder)
-    used = {Path(f.path).parts[0] for a in table.arrivals() for f in (*a.inserted, *a.deleted)}
+    used = {Path(f.path).parts[0] for a in table.committed() for f in (*a.inserted, *a.deleted)}
     return _remove(site, (folder for folder in idle if folder.name not in used))
 
 

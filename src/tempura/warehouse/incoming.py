@@ -85,9 +85,9 @@ def split_changes(changes: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 def missing_row(session: SparkSession, present: Source, arriving: Rows) -> str | None:
     """A row that would be there a negative number of times; None when there is none."""
-    rows = signed_rows(session, present).unionByName(signed_rows(session, Source(present.schema, arriving)))
+    rows = signed_rows(session, present).unionAll(signed_rows(session, Source(present.schema, arriving)))
     net = consolidate(rows, columns_of(present.schema))
-    row = net.filter(fn.col(WEIGHT) < 0).drop(WEIGHT).first()
+    row = net.filter(fn.col(WEIGHT) < 0).drop(WEIGHT).toDF(*present.schema.names).first()
     return None if row is None else str(row.asDict(recursive=True))
 
 
@@ -95,12 +95,12 @@ def duplicate_key(session: SparkSession, present: Source, arriving: Rows, keys: 
     """A key of the arriving rows that more than one row would have; None when there is none. NULL is equal to NULL."""
     if not arriving.inserted:
         return None
-    names = [attribute(key) for key in keys]
+    names = [attribute(column.id) for column in columns_of(present.schema) if column.name in keys]
     coming = signed_rows(session, Source(present.schema, arriving)).select(*names, WEIGHT)
     there = signed_rows(session, present).select(*names, WEIGHT)
     affected = coming.select(*(name.alias(f"{i}") for i, name in enumerate(names))).distinct()
     same = [name.eqNullSafe(attribute(f"{i}")) for i, name in enumerate(names)]
-    both = there.join(affected, same, "left_semi").unionByName(coming)
+    both = there.join(affected, same, "left_semi").unionAll(coming)
     counted = both.groupBy(*names).agg(fn.sum(WEIGHT).alias(WEIGHT)).filter(fn.col(WEIGHT) > 1).drop(WEIGHT)
-    row = counted.first()
+    row = counted.toDF(*(name for name in present.schema.names if name in keys)).first()
     return None if row is None else str(row.asDict(recursive=True))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tempura.frontend.session import current
+from tempura.frontend.session import current, require_classic
 from tempura.frontend.start import start_session
 from tempura.warehouse.files import Files
 from tempura.warehouse.spark_engine import SparkEngine
@@ -16,10 +16,13 @@ from tempura.warehouse.warehouse import Warehouse, open_site
 def open(path: str | Path, spark: SparkSession | None = None, clock: Callable[[], datetime] | None = None) -> Warehouse:
     """Open the warehouse in a local folder, which is made if it is missing.
 
-    ``spark`` is the session to work in (never changed); this process's active session, or a new local one, when not given.
+    ``spark`` is the session to work in (never changed); this process's active session when not given, or a new local one, which
+    is started when it is first needed: to look at what was run needs none.
     ``clock`` gives the time with its zone, by which schedules fall due; the system's when not given.
 
-    Raises TempuraError UNSUPPORTED_PATH, FORMAT_NEWER, NO_ATOMIC_COMMIT, SPARK_CONNECT, NO_JAVA.
+    Raises TempuraError UNSUPPORTED_PATH, FORMAT_NEWER, NO_ATOMIC_COMMIT, SPARK_CONNECT; NO_JAVA when Spark is started.
     """
-    session = spark or current() or start_session()
-    return open_site(path, SparkEngine(session), Files(), clock)
+    session = spark or current()
+    if session is not None:
+        require_classic(session)
+    return open_site(path, SparkEngine(lambda: session or start_session()), Files(), clock)

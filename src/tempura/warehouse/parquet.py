@@ -13,7 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    StringType,
+    StructType,
+    YearMonthIntervalType,
+)
 
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import ColumnSummary
@@ -105,13 +113,15 @@ def _nested(type: pa.DataType) -> str | None:
 
 
 def physical(type: DataType) -> str:
-    """A Spark type as Parquet keeps it: without collations, lengths of strings and nullability."""
+    """A Spark type as Parquet keeps it: without collations, lengths of strings and nullability, intervals as numbers."""
     if isinstance(type, StructType):
         return f"struct<{','.join(f'{f.name}:{physical(f.dataType)}' for f in type.fields)}>"
     if isinstance(type, ArrayType):
         return f"array<{physical(type.elementType)}>"
     if isinstance(type, MapType):
         return f"map<{physical(type.keyType)},{physical(type.valueType)}>"
+    if isinstance(type, DayTimeIntervalType | YearMonthIntervalType):
+        return "bigint" if isinstance(type, DayTimeIntervalType) else "int"
     if isinstance(type, StringType) or type.simpleString().startswith(("varchar(", "char(")):
         return "string"
     return type.simpleString()

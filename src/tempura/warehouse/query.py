@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from tempura.execute.contract import StoredOutput
 from tempura.frontend.lift import Lifted
 from tempura.plan.progressive import ProgressivePlan
 from tempura.search.planner import make_plan
+from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.declare import QuerySpec
-from tempura.warehouse.engine import Check, Progress, Settings, Verification
+from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification
 from tempura.warehouse.ledger import Ledger
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, report_of
 from tempura.warehouse.run import Run
@@ -127,7 +128,9 @@ class Query:
                 "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
             )
         step = outputs[-1]
-        sources = {name: self._tables[name].source(0, version) for name, version in step.inputs.items()}
+        # The query's text may name tables that its plan does not read, because nothing of them can matter: they are empty here.
+        unread = {name: Source(table.schema, Rows((), ())) for name, table in self._tables.items()}
+        sources = unread | {name: self._tables[name].source(0, version) for name, version in step.inputs.items()}
         query = self._spec.sql if self._spec.sql is not None else self._body()
         lifted = self._lift(self.steps())
         return self._site.engine.verify(Check(query, lifted, sources, self._stored(step), step.settings))
@@ -209,6 +212,9 @@ class Query:
         return steps[-1].settings if steps else self._site.engine.settings()
 
     def _zone(self, steps: Sequence[StepManifest]) -> tzinfo:
+        if self.schedule.kind != "progressive":
+            # Only times of day have a zone; the session's is not asked for in vain.
+            return UTC
         return zone_of(self.schedule.timezone or self._settings(steps)["spark.sql.session.timeZone"])
 
     def _lift(self, steps: Sequence[StepManifest]) -> Lifted:

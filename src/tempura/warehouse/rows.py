@@ -1,4 +1,7 @@
-"""Rows of tables as DataFrames: reading the files of arrivals, and comparing bags by identity."""
+"""Rows of tables as DataFrames: reading the files of arrivals, and comparing bags by identity.
+
+Users may name a column as they like, ``_w`` too: next to weights, columns are named by the identities that :func:`columns_of` gives.
+"""
 
 from collections.abc import Sequence
 
@@ -28,8 +31,8 @@ def nullable(type: DataType) -> DataType:
 
 
 def columns_of(schema: StructType) -> tuple[Column, ...]:
-    """The columns of a table as columns of the algebra, identified by their names."""
-    return tuple(Column(f.name, f.name, f.dataType.simpleString()) for f in schema.fields)
+    """The columns of a table as columns of the algebra."""
+    return tuple(Column(f"x{i}", f.name, f.dataType.simpleString()) for i, f in enumerate(schema.fields))
 
 
 def read_files(session: SparkSession, schema: StructType, files: Sequence[str], base: str | None) -> DataFrame:
@@ -45,13 +48,14 @@ def read_files(session: SparkSession, schema: StructType, files: Sequence[str], 
 
 
 def signed_rows(session: SparkSession, source: Source) -> DataFrame:
-    """The rows with a weight: 1 for an insertion, -1 for a deletion."""
+    """The rows with a weight, 1 for an insertion, -1 for a deletion; columns are named as :func:`columns_of` identifies them."""
+    ids = [column.id for column in columns_of(source.schema)]
     inserted = read_files(session, source.schema, source.rows.inserted, source.rows.base)
-    weighted = inserted.withColumn(WEIGHT, _weight(1))
+    weighted = inserted.toDF(*ids).withColumn(WEIGHT, _weight(1))
     if not source.rows.signed:
         return weighted
     deleted = read_files(session, source.schema, source.rows.deleted, None)
-    return weighted.unionByName(deleted.withColumn(WEIGHT, _weight(-1)))
+    return weighted.unionAll(deleted.toDF(*ids).withColumn(WEIGHT, _weight(-1)))
 
 
 def plain_rows(session: SparkSession, source: Source) -> DataFrame:
@@ -60,7 +64,7 @@ def plain_rows(session: SparkSession, source: Source) -> DataFrame:
         return read_files(session, source.schema, source.rows.inserted, source.rows.base)
     columns = columns_of(source.schema)
     net = consolidate(signed_rows(session, source), columns)
-    return expand(Relation(net, weighted=True), columns)
+    return expand(Relation(net, weighted=True), columns).toDF(*source.schema.names)
 
 
 def marked_rows(session: SparkSession, source: Source, table: str) -> DataFrame:

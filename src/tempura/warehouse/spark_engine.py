@@ -1,6 +1,7 @@
 """The engine of a warehouse on Spark."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -13,6 +14,7 @@ from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput
 from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute
 from tempura.execute.spark import SparkExecutor
+from tempura.frontend.catalyst import first_line
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
 from tempura.frontend.session import clone, require_classic
 from tempura.physical.operators import Read
@@ -34,12 +36,21 @@ _WRITING = {
 class SparkEngine:
     """Runs a warehouse in clones of the user's session, which is never changed.
 
-    Raises TempuraError SPARK_CONNECT for a session without access to Catalyst.
+    ``session`` is called when Spark is first needed; that raises TempuraError SPARK_CONNECT for a session without access to Catalyst.
     """
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: Callable[[], SparkSession]) -> None:
+        self._start = session
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        session = self._start()
         require_classic(session)
-        self._session = session
+        return session
+
+    def _require_spark(self) -> None:
+        """Start Spark for functions of pyspark that need a session and take none."""
+        assert self._session is not None
 
     @property
     def version(self) -> str:
@@ -51,10 +62,11 @@ class SparkEngine:
     # --- schemas and queries ----------------------------------------------------------------------------------------
 
     def parse_schema(self, ddl: str) -> StructType:
+        self._require_spark()
         try:
             parsed = StructType.fromDDL(ddl)
         except PySparkException as error:
-            what = f"{ddl!r} is not a list of columns: {str(error).splitlines()[0]}"
+            what = f"{ddl!r} is not a list of columns: {first_line(error)}"
             raise TempuraError("BAD_SCHEMA", what, 'Write "id INT, name STRING".') from error
         if not isinstance(parsed, StructType):
             raise TempuraError("BAD_SCHEMA", f"{ddl!r} is a type, not a list of columns.", 'Write "id INT".')
@@ -63,6 +75,7 @@ class SparkEngine:
         return found
 
     def schema_text(self, schema: StructType) -> str:
+        self._require_spark()
         found = nullable(schema)
         assert isinstance(found, StructType)
         return str(found.toDDL())
@@ -73,7 +86,7 @@ class SparkEngine:
         try:
             return reader.parquet(*(f"file:{file}" for file in source.rows.inserted)).schema
         except PySparkException as error:
-            what = f"The schema cannot be read from the files in {source.rows.base}: {str(error).splitlines()[0]}"
+            what = f"The schema cannot be read from the files in {source.rows.base}: {first_line(error)}"
             raise TempuraError("BAD_SCHEMA", what, "Give schema=, or correct the files.") from error
 
     def lift(self, query: str | DataFrame, tables: Mapping[str, StructType], settings: Settings) -> Lifted:

@@ -60,12 +60,16 @@ class Arrivals:
 
     def arrivals(self) -> tuple[Arrival, ...]:
         """All committed arrivals. Raises TempuraError SCHEMA_CHANGED when they were checked against another schema."""
-        arrivals = tuple(Arrival.from_json(entry) for entry in self.ledger.entries())
+        arrivals = self.committed()
         declared = self.schema.simpleString()
         if arrivals and arrivals[-1].schema != declared:
             what = f"Table {self.name} is declared as {declared}, but its rows arrived as {arrivals[-1].schema}."
             raise TempuraError("SCHEMA_CHANGED", what, "Restore the schema, or add a table of another name.")
         return arrivals
+
+    def committed(self) -> tuple[Arrival, ...]:
+        """All committed arrivals as they were, whatever is declared today."""
+        return tuple(Arrival.from_json(entry) for entry in self.ledger.entries())
 
     def version(self) -> int:
         """The number of arrivals."""
@@ -214,7 +218,7 @@ class Arrivals:
 
     def status(self) -> dict[str, Any]:
         """What is stored, as plain data."""
-        arrivals = self.arrivals()
+        arrivals = self.committed()
         inserted, deleted = totals(arrivals)
         files = [f for a in arrivals for f in (*a.inserted, *a.deleted)]
         return {

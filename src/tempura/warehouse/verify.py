@@ -27,7 +27,7 @@ from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
 from tempura.warehouse.determined import determined, is_determined
 from tempura.warehouse.engine import Check, Source, Verification
-from tempura.warehouse.rows import difference, plain_rows, signed_rows
+from tempura.warehouse.rows import columns_of, difference, plain_rows, signed_rows
 
 _TOLERANCE = 1e-9
 _SAMPLES = 10
@@ -193,8 +193,9 @@ def _over_snapshots(rel: Rel, tables: Mapping[str, Source], done: dict[Rel, Rel]
 def read_columns(session: SparkSession, source: Source, read: Read) -> DataFrame:
     """The rows that a read of a plan stands for: its fields in order, and the weight if it is signed."""
     rows = signed_rows(session, source)
+    ids = {column.name: column.id for column in columns_of(source.schema)}
     weight = (WEIGHT,) if read.signed else ()
-    return rows.select(*(attribute(name) for name in read.scan.fields), *weight)
+    return rows.select(*(attribute(ids[name]) for name in read.scan.fields), *weight)
 
 
 def no_state(key: StateKey) -> StoredState:

@@ -1,0 +1,145 @@
+"""What hostile users and bad nights do: odd names and types, sessions that must not change, errors that must be readable."""
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import tempura as tp
+from tempura.errors import TempuraError
+from tempura.warehouse.warehouse import Warehouse
+
+
+@pytest.fixture
+def wh(spark: SparkSession, tmp_path: Path) -> Warehouse:
+    return tp.open(tmp_path / "wh", spark=spark, clock=lambda: datetime(2026, 3, 1, 12, tzinfo=UTC))
+
+
+def test_columns_may_have_the_names_that_tempura_uses(wh: Warehouse, spark: SparkSession) -> None:
+    schema = "`_w` BIGINT, `_v` DOUBLE, `_t0` STRING, `x1` INT, `s0` INT, `_copy` INT, `c0` INT"
+    rows = [(5, 0.0, "a", 1, 2, 3, 4), (5, -0.0, "a", 1, 2, 3, 4), (-2, None, None, 7, 7, 7, 7)]
+    table = wh.add_table("t", schema=schema, keys=["_w", "_v", "_t0"])
+    table.append(spark.createDataFrame(rows[::2], schema))
+    query = wh.add_query("q", sql="SELECT *, _w + 1 AS _change FROM t")
+    total = wh.add_query("total", sql="SELECT sum(_w) AS _w, count(s0) AS c0 FROM t")
+    for change in (table.delete, table.append, table.delete):
+        query.run(methods="im1")
+        total.run(methods="im1")
+        change(spark.createDataFrame(rows[:1], schema))
+    query.run(methods="im1")
+    total.run(methods="im1")
+    assert query.verify(), str(query.verify())
+    assert [tuple(row) for row in query.result().collect()] == [(*rows[2], -1)]
+    assert query.result().columns == ["_w", "_v", "_t0", "x1", "s0", "_copy", "c0", "_change"]
+    assert [tuple(row) for row in total.result().collect()] == [(-2, 1)]
+    with pytest.raises(TempuraError) as error:
+        table.delete(spark.createDataFrame(rows[:1], schema))
+    assert error.value.code == "DELETE_OF_MISSING"
+    assert "'_w': 5" in str(error.value)
+    with pytest.raises(TempuraError) as error:
+        table.append(spark.createDataFrame(rows[2:], schema))
+    assert error.value.code == "DUPLICATE_KEY"
+    assert "'_w': -2" in str(error.value)
+
+
+def test_rows_with_maps_and_intervals_are_deleted_by_identity(wh: Warehouse, spark: SparkSession) -> None:
+    table = wh.add_table("t", schema="k INT, m MAP<STRING, DOUBLE>, i INTERVAL DAY")
+    rows = spark.sql(
+        "SELECT * FROM VALUES (1, map('a', 0.0D, 'b', NULL), INTERVAL 1 DAY), (1, map('b', NULL, 'a', 0.0D), INTERVAL 1 DAY),"
+        " (1, map('a', -0.0D, 'b', NULL), INTERVAL 1 DAY), (2, NULL, NULL) AS t(k, m, i)"
+    )
+    table.append(rows)
+    query = wh.add_query("q", sql="SELECT k, map_keys(m) AS ks, CAST(m['a'] AS STRING) AS a, i FROM t")
+    query.run()
+    table.delete(rows.limit(1))
+    query.run()
+    assert query.verify(), str(query.verify())
+    assert sorted((r["ks"], r["a"]) for r in query.result().collect() if r["ks"]) == [
+        (["a", "b"], "-0.0"),
+        (["b", "a"], "0.0"),
+    ]
+    with pytest.raises(TempuraError) as error:
+        table.delete(rows.limit(1))
+    assert error.value.code == "DELETE_OF_MISSING"
+
+
+def test_results_of_types_without_a_file_format_or_an_order(wh: Warehouse, spark: SparkSession) -> None:
+    table = wh.add_table("t", schema="k INT, d DATE")
+    sql = """SELECT k, make_interval(0, k, 0, 2, k, 0, 1.5) AS i, NULL AS n, map(k, 'x') AS m,
+             parse_json('{"a": [1, null]}') AS v, d - DATE'2020-01-01' AS days FROM t WHERE k IS NOT NULL"""
+    query = wh.add_query("q", sql=sql)
+    for k in (1, -14, 1):
+        table.append(spark.sql(f"SELECT {k} AS k, DATE'2024-02-29' AS d"))
+        query.run()
+        assert query.verify(), str(query.verify())
+    found = query.result()
+    assert [field.dataType.simpleString() for field in found.schema] == [
+        "int", "interval", "void", "map<int,string>", "variant", "interval day",
+    ]  # fmt: skip
+    assert query.changes().count() == 1
+
+
+def test_constant_and_empty_queries(wh: Warehouse, spark: SparkSession) -> None:
+    table = wh.add_table("t", schema="k INT, g STRING")
+    queries = [
+        wh.add_query(f"q{i}", sql=sql)
+        for i, sql in enumerate(
+            (
+                "SELECT k, g FROM t WHERE 1 = 0",
+                "SELECT g, count(*) FROM t WHERE false GROUP BY g",
+                "SELECT count(*), max(g) FROM t WHERE false",
+                "SELECT k, g FROM t ORDER BY k LIMIT 0",
+            )
+        )
+    ]
+    table.append(spark.sql("SELECT 1 AS k, 'a' AS g"))
+    for query in queries:
+        query.run(methods="im1")
+        assert query.verify(), f"{query.sql}: {query.verify()}"
+
+
+def test_spark_still_reports_errors_of_the_users_session(wh: Warehouse, spark: SparkSession) -> None:
+    wh.add_table("t", schema="k INT")
+    with pytest.raises(TempuraError):
+        wh.add_query("q", sql="SELECT nope FROM t")
+    assert type(logging.getLogger("SQLQueryContextLogger")).__name__ == "PySparkLogger"
+    with pytest.raises(PySparkException):
+        spark.sql("SELECT assert_true(id > 5, 'no') + 1 / 0 FROM range(2)").collect()
+
+
+def test_messages_are_one_line_and_say_what(wh: Warehouse) -> None:
+    for do, code, words in (
+        (lambda: wh.add_table("t", schema="a INTT"), "BAD_SCHEMA", "INTT"),
+        (lambda: wh.add_query("q", sql="SELEC 1"), "INVALID_SQL", "line 1"),
+        (lambda: wh.add_query("q", sql="SELECT abs(1, 2)"), "INVALID_SQL", "abs"),
+    ):
+        with pytest.raises(TempuraError) as error:
+            do()
+        assert error.value.code == code
+        assert words in str(error.value)
+        assert "\n" not in str(error.value)
+        assert ":  " not in str(error.value)
+
+
+def test_the_users_session_stays_as_it_is(wh: Warehouse, spark: SparkSession) -> None:
+    spark.sql("SELECT 42 AS k").createOrReplaceTempView("t")
+    spark.udf.register("twice", lambda k: k and k * 2, "int")
+    before = (dict(spark.conf.getAll), spark.catalog.currentDatabase(), [t.name for t in spark.catalog.listTables()])
+    try:
+        table = wh.add_table("t", schema="k INT")
+        table.append(spark.sql("SELECT 1 AS k UNION ALL SELECT NULL"))
+        query = wh.add_query("q", sql="SELECT sum(k) AS k, count(*) FROM t")
+        udf = wh.add_query("udf", sql="SELECT twice(k) AS k FROM t")
+        for each in (query, udf):
+            each.run()
+            assert each.verify()
+        assert [r["k"] for r in udf.result().collect() if r["k"]] == [2]
+        assert spark.sql("SELECT k FROM t").collect()[0]["k"] == 42
+        after = (dict(spark.conf.getAll), spark.catalog.currentDatabase(), [t.name for t in spark.catalog.listTables()])
+        assert after == before
+        assert not spark.sparkContext._jsc.getPersistentRDDs()
+    finally:
+        spark.catalog.dropTempView("t")
