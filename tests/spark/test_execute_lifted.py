@@ -51,7 +51,7 @@ def test_a_lifted_query_gives_the_rows_of_its_sql(
     lifted = lift_sql(spark, sql, {name: rows.schema for name, rows in tables.items()})
 
     def read(leaf: Read) -> DataFrame:
-        rows = tables[leaf.scan.table]
+        rows = tables[leaf.scan.table].select(*leaf.scan.fields)
         return rows.selectExpr("*", "1L AS _w") if leaf.signed else rows
 
     run = SparkExecutor(spark, read, lambda key: pytest.fail(str(key)))
