@@ -66,7 +66,7 @@ def test_a_source_outside_of_the_warehouse(spark: SparkSession, tmp_path: Path) 
 def test_a_dataframe_that_cannot_be_lifted(spark: SparkSession) -> None:
     returns = schema_leaf(spark, "returns", schemas()["returns"])
     with pytest.raises(TempuraError) as error:
-        lift_dataframe(returns.rollup("o_id").agg(functions.sum("cost")))
+        lift_dataframe(returns.groupBy("o_id").agg(functions.stddev("cost")))
     assert error.value.code == "NOT_LIFTABLE"
     assert "GROUPING_SETS" in error.value.what
     assert "SQL" in error.value.remedy
