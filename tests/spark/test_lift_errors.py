@@ -68,7 +68,7 @@ def test_a_dataframe_that_cannot_be_lifted(spark: SparkSession) -> None:
     with pytest.raises(TempuraError) as error:
         lift_dataframe(returns.groupBy("o_id").agg(functions.stddev("cost")))
     assert error.value.code == "NOT_LIFTABLE"
-    assert "GROUPING_SETS" in error.value.what
+    assert "ORDER_SENSITIVE_AGGREGATE" in error.value.what
     assert "SQL" in error.value.remedy
 
 
