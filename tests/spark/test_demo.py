@@ -19,6 +19,8 @@ def test_the_demo_tells_the_whole_story(spark: SparkSession, tmp_path: Path, mon
     text = result.stdout
     for query in EXAMPLES:
         assert re.search(rf"^{query.name}: verified, equal: [1-9]\d* rows", text, re.MULTILINE)
+    assert text.count("Left to choose, the planner would take ") == len(EXAMPLES)
+    assert len(re.findall(r"im1: .* states? saved", text)) >= len(EXAMPLES), "early runs keep states"
     for at in PRICES:
         assert len(re.findall(rf"^{at}  ", text, re.MULTILINE)) >= len(EXAMPLES), f"the figures of {at} for each query"
     verdicts = text.count("At the deadline: ") + text.count("Nothing was done early: ")

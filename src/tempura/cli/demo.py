@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import tempura as tp
-from tempura.cli.queries import Rows, method_names, methods_option, print_plan
+from tempura.cli.queries import Rows, method_names, print_plan
 from tempura.cli.shell import FAILED, Shell, example
 from tempura.data.tpcds import Dataset, cut_dates, generate, split_by_date
 from tempura.errors import TempuraError
@@ -107,7 +107,12 @@ class Lake:
 @click.command(epilog=example("tempura demo --scale 0.1 --keep demo/"))
 @click.option("--scale", default=0.1, show_default=True, help="Scale of the data: 1 is about 2.9 million sales.")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Keep the warehouse in this new folder.")
-@methods_option
+@click.option(
+    "--methods",
+    default="im1",
+    show_default=True,
+    help="Incremental methods: im1, so that there is incremental work to watch; all leaves the choice to the planner.",
+)
 @click.pass_context
 def demo(ctx: click.Context, scale: float, keep: Path | None, methods: str) -> None:
     """See it work on generated data.
@@ -209,8 +214,10 @@ def introduce(shell: Shell, queries: Sequence[Query], methods: str | list[str]) 
     for query, about in zip(queries, EXAMPLES, strict=True):
         shell.say("", f"{query.name}: {about.about}", "", *(f"    {line}" for line in about.sql.splitlines()), "")
         with shell.progress(f"planning {query.name}"):
-            found = query.plan(methods)
+            found, free = query.plan(methods), query.plan("all")
         print_plan(shell, found)
+        if methods != "all":
+            shell.say(f"Left to choose, the planner would take {free.method}, at {free.cost / 1e9:,.2f} s.")
 
 
 def arrived(lake: Lake, run: int) -> str:
