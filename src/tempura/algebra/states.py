@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Literal as OneOf
 
 from tempura.algebra.rel import Rel, Unary
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Output, Ref
 from tempura.errors import Reason
 
 SlotKind = OneOf["rows", "count", "total", "min", "max"]
@@ -232,8 +232,3 @@ def _final(call: AggregateCall, layout: StateLayout) -> Expr:
     # SumOf(total, count) and AverageOf(total, count) are Tempura's own functions: detail = "<argument type>;<evaluation mode>".
     name = "SumOf" if call.function == "Sum" else "AverageOf"
     return Call(name, (total, count), call.type, f"{call.operands[0].type};{call.detail}")
-
-
-def rows_is_not_zero(layout: StateLayout) -> Expr:
-    """The predicate that tells a group that exists from one whose rows are all gone."""
-    return Call("Not", (Call("EqualTo", (Ref(layout.rows), Literal(0, "bigint")), "boolean"),), "boolean")

@@ -5,7 +5,6 @@ refused by the type checker.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Self
 
 from tempura.algebra.expand import Expand
@@ -192,9 +191,4 @@ class StateViews:
         return Bag(View(self.rel, StateDelta(interval.start, interval.stop)))
 
 
-def total(terms: Sequence[Bag]) -> Bag:
-    """The sum of one or more bags."""
-    return Bag(Union(tuple(term.rel for term in terms))) if len(terms) > 1 else terms[0]
-
-
-__all__ = ["Bag", "Relational", "StateViews", "Time", "Tvr", "total"]
+__all__ = ["Bag", "Relational", "StateViews", "Time", "Tvr"]
