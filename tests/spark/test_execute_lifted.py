@@ -3,13 +3,10 @@
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.bags import signed_bag
+from tests.spark.roundtrip import computed
 
 from tempura.algebra.bag import SignedBag
-from tempura.algebra.rel import Consolidate, Rel, Scan
-from tempura.execute.spark import SparkExecutor
 from tempura.frontend.lift import lift_sql
-from tempura.physical.operators import Read
-from tempura.tvr.views import Snapshot
 
 SALES = """SELECT * FROM VALUES (1, 'x', 10.50BD), (2, 'x', 1.25BD), (2, NULL, NULL), (3, 'y', -0.05BD), (3, 'y', -0.05BD),
            (NULL, 'y', 7.00BD) AS t(o_id, category, price)"""
@@ -35,29 +32,17 @@ def tables(spark: SparkSession) -> dict[str, DataFrame]:
     return {"sales": spark.sql(SALES), "returns": spark.sql(RETURNS)}
 
 
-def over_reads(rel: Rel, signed: bool) -> Rel:
-    if isinstance(rel, Scan):
-        read = Read(rel, Snapshot(0), signed)
-        return Consolidate(read) if signed else read
-    return rel.with_inputs(*(over_reads(input, signed) for input in rel.inputs))
-
-
 @pytest.mark.parametrize(("sql", "signed"), [(QUERIES[0], False), *((sql, True) for sql in QUERIES)])
 def test_a_lifted_query_gives_the_rows_of_its_sql(
     spark: SparkSession, tables: dict[str, DataFrame], sql: str, signed: bool
 ) -> None:
-    for name, rows in tables.items():
-        rows.createOrReplaceTempView(name)
-    lifted = lift_sql(spark, sql, {name: rows.schema for name, rows in tables.items()})
+    for name, table in tables.items():
+        table.createOrReplaceTempView(name)
+    lifted = lift_sql(spark, sql, {name: table.schema for name, table in tables.items()})
 
-    def read(leaf: Read) -> DataFrame:
-        rows = tables[leaf.scan.table].select(*leaf.scan.fields)
-        return rows.selectExpr("*", "1L AS _w") if leaf.signed else rows
-
-    run = SparkExecutor(spark, read, lambda key: pytest.fail(str(key)))
-    computed = run.dataframe(over_reads(lifted.rel, signed))
+    rows = computed(spark, lifted.rel, tables, signed)
     expected = spark.sql(sql)
-    assert [type for _, type in computed.dtypes][: lifted.visible] == [type for _, type in expected.dtypes]
+    assert [type for _, type in rows.dtypes][: lifted.visible] == [type for _, type in expected.dtypes]
     width = len(lifted.rel.columns)
-    visible = SignedBag((row[: lifted.visible], weight) for row, weight in signed_bag(computed, width).items())
+    visible = SignedBag((row[: lifted.visible], weight) for row, weight in signed_bag(rows, width).items())
     assert visible == signed_bag(expected, lifted.visible)
