@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -55,25 +55,33 @@ class Sweep:
     @property
     def schedule(self) -> tp.Schedule:
         """The times ``t1``, ``t2`` and so on."""
-        labels, last = [f"t{i + 1}" for i in range(self.times)], self.times - 1
-        if self.scenario == "ivm":
-            return tp.Schedule(labels, [1.0] * self.times, [True] * self.times)
-        prices = [EARLY_PRICE] * last + [1.0]
-        return tp.Schedule(labels, prices, [i == last for i in range(self.times)])
+        return schedule_of(self.scenario, self.times)
 
     def meta(self) -> dict[str, Any]:
         """The sweep's options and where it runs."""
-        import pyspark
+        return described_run("exactness", {k: v for k, v in asdict(self).items() if k != "patterns"})
 
-        options = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items() if k != "patterns"}
-        versions = {"tempura": tp.__version__, "spark": pyspark.__version__}
-        return {
-            "benchmark": "exactness",
-            "options": options,
-            "versions": versions,
-            "cores": os.cpu_count(),
-            "began": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
+
+def schedule_of(scenario: str, times: int) -> tp.Schedule:
+    """The schedule of a scenario, with the times ``t1``, ``t2`` and so on."""
+    labels, last = [f"t{i + 1}" for i in range(times)], times - 1
+    if scenario == "ivm":
+        return tp.Schedule(labels, [1.0] * times, [True] * times)
+    prices = [EARLY_PRICE] * last + [1.0]
+    return tp.Schedule(labels, prices, [i == last for i in range(times)])
+
+
+def described_run(benchmark: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A benchmark's options as plain data, the versions, and where and when it runs."""
+    import pyspark
+
+    return {
+        "benchmark": benchmark,
+        "options": {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()},
+        "versions": {"tempura": tp.__version__, "spark": pyspark.__version__},
+        "cores": os.cpu_count(),
+        "began": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 def run_sweep(

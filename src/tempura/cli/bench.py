@@ -9,6 +9,8 @@ import click
 from tempura.bench.arrivals import FIRST, SPLITS
 from tempura.bench.exactness import SCENARIOS, SQL_SETTINGS, Sweep, run_sweep
 from tempura.bench.operators import measure
+from tempura.bench.planning import Planning, plan_all
+from tempura.bench.planning import summarised as spread
 from tempura.bench.record import Record, Row, summarised
 from tempura.bench.suites import SUITES
 from tempura.cli.shell import DONE, FAILED, Commands, Shell, example
@@ -17,6 +19,17 @@ from tempura.frontend.start import start_session
 out_option = click.option(
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The JSON file to write."
 )
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """The names in ``im1,batch``."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def write_json(out: Path, content: object) -> None:
+    """Write a benchmark's file."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 @click.group(cls=Commands)
@@ -72,8 +85,7 @@ def exactness(
     Exit code 1 if a result is wrong or a query fails.
     """
     shell = ctx.ensure_object(Shell)
-    names = tuple(part.strip() for part in methods.split(",") if part.strip())
-    sweep = Sweep(suite, scale, tuple(patterns), split, duplicates, times, scenario, names)
+    sweep = Sweep(suite, scale, tuple(patterns), split, duplicates, times, scenario, split_names(methods))
     record = Record(out, sweep.meta(), resume)
     with shell.progress("starting Spark") as progress:
         spark = start_session("tempura-bench", config=SQL_SETTINGS)
@@ -105,7 +117,47 @@ def operators(shell: Shell, scale: float, repeats: int, out: Path) -> None:
     """Measure what Spark's operators cost per row."""
     with shell.progress("starting Spark") as progress:
         found = measure(start_session("tempura-bench"), scale, repeats, progress)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write_json(out, found)
     rows = found["operators"]
     shell.table([name.replace("_", " ") for name in rows[0]], [tuple(row.values()) for row in rows])
+
+
+@bench.command(epilog=example("tempura bench planning --suite tpch --scale 0.01 --out planning.json"))
+@click.option("--suite", type=click.Choice(sorted(SUITES)), default="tpcds", show_default=True)
+@click.option("--scale", default=0.01, show_default=True, help="Scale of the data that statistics come from.")
+@click.option("--queries", default="all", show_default=True, help="all, or q1,q2 …")
+@click.option("--times", type=click.IntRange(1, 9), default=3, show_default=True, help="How many times to plan for.")
+@click.option("--scenario", type=click.Choice(SCENARIOS), default="pdw", show_default=True)
+@click.option("--methods", default="all", show_default=True, help="Incremental methods: all, or im1,batch …")
+@out_option
+@click.pass_context
+def planning(
+    ctx: click.Context, suite: str, scale: float, queries: str, times: int, scenario: str, methods: str, out: Path
+) -> None:
+    """Measure how long queries take to plan. Nothing is executed.
+
+    Exit code 1 if a query cannot be planned.
+    """
+    shell = ctx.ensure_object(Shell)
+    asked = Planning(suite, scale, times, scenario, split_names(methods))
+    rows: list[Row] = []
+    with shell.progress("starting Spark") as progress:
+        spark = start_session("tempura-bench", config=SQL_SETTINGS)
+        progress(f"{suite}: reading statistics")
+        for row in plan_all(spark, asked, queries):
+            rows.append(row)
+            write_json(out, {"meta": asked.meta(), "queries": rows, "summary": spread(rows)})
+            progress(f"{suite}: {row['query']} is planned")
+    print_planning(shell, rows)
+    ctx.exit(FAILED if any(row["error"] for row in rows) else DONE)
+
+
+def print_planning(shell: Shell, rows: Sequence[Row]) -> None:
+    """The queries that took longest, and the spread over all."""
+    columns = [name for name in rows[0] if name not in ("error", "cost")]
+    slowest = sorted((row for row in rows if not row["error"]), key=lambda row: -row["total_s"])[:10]
+    shell.table([name.replace("_", " ") for name in columns], [tuple(row[name] for name in columns) for row in slowest])
+    shell.say(*(f"{row['query']}: {row['error']}" for row in rows if row["error"]))
+    summary = spread(rows)
+    for name, found in (("total", summary), ("beyond Catalyst", summary["beyond_catalyst"])):
+        shell.say(f"{name}: " + ", ".join(f"{key} {found[key]}" for key in ("p50", "p80", "max")))

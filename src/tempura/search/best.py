@@ -18,7 +18,7 @@ class Best:
     def __init__(self, graph: Graph, roots: Iterable[Goal]) -> None:
         self.chosen: dict[Goal, Alternative] = {}
         self.cost: dict[Goal, int] = {}
-        self._choose(_explore(graph, roots))
+        self._choose(explore(graph, roots))
 
     def _choose(self, alternatives: dict[Goal, tuple[Alternative, ...]]) -> None:
         users: dict[Goal, list[tuple[Goal, int]]] = defaultdict(list)
@@ -47,7 +47,7 @@ class Best:
         return way.cost + sum(self.cost[goal] for goal in dict.fromkeys(way.goals))
 
 
-def _explore(graph: Graph, roots: Iterable[Goal]) -> dict[Goal, tuple[Alternative, ...]]:
+def explore(graph: Graph, roots: Iterable[Goal]) -> dict[Goal, tuple[Alternative, ...]]:
     """All goals that may be needed, each with its alternatives."""
     found: dict[Goal, tuple[Alternative, ...]] = {}
     stack = list(roots)

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql.types import DateType, IntegralType
+from pyspark.sql.types import DateType, IntegralType, StructType
 
 from tempura.search.problem import ColumnStats, TableFacts
-from tempura.warehouse.arrivals import Arrival, summarise, totals
+from tempura.warehouse.arrivals import Arrival, ColumnSummary, summarise, totals
 from tempura.warehouse.table import Arrivals
 
 Versions = Mapping[str, int]
@@ -28,13 +28,14 @@ def table_facts(table: Arrivals, pinned: Sequence[int], points: int) -> TableFac
         static=table.spec.static and len(set(pinned)) == 1,
         append_only=(table.spec.append_only or table.spec.path is not None) and known[-1][1] == 0,
         row_bytes=_bytes(arrivals) / rows if rows else 64.0,
-        columns=_columns(table, arrivals, rows),
+        columns=column_stats(summarise(arrivals), table.schema, rows),
     )
 
 
-def _columns(table: Arrivals, arrivals: Sequence[Arrival], rows: int) -> dict[str, ColumnStats]:
-    integral = {f.name for f in table.schema.fields if isinstance(f.dataType, IntegralType | DateType)}
-    return {name: summary.stats(rows, name in integral) for name, summary in summarise(arrivals).items()}
+def column_stats(summaries: Mapping[str, ColumnSummary], schema: StructType, rows: int) -> dict[str, ColumnStats]:
+    """Statistics of the columns of a table of ``rows`` rows."""
+    integral = {f.name for f in schema.fields if isinstance(f.dataType, IntegralType | DateType)}
+    return {name: summary.stats(rows, name in integral) for name, summary in summaries.items()}
 
 
 def _growth(table: Arrivals, arrivals: Sequence[Arrival]) -> tuple[int, int]:

@@ -1,0 +1,212 @@
+"""``tempura bench planning``: how long every query of a suite takes to plan, and what the planner did in that time.
+
+Nothing is executed. Statistics come from the footers and first rows of the generated files, as a warehouse derives them when
+files arrive; of the facts an equal part is expected at each time, and only the first is there.
+"""
+
+import gc
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from tempura.algebra.rel import Rel, scans
+from tempura.bench.exactness import described_run, schedule_of
+from tempura.bench.suites import SUITES, chosen
+from tempura.cost.model import CostModel
+from tempura.data.tpcds import Dataset, generate, query_texts
+from tempura.errors import TempuraError
+from tempura.frontend.catalyst import analyse_sql
+from tempura.frontend.lift import lift_sql, schema_leaf
+from tempura.frontend.session import active, clone
+from tempura.rules.methods import rules_of
+from tempura.search.best import explore
+from tempura.search.graph import Graph
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem, TableFacts
+from tempura.warehouse.facts import column_stats
+from tempura.warehouse.parquet import FileSummary, inspect
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What is planned: a suite at a scale, under methods, over so many times (scenarios as in ``bench exactness``)."""
+
+    suite: str
+    scale: float
+    times: int = 3
+    scenario: str = "pdw"
+    methods: tuple[str, ...] = ("all",)
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The time points of the plan."""
+        return schedule_of(self.scenario, self.times).points_from(0, done=False)
+
+    def meta(self) -> dict[str, Any]:
+        """The options and where it runs."""
+        return described_run("planning", asdict(self))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The schemas of a suite's tables, and what the planner is told of them."""
+
+    schemas: Mapping[str, StructType]
+    facts: Mapping[str, TableFacts]
+
+    @staticmethod
+    def of(spark: SparkSession, dataset: Dataset, times: int) -> "Tables":
+        """Read footers and samples of a dataset's files."""
+        schemas = {table: spark.read.parquet(f"file:{dataset.file(table)}").schema for table in dataset.tables}
+        arriving = SUITES[dataset.suite].facts
+        facts = {
+            table: table_facts(inspect(dataset.file(table), schema, sample=True), schema, times, table in arriving)
+            for table, schema in schemas.items()
+        }
+        return Tables(schemas, facts)
+
+
+def table_facts(summary: FileSummary, schema: StructType, times: int, arrives: bool) -> TableFacts:
+    """A table of ``times`` equal arrivals, of which the first is pinned; or one that is whole from the start."""
+    parts = [(i + 1) / times if arrives else 1.0 for i in range(times)]
+    return TableFacts(
+        inserted=tuple(round(summary.rows * part) for part in parts),
+        deleted=(0,) * times,
+        known=1,
+        static=not arrives,
+        append_only=arrives,
+        row_bytes=summary.bytes / summary.rows if summary.rows else 64.0,
+        columns=column_stats(summary.columns, schema, summary.rows),
+    )
+
+
+def plan_all(spark: SparkSession, planning: Planning, queries: str) -> Iterator[Row]:
+    """A row per query, in the suite's order. One that fails has its ``error`` and no figures."""
+    texts = chosen(queries, query_texts(planning.suite))
+    tables = Tables.of(spark, generate(planning.scale, suite=planning.suite), planning.times)
+    for name, sql in texts.items():
+        yield {"query": name, **_tried(spark, planning, tables, sql)}
+
+
+def _tried(spark: SparkSession, planning: Planning, tables: Tables, sql: str) -> Row:
+    try:
+        return measured(spark, planning, tables, sql)
+    except TempuraError as error:
+        return {"error": f"{error.code}: {error.what}"}
+
+
+def measured(spark: SparkSession, planning: Planning, tables: Tables, sql: str) -> Row:
+    """Times in seconds and counts of one query. ``peak_mb``: by how much the process grew while planning."""
+    catalyst_s = _catalyst_seconds(spark, tables.schemas, sql)
+    started = time.perf_counter()
+    lifted = lift_sql(spark, sql, tables.schemas)
+    lift_s = time.perf_counter() - started
+    row = {"catalyst_s": catalyst_s, "lift_s": lift_s, **planned(lifted.rel, planning, tables.facts)}
+    total_s = lift_s + row["explore_s"] + row["choose_s"]
+    return {key: _rounded(value) for key, value in {**row, "total_s": total_s, "error": None}.items()}
+
+
+def planned(query: Rel, planning: Planning, facts: Mapping[str, TableFacts]) -> Row:
+    """What it takes to plan a lifted query."""
+    problem = Problem(query, planning.points, {scan.table: facts[scan.table] for scan in scans(query)})
+    with _PeakMemory() as memory:
+        started, cpu = time.perf_counter(), time.process_time()
+        counts = _explored(problem, planning.methods)
+        explore_s = time.perf_counter() - started
+        plan = make_plan(problem, planning.methods)
+        choose_s, cpu_s = time.perf_counter() - started - explore_s, time.process_time() - cpu
+    times = {"explore_s": explore_s, "choose_s": choose_s, "plan_cpu_s": cpu_s}
+    return {**times, **counts, "method": plan.method, "cost": plan.cost, "peak_mb": memory.grown_mb}
+
+
+def _explored(problem: Problem, methods: tuple[str, ...]) -> Row:
+    """The size of the plan space when work may begin at the first time."""
+    graph = Graph(problem, rules_of(methods), CostModel())
+    found = explore(graph, graph.outputs)
+    views = {goal.view for goal in found}
+    return {
+        "classes": len({view.tvr for view in views}),
+        "groups": len(found),
+        "alternatives": sum(map(len, found.values())),
+        "firings": sum(len(graph.rewrites(view)) for view in views),
+    }
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 3) if isinstance(value, float) else value
+
+
+def _catalyst_seconds(spark: SparkSession, schemas: Mapping[str, StructType], sql: str) -> float:
+    """Spark's own time to parse, analyse and optimise a text, over tables without rows."""
+    work = clone(spark)
+    with active(work):
+        for name, schema in schemas.items():
+            schema_leaf(work, name, schema).createOrReplaceTempView(name)
+        started = time.perf_counter()
+        execution = work._jsparkSession.sessionState().executePlan(analyse_sql(work, sql), _normal_mode(work))
+        execution.optimizedPlan()
+        return time.perf_counter() - started
+
+
+def _normal_mode(work: SparkSession) -> Any:
+    state = work._jsparkSession.sessionState()
+    return getattr(state, "executePlan$default$2")()
+
+
+class _PeakMemory:
+    """The growth of this process's resident memory, in MB, while the context is open; None where the system does not tell
+    (Linux does)."""
+
+    grown_mb: float | None = None
+
+    def __enter__(self) -> "_PeakMemory":
+        gc.collect()
+        try:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the high-water mark starts anew
+        except OSError:
+            return self
+        self._before = _status("VmRSS")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if hasattr(self, "_before"):
+            self.grown_mb = (_status("VmHWM") - self._before) / 1024
+
+
+def _status(name: str) -> int:
+    """A size in kB from the kernel's account of this process."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+def summarised(rows: Sequence[Row]) -> Row:
+    """Median, 80th percentile and maximum of the time that Tempura takes, whole and beyond Catalyst's own, in seconds."""
+    done = [row for row in rows if not row.get("error")]
+    beyond = [row["total_s"] - row["catalyst_s"] for row in done]
+    return {
+        "queries": len(rows),
+        "failed": {row["query"]: row["error"] for row in rows if row.get("error")},
+        **_spread([row["total_s"] for row in done]),
+        "beyond_catalyst": {**_spread(beyond), "under_2_s": _share(beyond, 2), "under_10_s": _share(beyond, 10)},
+        "plan_cpu": _spread([row["plan_cpu_s"] for row in done]),
+        "worst": [row["query"] for row in sorted(done, key=lambda row: -row["total_s"])[:5]],
+    }
+
+
+def _spread(values: Sequence[float]) -> Row:
+    if len(values) < 2:
+        return {"p50": max(values, default=None), "p80": max(values, default=None), "max": max(values, default=None)}
+    cuts = quantiles(values, n=10, method="inclusive")
+    return {"p50": round(cuts[4], 3), "p80": round(cuts[7], 3), "max": round(max(values), 3)}
+
+
+def _share(values: Sequence[float], limit: float) -> float:
+    return round(sum(value < limit for value in values) / max(1, len(values)), 3)

@@ -1,0 +1,62 @@
+"""``tempura bench planning`` without Spark: what is expected of the tables, what is measured, and the summary."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.types import LongType, StructField, StructType
+
+from tempura.algebra.rel import Aggregate, Join, Rel, Scan
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
+from tempura.bench.planning import Planning, planned, summarised, table_facts
+from tempura.cost.stats import TableFacts
+from tempura.warehouse.parquet import inspect
+
+PLANNING = Planning("tpch", 1.0, times=3)
+
+
+def facts(rows: int, arrives: bool) -> TableFacts:
+    inserted = tuple(rows * (i + 1) // 3 for i in range(3)) if arrives else (rows,) * 3
+    return TableFacts(inserted, (0, 0, 0), 1, static=not arrives, append_only=arrives)
+
+
+def query() -> Rel:
+    sales, items, total = (Column(name, name, "bigint") for name in ("s", "i", "n"))
+    on = equal(Ref(sales), Ref(items))
+    joined = Join(Scan("sales", ("s",), (sales,)), Scan("items", ("i",), (items,)), "inner", on)
+    counted = AggregateOutput(total, AggregateCall("Count", (), "bigint"))
+    return Aggregate(joined, (Output(items.primed(), Ref(items)),), (counted,))
+
+
+def test_facts_arrive_in_equal_parts_and_other_tables_are_whole(tmp_path: Path) -> None:
+    schema = StructType([StructField("k", LongType())])
+    pq.write_table(pa.table({"k": [1, 2, 2, 3, None, 3]}), tmp_path / "t.parquet")
+    summary = inspect(tmp_path / "t.parquet", schema, sample=True)
+    arriving, whole = (table_facts(summary, schema, 3, arrives) for arrives in (True, False))
+    assert arriving.inserted == (2, 4, 6)
+    assert arriving.append_only
+    assert arriving.known == 1
+    assert whole.inserted == (6, 6, 6)
+    assert whole.static
+    assert whole.columns["k"].low == 1
+    assert whole.columns["k"].null_fraction == 1 / 6
+
+
+def test_counts_repeat_and_grow_with_the_query() -> None:
+    tables = {"sales": facts(3_000_000, True), "items": facts(100, False)}
+    names = ("classes", "groups", "alternatives", "firings")
+    first, again = (planned(query(), PLANNING, tables) for _ in range(2))
+    smaller = planned(query().inputs[0], PLANNING, tables)
+    assert [first[name] for name in names] == [again[name] for name in names]
+    assert all(first[name] > smaller[name] > 0 for name in names)
+    assert first["choose_s"] > 0
+    assert first["explore_s"] > 0
+
+
+def test_the_summary_counts_time_beyond_catalyst() -> None:
+    rows = [{"query": f"q{i}", "error": None, "catalyst_s": 1.0, "total_s": i, "plan_cpu_s": 0.1} for i in range(1, 12)]
+    found = summarised([*rows, {"query": "q12", "error": "NO_PLAN: …"}])
+    assert (found["queries"], found["failed"]) == (12, {"q12": "NO_PLAN: …"})
+    assert (found["p50"], found["p80"], found["max"]) == (6, 9, 11)
+    assert found["beyond_catalyst"] == {"p50": 5, "p80": 8, "max": 10, "under_2_s": 0.182, "under_10_s": 0.909}
+    assert found["worst"] == ["q11", "q10", "q9", "q8", "q7"]
