@@ -36,6 +36,8 @@ from tests.laws import generate_cases, window_cases
 
 TIMES = 3
 
+JOINS: tuple[JoinKind, ...] = ("inner", "left", "full", "semi", "anti", "exists")
+
 DOMAINS: Mapping[str, tuple[object, ...]] = {
     "int": (None, 0, 1, 1, 2),
     "bigint": (None, 0, 1, -1, 2**40),
@@ -89,7 +91,7 @@ def random_case(rule: Rule, rng: Random) -> Case:
     sides = [value[0].columns if isinstance(value, tuple) else value.columns for value in relations.values()]
     times = [name for name, kind in rule.parameters.items() if kind == "Time"]
     drawn = sorted(rng.sample(range(TIMES), len(times)))
-    drawn_apart = {*relations, *times, *(name for name, kind in rule.parameters.items() if kind == "Facts")}
+    drawn_apart = {*relations, *times, *(n for n, kind in rule.parameters.items() if kind in ("Facts", "Links"))}
     others = {n: maker.parameter(k, sides) for n, k in rule.parameters.items() if n not in drawn_apart}
     return Case(maker.tables, {**relations, **others, **dict(zip(times, drawn, strict=True))})
 
@@ -187,7 +189,7 @@ class CaseMaker:
 
     def _join(self, name: str) -> Rel:
         left, right = self.scan(name), self.scan(name + "2")
-        kind: JoinKind = self.rng.choice(("inner", "left", "full", "semi", "anti", "exists"))
+        kind = self.rng.choice(JOINS)
         on = self.condition(left.columns, right.columns)
         return Join(left, right, kind, on, self.marker(name) if kind == "exists" else None)
 
@@ -249,8 +251,10 @@ class CaseMaker:
                 return self.condition(*sides)
             case "Pred":
                 return self.predicate(sum(sides, ()))
-            case "Marker":
+            case "Marker" | "AnyMarker":
                 return self.marker("M")
+            case "How":
+                return self.rng.choice(JOINS)
             case "Outputs":
                 return self.outputs(sides[0])
             case "Projections":

@@ -6,8 +6,9 @@ from typing import Literal as OneOf
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.one import TOO_MANY_ROWS
+from tempura.algebra.rel import Rel
 from tempura.errors import TempuraError
-from tempura.rules.dsl import Rewrite, Rule
+from tempura.rules.dsl import Rewrite, Rule, Split
 from tempura.tvr.views import StateDelta, View
 from tests.laws.cases import Case, random_case
 from tests.laws.definition import Definition
@@ -27,15 +28,48 @@ class Verdict:
 def check(rule: Rule, case: Case) -> Verdict:
     """Evaluate both sides of a law on a case."""
     definition = Definition(case.tables)
-    facts = {name: definition for name, kind in rule.parameters.items() if kind == "Facts"}
-    law = rule.apply(**case.bindings, **facts)
+    law = rule.function(**case.bindings, **given(rule, definition))
     if not law.where:
         return Verdict("vacuous", "the guard does not hold")
+    if isinstance(law, Split):
+        return _check_split(law, definition)
     try:
         expected = definition.value(law.lhs)
     except TempuraError as error:
         return Verdict("vacuous", _only_expected(error))
     return _compare(law, expected, definition)
+
+
+def given(rule: Rule, definition: Definition) -> dict[str, object]:
+    """What a planner gives a rule."""
+    return {name: definition for name, kind in rule.parameters.items() if kind in ("Facts", "Links")}
+
+
+def _check_split(law: Split, definition: Definition) -> Verdict:
+    """At each time the parts add up to the whole and none has a negative weight; P never loses a row."""
+    assert law.parts.keys() == {"P", "N"}, "say here what the parts of another split have to be"
+    wrong = [part.columns for part in law.parts.values() if part.columns != law.lhs.columns]
+    if wrong:
+        return Verdict("refuted", f"columns {law.lhs.columns} became {wrong}")
+    try:
+        whole, P, N = (
+            [definition.snapshot(rel, t) for t in definition.times] for rel in (law.lhs, law.parts["P"], law.parts["N"])
+        )
+    except TempuraError as error:
+        return Verdict("vacuous" if _fails(law.lhs, definition) else "refuted", _only_expected(error))
+    for t in definition.times:
+        if P[t] + N[t] != whole[t] or not (P[t].is_positive and N[t].is_positive):
+            return Verdict("refuted", f"at {t}: {P[t]} + {N[t]} is not {whole[t]}")
+        if t and not (P[t] - P[t - 1]).is_positive:
+            return Verdict("refuted", f"at {t}: P loses rows: {P[t] - P[t - 1]}")
+    return Verdict("holds")
+
+
+def _fails(tvr: Rel, definition: Definition) -> bool:
+    try:
+        return not [definition.snapshot(tvr, t) for t in definition.times]
+    except TempuraError:
+        return True
 
 
 def _compare(law: Rewrite, expected: SignedBag, definition: Definition) -> Verdict:

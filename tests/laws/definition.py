@@ -1,16 +1,20 @@
 """What views of TVRs mean, by definition, over tables whose rows are known at every time. No rule is used.
 
 A table is a list of positive bags, one per time. ``View(tvr, Snapshot(t))`` is the query over the tables at t, ``Delta(t, u)``
-the difference of two snapshots, a state the partial aggregate of the input's snapshot or delta.
+the difference of two snapshots, a state the partial aggregate of the input's snapshot or delta. ``Q.P`` are rows that Q has now and
+at all later times: some of them or none, chosen by checksums; ``Q.N`` are the others. No rule may rely on more than that.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from zlib import crc32
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import Leaf, evaluate
 from tempura.algebra.rel import Aggregate, Rel, Scan
 from tempura.algebra.states import Partial
+from tempura.tvr.links import Linked
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View
 
@@ -28,8 +32,13 @@ class Definition:
     def snapshot(self, tvr: Rel, t: int) -> SignedBag:
         """The result of a time-free query over the tables at t."""
         if (tvr, t) not in self.known:
-            self.known[tvr, t] = evaluate(tvr, lambda leaf: self._table(leaf, t))
+            self.known[tvr, t] = evaluate(tvr, lambda leaf: self._leaf(leaf, t))
         return self.known[tvr, t]
+
+    @cached_property
+    def times(self) -> range:
+        """All times."""
+        return range(min(map(len, self.tables.values()), default=1))
 
     def delta(self, tvr: Rel, t: int, u: int) -> SignedBag:
         """What has changed in the result."""
@@ -60,9 +69,35 @@ class Definition:
         """Whether t is the first time."""
         return t == 0
 
-    def _table(self, leaf: Rel, t: int) -> SignedBag:
+    def unchanged(self, tvr: Tvr, t: int, u: int) -> bool:
+        """Whether the rows at t are the rows at u."""
+        return self.snapshot(tvr.rel, t) == self.snapshot(tvr.rel, u)
+
+    def only_grows(self, tvr: Tvr) -> bool:
+        """Whether no row is ever lost."""
+        return all(self.insert_only(tvr, t, t + 1) for t in self.times[:-1])
+
+    def never_changes(self, tvr: Tvr) -> bool:
+        """Whether the rows are the same at all times."""
+        return all(self.unchanged(tvr, 0, t) for t in self.times)
+
+    def has(self, part: Tvr) -> bool:
+        """Whether a part has rows at some time."""
+        return any(len(self.snapshot(part.rel, t)) for t in self.times)
+
+    def _leaf(self, leaf: Rel, t: int) -> SignedBag:
+        if isinstance(leaf, Linked):
+            whole, stays = self.snapshot(leaf.rel, t), self._stays(leaf.rel, t)
+            return stays if leaf.kind == "P" else whole - stays
         assert isinstance(leaf, Scan)
         return self.tables[leaf.table][t]
+
+    def _stays(self, tvr: Rel, t: int) -> SignedBag:
+        if crc32(repr(tvr).encode()) % 3 == 0:
+            return SignedBag()
+        later = [self.snapshot(tvr, u) for u in self.times[t:]]
+        chosen = (row for row, _ in later[0].items() if crc32(repr(row).encode()) % 4)
+        return SignedBag((row, min(bag.weight(row) for bag in later)) for row in chosen)
 
 
 def _state(tvr: Rel, source: Leaf) -> SignedBag:

@@ -45,6 +45,7 @@ from tempura.rules.dsl import (
 )
 from tempura.rules.helpers import all_linear, is_order_sensitive, states_exist, sum_of, union_all
 from tempura.tvr.tvr import Bag, Tvr
+from tests.laws.im2_mutants import IM2_MUTANTS
 
 
 def _keep(rows: Bag, columns: tuple[Column, ...]) -> Bag:
@@ -416,4 +417,5 @@ MUTANTS: tuple[Rule, ...] = (
     partitions_compared_by_equality,
     partitions_that_cancel_out,
     window_of_new_rows_only,
+    *IM2_MUTANTS,
 )

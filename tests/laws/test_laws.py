@@ -11,7 +11,7 @@ from tempura.rules.dsl import Rule
 from tempura.rules.methods import ALL_RULES
 from tempura.tvr.tvr import Tvr
 from tests.laws import replay
-from tests.laws.check import Verdict, draw
+from tests.laws.check import Verdict, draw, given
 from tests.laws.definition import Definition
 from tests.laws.mutants import CONTROL, MUTANTS
 
@@ -50,8 +50,8 @@ def test_printed_case_can_be_pasted_back(rule: Rule) -> None:
 def test_rule_matches_its_own_left_side(rule: Rule) -> None:
     for seed in range(20):
         case, _ = draw(rule, seed)
-        facts = {name: Definition(case.tables) for name, kind in rule.parameters.items() if kind == "Facts"}
-        found = rule.match(rule.apply(**case.bindings, **facts).lhs)
+        law = rule.function(**case.bindings, **given(rule, Definition(case.tables)))
+        found = rule.match(law.lhs)
         assert found is not None, f"{rule} does not match\n{case.pasteable(rule)}"
         for name, value in found.items():
             assert _plain(value) == _plain(case.bindings[name]), name

@@ -67,7 +67,7 @@ def result(query: Query) -> SignedBag:
 
 
 class TestRuns:
-    @pytest.mark.parametrize("methods", ["im1", "batch", "all"])
+    @pytest.mark.parametrize("methods", ["im1", "im2", "batch", "all"])
     def test_a_day_in_three_runs_and_another(self, world: World, methods: str) -> None:
         query = world.query()
         world.put("a", FIRST)

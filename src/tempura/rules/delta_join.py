@@ -4,7 +4,7 @@
 not consolidated, gives wrong results.
 """
 
-from tempura.rules.dsl import TVR_GENERATING, Marker, On, Rewrite, Time, rewrite, rule
+from tempura.rules.dsl import TVR_GENERATING, AnyMarker, Facts, How, Marker, On, Rewrite, Time, rewrite, rule
 from tempura.rules.helpers import only_matching
 from tempura.tvr.tvr import Tvr
 
@@ -143,4 +143,19 @@ def delta_exists_join(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u: Time) 
     return rewrite(
         L.exists_join(R, on, marker)[t:u],
         (L[t:u] + A).exists_join(R[:u], on, marker) - A.exists_join(R[:t], on, marker),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1, 2))
+def delta_join_with_unchanged(
+    L: Tvr, R: Tvr, on: On, how: How, marker: AnyMarker, t: Time, u: Time, facts: Facts
+) -> Rewrite:
+    """Δ(L ⟕ R) = ΔL ⟕ R[:u]      when R does not change from t to u; the same for ⋉ ▷ ∃
+
+    All that a method needs that has no rule for a changing right side.
+    """
+    return rewrite(
+        L.join(R, on, how, marker)[t:u],
+        L[t:u].join(R[:u], on, how, marker),
+        where=how not in ("inner", "full") and facts.unchanged(R, t, u),
     )

@@ -8,8 +8,15 @@
 The function's name is the rule's name, its typed parameters are the metavariables, the first line of its docstring is the
 law. To compile a rule, the function is called once with *holes*, small legal values that stand for the metavariables; the
 left side that comes back is the pattern. To apply it, the function is called again with what the pattern bound. A time that
-does not occur on the left side is the time point before the one that does; a parameter of type :class:`Facts` is given by
-the planner. Rules hold no state.
+does not occur on the left side is the time point before the one that does; parameters of type :class:`Facts` and :class:`Links`
+are given by the planner. Rules hold no state.
+
+A rule may also say into which parts a TVR splits; other rules then use the parts by their links, ``Q.P`` and ``Q.N``.
+
+    @rule(INTER_TVR, cite=(1,))
+    def split_inner_join(L: Tvr, R: Tvr, on: On) -> Split:
+        '''P(L ⋈ R) = P(L) ⋈ P(R)      N(L ⋈ R) = P(L) ⋈ N(R) + N(L) ⋈ R'''
+        return split(L.join(R, on), P=L.P.join(R.P, on), N=L.P.join(R.N, on) + L.N.join(R, on))
 """
 
 import inspect
@@ -18,10 +25,12 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Annotated, Protocol, get_type_hints
 
-from tempura.algebra.rel import Rel
+from tempura.algebra.rel import JoinKind, Rel, empty
 from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, SortKey
 from tempura.algebra.window import WindowOutput
+from tempura.tvr.links import LINKS, Linked
 from tempura.tvr.tvr import Bag, Tvr
+from tempura.tvr.views import View
 
 
 class Family(Enum):
@@ -50,6 +59,10 @@ On = Annotated[Expr, Kind("On")]
 """A join condition."""
 Marker = Annotated[Column, Kind("Marker")]
 """The column in which an existence join says whether there is a match."""
+How = Annotated[JoinKind, Kind("How")]
+"""Any kind of join."""
+AnyMarker = Annotated[Column | None, Kind("AnyMarker")]
+"""The marker of a join of any kind: None unless it is an existence join."""
 Pred = Annotated[Expr, Kind("Pred")]
 """A predicate over one relation."""
 Outputs = Annotated[tuple[Output, ...], Kind("Outputs")]
@@ -77,6 +90,26 @@ class Facts(Protocol):
         """Whether t is the first time point of the plan, before which nothing is known."""
         ...
 
+    def unchanged(self, tvr: Tvr, t: int, u: int) -> bool:
+        """Whether nothing that the TVR reads changes from t to u."""
+        ...
+
+    def only_grows(self, tvr: Tvr) -> bool:
+        """Whether the TVR certainly loses no row over all of the plan."""
+        ...
+
+    def never_changes(self, tvr: Tvr) -> bool:
+        """Whether nothing that the TVR reads changes over all of the plan."""
+        ...
+
+
+class Links(Protocol):
+    """What is known of the parts of TVRs."""
+
+    def has(self, part: Tvr) -> bool:
+        """Whether a linked part (``Q.P``) is there and may have rows."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
@@ -90,6 +123,28 @@ class Rewrite:
 def rewrite(lhs: Bag, rhs: Bag, where: bool = True) -> Rewrite:
     """The law ``lhs = rhs`` between two relations at a time, under a guard."""
     return Rewrite(lhs.rel, rhs.rel, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """``lhs`` splits into ``parts``, TVRs by the kinds of their links, when ``where`` holds. A part without rows is the constant
+    empty bag: that is more than not to have a link."""
+
+    lhs: Rel
+    parts: Mapping[str, Rel]
+    where: bool = True
+
+
+def split(whole: Tvr, *, where: bool = True, **parts: Tvr | None) -> Split:
+    """The parts of a TVR at all times, by the kinds of their links; None stands for no rows.
+
+    Raises ValueError for an unknown kind.
+    """
+    unknown = parts.keys() - LINKS
+    if unknown:
+        raise ValueError(f"no kind of link is named {', '.join(sorted(unknown))}")
+    found = {kind: empty(whole.columns) if part is None else part.rel for kind, part in parts.items()}
+    return Split(whole.rel, found, where)
 
 
 # --- holes: legal values that stand for metavariables -----------------------------------------------------------------
@@ -127,11 +182,13 @@ def _hole(name: str, kind: str, number: int) -> object:
             return (Tvr(Hole(name, many=True)),)
         case "On" | "Pred" | "Generator":
             return Call("?" + name, (), "boolean")
-        case "Marker":
+        case "Marker" | "AnyMarker":
             return Column("?" + name, name, "boolean")
+        case "How":
+            return "?" + name
         case "Time" | "Limit" | "Outer":
             return -1000 - number  # no plan has such a time point
-        case "Facts":
+        case "Facts" | "Links":
             return _AllTrue()
         case _:
             return _tuple_hole(name)
@@ -144,15 +201,28 @@ class _AllTrue:
     def is_first(self, t: int) -> bool:
         return True
 
+    def unchanged(self, tvr: Tvr, t: int, u: int) -> bool:
+        return True
+
+    def only_grows(self, tvr: Tvr) -> bool:
+        return True
+
+    def never_changes(self, tvr: Tvr) -> bool:
+        return True
+
+    def has(self, part: Tvr) -> bool:
+        return True
+
 
 # --- rules ------------------------------------------------------------------------------------------------------------
 
-RuleFunction = Callable[..., Rewrite]
+RuleFunction = Callable[..., Rewrite | Split]
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A compiled rule. ``parameters`` maps each metavariable to the name of its kind (``Tvr``, ``On``, ``Time`` …)."""
+    """A compiled rule. ``parameters`` maps each metavariable to the name of its kind (``Tvr``, ``On``, ``Time`` …). ``splits`` are the
+    kinds of links that it gives; none for a rule that rewrites. ``reads_links``: it mentions parts of TVRs."""
 
     name: str
     family: Family
@@ -162,10 +232,22 @@ class Rule:
     function: RuleFunction
     pattern: Rel
     numbers: Mapping[int, str]
+    splits: tuple[str, ...]
+    reads_links: bool
 
     def apply(self, **bindings: object) -> Rewrite:
-        """The law for given metavariables."""
-        return self.function(**bindings)
+        """The law for given metavariables. Raises TypeError for a rule that splits."""
+        law = self.function(**bindings)
+        if not isinstance(law, Rewrite):
+            raise TypeError(f"{self.name} splits a TVR: it has parts, no right side")
+        return law
+
+    def split(self, **bindings: object) -> Split:
+        """The parts for given metavariables. Raises TypeError for a rule that rewrites."""
+        law = self.function(**bindings)
+        if not isinstance(law, Split):
+            raise TypeError(f"{self.name} rewrites a view: it has a right side, no parts")
+        return law
 
     def match(self, target: Rel) -> dict[str, object] | None:
         """The metavariables that make the left side equal to ``target``; None when none do. Times that occur on the
@@ -181,7 +263,9 @@ class Rule:
         if isinstance(pattern, Call) and pattern.function.startswith("?"):
             return _bind(pattern.function[1:], target, found)
         if isinstance(pattern, Column) and pattern.id.startswith("?"):
-            return isinstance(target, Column) and _bind(pattern.id[1:], target, found)
+            return self._unify_marker(pattern.id[1:], target, found)
+        if isinstance(pattern, str) and pattern.startswith("?"):
+            return _bind(pattern[1:], target, found)
         if isinstance(pattern, int) and pattern in self.numbers:
             return _bind(self.numbers[pattern], target, found)
         if isinstance(pattern, tuple):
@@ -192,6 +276,10 @@ class Rule:
                 for f in fields(pattern)  # type: ignore[arg-type]
             )
         return bool(pattern == target)
+
+    def _unify_marker(self, name: str, target: object, found: dict[str, object]) -> bool:
+        allowed = isinstance(target, Column) or (target is None and self.parameters[name] == "AnyMarker")
+        return allowed and _bind(name, target, found)
 
     def _unify_tuple(self, pattern: tuple[object, ...], target: object, found: dict[str, object]) -> bool:
         if not isinstance(target, tuple):
@@ -234,10 +322,17 @@ def rule(family: Family, cite: tuple[int, ...] = ()) -> Callable[[RuleFunction],
         holes = {name: _hole(name, kind, i) for i, (name, kind) in enumerate(parameters.items())}
         numbers = {value: name for name, value in holes.items() if isinstance(value, int)}
         law = inspect.cleandoc(function.__doc__).splitlines()[0]
-        pattern = function(**holes).lhs
-        return Rule(function.__name__, family, law, cite, parameters, function, pattern, numbers)
+        made = function(**holes)
+        splits = tuple(made.parts) if isinstance(made, Split) else ()
+        linked = bool(splits) or (isinstance(made, Rewrite) and _mentions_links(made.rhs))
+        return Rule(function.__name__, family, law, cite, parameters, function, made.lhs, numbers, splits, linked)
 
     return compile
+
+
+def _mentions_links(rel: Rel) -> bool:
+    viewed = (part.tvr if isinstance(part, View) else part for part in rel.walk())
+    return any(isinstance(part, Linked) for tvr in viewed for part in tvr.walk())
 
 
 def _hints(function: RuleFunction) -> dict[str, object]:
@@ -248,8 +343,8 @@ def _hints(function: RuleFunction) -> dict[str, object]:
 def _kind(hint: object) -> str:
     if hint is Tvr:
         return "Tvr"
-    if hint is Facts:
-        return "Facts"
+    if hint in (Facts, Links):
+        return "Facts" if hint is Facts else "Links"
     for extra in getattr(hint, "__metadata__", ()):
         if isinstance(extra, Kind):
             return extra.name

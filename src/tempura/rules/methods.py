@@ -1,7 +1,7 @@
 """Incremental methods: named sets of rules. "Which method?" is "which set?"; no rule asks for the method it is used by."""
 
 from tempura.errors import TempuraError
-from tempura.rules import core, delta_aggregate, delta_join, delta_linear, delta_window
+from tempura.rules import core, delta_aggregate, delta_join, delta_linear, delta_window, im2
 from tempura.rules.dsl import Rule
 
 CORE: tuple[Rule, ...] = (
@@ -18,6 +18,16 @@ CORE: tuple[Rule, ...] = (
 )
 """What every incremental method needs: linear deltas, merging, the first snapshot, and coded fallbacks."""
 
+STATES: tuple[Rule, ...] = (
+    delta_aggregate.finalize_state,
+    delta_aggregate.first_state,
+    delta_aggregate.state_delta,
+    delta_aggregate.merge_state,
+    delta_aggregate.delta_aggregate,
+    delta_aggregate.delta_aggregate_without_keys,
+)
+"""Aggregations by their states."""
+
 IM1: tuple[Rule, ...] = (
     *CORE,
     delta_join.delta_inner_join,
@@ -31,23 +41,32 @@ IM1: tuple[Rule, ...] = (
     delta_join.delta_anti_join,
     delta_join.delta_anti_join_reduced,
     delta_join.delta_exists_join,
-    delta_aggregate.finalize_state,
-    delta_aggregate.first_state,
-    delta_aggregate.state_delta,
-    delta_aggregate.merge_state,
-    delta_aggregate.delta_aggregate,
-    delta_aggregate.delta_aggregate_without_keys,
+    *STATES,
     delta_aggregate.delta_aggregate_by_groups,
     delta_window.delta_window,
 )
 """IM-1: keep every view up to date, by deltas with retractions (Tempura, example 1)."""
 
+IM2: tuple[Rule, ...] = (
+    *CORE,
+    delta_join.delta_inner_join,
+    delta_join.delta_inner_join_left_old,
+    delta_join.delta_join_with_unchanged,
+    delta_join.delta_semi_join,
+    delta_join.delta_semi_join_reduced,
+    *STATES,
+    *im2.SPLITS,
+    *im2.USES,
+)
+"""IM-2: maintain what cannot be retracted, hold back the rest until it is due (Tempura, example 1). Of the joins that are not inner
+it has deltas for those only that appear in parts that grow."""
+
 BATCH: tuple[Rule, ...] = (core.recompute_snapshot,)
 """Recompute from the tables whenever a result is due."""
 
-METHODS: dict[str, tuple[Rule, ...]] = {"im1": IM1, "batch": BATCH}
+METHODS: dict[str, tuple[Rule, ...]] = {"im1": IM1, "im2": IM2, "batch": BATCH}
 
-ALL_RULES: tuple[Rule, ...] = tuple(dict.fromkeys((*IM1, *BATCH)))
+ALL_RULES: tuple[Rule, ...] = tuple(dict.fromkeys((*IM1, *IM2, *BATCH)))
 
 
 def rules_of(methods: tuple[str, ...]) -> tuple[Rule, ...]:

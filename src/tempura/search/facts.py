@@ -1,6 +1,7 @@
 """What is certain about TVRs at the time points of a plan, derived from the tables; and the enforcement of set-like inputs."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
@@ -45,13 +46,30 @@ class PlanFacts:
         """Whether t is the time point at which incremental work begins."""
         return t == self._start
 
+    @cached_property
+    def last(self) -> Time:
+        """The last time point."""
+        return max((len(table.inserted) for table in self._tables.values()), default=1) - 1
+
+    def unchanged(self, tvr: Tvr, t: Time, u: Time) -> bool:
+        """Whether nothing that the TVR reads changes after t up to u."""
+        return self.is_unchanged(tvr.rel, t, u)
+
+    def never_changes(self, tvr: Tvr) -> bool:
+        """Whether nothing that the TVR reads changes once incremental work has begun."""
+        return self.is_unchanged(tvr.rel, self._start, self.last)
+
+    def only_grows(self, tvr: Tvr) -> bool:
+        """Whether the TVR loses no row once incremental work has begun."""
+        return self.grows(tvr.rel, self._start, self.last)
+
     def tables_of(self, rel: Rel) -> frozenset[str]:
         """The tables that an expression reads."""
         if rel not in self._read:
             self._read[rel] = frozenset(scan.table for scan in scans(rel))
         return self._read[rel]
 
-    def unchanged(self, rel: Rel, t: Time, u: Time) -> bool:
+    def is_unchanged(self, rel: Rel, t: Time, u: Time) -> bool:
         """Whether nothing that the TVR reads changes after t up to u."""
         return all(self._tables[name].is_unchanged(t, u) for name in self.tables_of(rel))
 
@@ -60,9 +78,9 @@ class PlanFacts:
         that is empty."""
         match at:
             case Delta(t, u) | StateDelta(t, u):
-                return None if self.unchanged(rel, t, u) else at
+                return None if self.is_unchanged(rel, t, u) else at
             case Snapshot(t) | State(t):
-                return type(at)(next(s for s in range(min(self._start, t), t + 1) if self.unchanged(rel, s, t)))
+                return type(at)(next(s for s in range(min(self._start, t), t + 1) if self.is_unchanged(rel, s, t)))
 
     def insert_only(self, tvr: Tvr, t: Time, u: Time) -> bool:
         """Whether the delta from t to u certainly has no deletions."""
@@ -72,7 +90,7 @@ class PlanFacts:
         """Whether the snapshot at u certainly contains the snapshot at t."""
         key = (rel, t, u)
         if key not in self._insert_only:
-            self._insert_only[key] = self.unchanged(rel, t, u) or self._grows(rel, t, u)
+            self._insert_only[key] = self.is_unchanged(rel, t, u) or self._grows(rel, t, u)
         return self._insert_only[key]
 
     def _grows(self, rel: Rel, t: Time, u: Time) -> bool:
@@ -85,7 +103,7 @@ class PlanFacts:
             case Join(kind="inner" | "semi"):
                 return all(inputs)
             case Join(kind="left" | "anti" | "exists"):
-                return inputs[0] and self.unchanged(rel.right, t, u)
+                return inputs[0] and self.is_unchanged(rel.right, t, u)
             case Aggregate():
                 return not rel.aggregates and all(inputs)
             case _:

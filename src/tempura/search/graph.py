@@ -13,14 +13,23 @@ from tempura.algebra.rel import Rel, Scan, Values, empty
 from tempura.cost.estimate import Estimator, width
 from tempura.cost.model import CostModel
 from tempura.physical.operators import Load, StateKey
-from tempura.rules import core, delta_aggregate
+from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.dsl import Rule
 from tempura.rules.prune import prune
 from tempura.search.facts import PlanFacts, must_run_at_its_time
+from tempura.search.links import ClassLinks
 from tempura.search.problem import Problem
 from tempura.tvr.views import Delta, Snapshot, State, Time, View
 
-ANY_TIME = (core.snapshot_of_inputs, core.recompute_snapshot, delta_aggregate.finalize_state)
+ANY_TIME = (
+    core.snapshot_of_inputs,
+    core.recompute_snapshot,
+    delta_aggregate.finalize_state,
+    im2.merge_parts,
+    im2.merge_states_of_parts,
+    im2.hold_back,
+    im2.hold_back_state,
+)
 """Rules that may make a view later than when it becomes current. The others make it then, and who needs it later loads it:
 incremental work is done once."""
 
@@ -57,7 +66,8 @@ class Graph:
         self.facts = PlanFacts(problem.tables, start)
         self.estimate = Estimator(problem.tables)
         self.model = model
-        self._rules = rules
+        self.links = ClassLinks(rules, self.facts)
+        self._rules = tuple(rule for rule in rules if not rule.splits)
         self._rewritten: dict[View, tuple[tuple[Rule, Rel, int, tuple[View, ...]], ...]] = {}
         self._fingerprints: dict[Rel, str] = {}
 
@@ -125,7 +135,10 @@ class Graph:
         law = rule.apply(**bindings)
         if not law.where:
             return None
-        rhs = self._physical(law.rhs, {})
+        logical = self.links.resolve(law.rhs) if rule.reads_links else law.rhs
+        if logical is None:
+            return None
+        rhs = self._physical(logical, {})
         if self.facts.has_positive_value(view):
             rhs = self.facts.positive(rhs)
         views = tuple(rel for rel in rhs.walk() if isinstance(rel, View))
@@ -141,8 +154,8 @@ class Graph:
         for name, kind in rule.parameters.items():
             if name in bindings:
                 continue
-            if kind == "Facts":
-                bindings[name] = self.facts
+            if kind in ("Facts", "Links"):
+                bindings[name] = self.facts if kind == "Facts" else self.links
             elif kind == "Time":
                 if view.at.time <= self.start:
                     return False

@@ -8,6 +8,7 @@ from tempura.algebra.scalar import Output, Ref
 from tempura.cost.model import CostModel
 from tempura.errors import Reason, TempuraError
 from tempura.plan.progressive import Alternative, ProgressivePlan, Step
+from tempura.rules import im2
 from tempura.rules.helpers import why_recomputed
 from tempura.rules.methods import METHODS, rules_of
 from tempura.search.graph import Graph
@@ -18,6 +19,7 @@ from tempura.tvr.views import View
 _BUDGET = 200_000
 """Goals visited per method set while improving a plan: about a second."""
 _FALLBACK_RULES = ("snapshot_of_inputs", "difference_of_snapshots")
+_HELD_BACK_RULES = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state, im2.difference_of_held_back))
 
 
 def make_plan(problem: Problem, methods: Sequence[str] = ("all",), model: CostModel | None = None) -> ProgressivePlan:
@@ -79,14 +81,15 @@ def _as_operator(query: Rel) -> Rel:
 def _plan(names: tuple[str, ...], graph: Graph, candidate: Candidate) -> ProgressivePlan:
     problem = graph.problem
     weights = tuple(problem.points[step.time].weight for step in candidate.steps)
-    fallbacks = _fallbacks(problem.query, candidate.used) if names != ("batch",) else ()
+    fallbacks = _fallbacks(graph, candidate.used) if names != ("batch",) else ()
     return ProgressivePlan(candidate.steps, weights, candidate.cost, "+".join(names), fallbacks=fallbacks)
 
 
-def _fallbacks(query: Rel, used: tuple[tuple[str, View], ...]) -> tuple[Reason, ...]:
+def _fallbacks(graph: Graph, used: tuple[tuple[str, View], ...]) -> tuple[Reason, ...]:
     """Why parts of the query are recomputed rather than maintained."""
     reasons = [why_recomputed(view.tvr) for rule, view in used if rule in _FALLBACK_RULES]
-    reasons += [rel.reason for rel in query.walk() if isinstance(rel, Opaque)]
+    reasons += [im2.why_held_back(view.tvr, graph.facts) for rule, view in used if rule in _HELD_BACK_RULES]
+    reasons += [rel.reason for rel in graph.problem.query.walk() if isinstance(rel, Opaque)]
     return tuple(dict.fromkeys(reason for reason in reasons if reason))
 
 

@@ -27,6 +27,7 @@ from tempura.algebra.rel import (
 from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Literal, Output, Ref, SortKey, conjunction, same
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window, WindowOutput
+from tempura.tvr import links
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View
 
 
@@ -55,9 +56,9 @@ class Relational(ABC):
         """One row per row and projection."""
         return self._new(Expand(self.rel, projections))
 
-    def join(self, other: Self, on: Expr, kind: JoinKind = "inner") -> Self:
+    def join(self, other: Self, on: Expr, kind: JoinKind = "inner", marker: Column | None = None) -> Self:
         """Join; inner unless said otherwise."""
-        return self._new(Join(self.rel, other.rel, kind, on))
+        return self._new(Join(self.rel, other.rel, kind, on, marker))
 
     def left_join(self, other: Self, on: Expr) -> Self:
         """Left outer join."""
@@ -77,7 +78,11 @@ class Relational(ABC):
 
     def exists_join(self, other: Self, on: Expr, marker: Column) -> Self:
         """All rows, with a column that says whether the row matches some row of ``other``."""
-        return self._new(Join(self.rel, other.rel, "exists", on, marker))
+        return self.join(other, on, "exists", marker)
+
+    def with_column(self, column: Column, value: Expr) -> Self:
+        """Each row with one more value."""
+        return self.project((*(Output(c, Ref(c)) for c in self.columns), Output(column, value)))
 
     def pad_right(self, other: "Relational") -> Self:
         """Append the columns of ``other``, all NULL."""
@@ -172,6 +177,20 @@ class Tvr(Relational):
         if interval.start is None:
             return Bag(View(self.rel, Snapshot(interval.stop)))
         return Bag(View(self.rel, Delta(interval.start, interval.stop)))
+
+    def part(self, kind: str) -> "Tvr":
+        """The TVR to which a link leads: a part of this one. Raises ValueError for an unknown kind (``tvr.links``)."""
+        return Tvr(links.Linked(self.rel, kind))
+
+    @property
+    def P(self) -> "Tvr":
+        """The part that never loses a row while the tables only grow (IM-2)."""
+        return self.part(links.P)
+
+    @property
+    def N(self) -> "Tvr":
+        """The part whose rows may be lost (IM-2)."""
+        return self.part(links.N)
 
     @property
     def state(self) -> "StateViews":
