@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tempura.algebra.bag import SignedBag
-from tempura.algebra.evaluate import evaluate
+from tempura.algebra.evaluate import Leaf, evaluate
 from tempura.algebra.rel import Rel, Scan
 from tempura.cost.model import CostModel
 from tempura.cost.stats import TableFacts
@@ -24,8 +24,8 @@ def truth(query: Rel, tables: Tables, t: int) -> SignedBag:
     return evaluate(query, lambda leaf: tables[leaf.table].snapshot(t) if isinstance(leaf, Scan) else SignedBag())
 
 
-def run_step(step: Step, tables: Tables, states: States, offset: int = 0) -> SignedBag | None:
-    """Run a step: keep what it saves in ``states``, return what it emits. ``offset``: the tables' time of the plan's point 0."""
+def leaves(tables: Tables, states: States, offset: int = 0) -> Leaf:
+    """What the leaves of a step stand for. ``offset``: the tables' time of the plan's point 0."""
 
     def leaf(rel: Rel) -> SignedBag:
         if isinstance(rel, Load):
@@ -36,6 +36,12 @@ def run_step(step: Step, tables: Tables, states: States, offset: int = 0) -> Sig
             return table.snapshot(rel.at.t + offset)
         return table.delta(rel.at.t + offset, rel.at.u + offset)
 
+    return leaf
+
+
+def run_step(step: Step, tables: Tables, states: States, offset: int = 0) -> SignedBag | None:
+    """Run a step: keep what it saves in ``states``, return what it emits. ``offset``: the tables' time of the plan's point 0."""
+    leaf = leaves(tables, states, offset)
     saved = {save.key: evaluate(save.rel, leaf) for save in step.saves}
     emitted = None if step.emit is None else evaluate(step.emit, leaf)
     states.update(saved)

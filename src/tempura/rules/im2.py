@@ -38,7 +38,7 @@ from tempura.rules.dsl import (
     rule,
     split,
 )
-from tempura.rules.helpers import states_exist, union_all
+from tempura.rules.helpers import all_linear, states_exist, union_all
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import short_name
 
@@ -211,6 +211,19 @@ def merge_states_of_parts(X: Tvr, keys: Keys, aggs: Aggs, t: Time, links: Links)
     )
 
 
+@rule(INTER_TVR, cite=(1,))
+def merge_parts_into_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, links: Links) -> Rewrite:
+    """state(X)[:u] = state(P(X))[:t] merged with partial(P(X)[t:u] + N(X)[:u])      for aggregates that are sums
+
+    The last step of IM-2 with one aggregation instead of two: what P got since, and all that was held back.
+    """
+    return rewrite(
+        X.aggregate(keys, aggs).state[:u],
+        X.P.aggregate(keys, aggs).state[:t].merge((X.P[t:u] + X.N[:u]).partial(keys, aggs), keys, aggs),
+        where=all_linear(aggs) and links.has(X.P) and links.has(X.N),
+    )
+
+
 # --- what is held back ------------------------------------------------------------------------------------------------
 
 
@@ -227,7 +240,7 @@ def why_held_back(rel: Rel, facts: Facts) -> Reason | None:
     if shrinking:
         tables = ", ".join(sorted(set(shrinking)))
         return Reason("IM2_NEEDS_INSERTS", f"{tables} may lose rows: no part of what reads it is sure to stay")
-    if isinstance(rel, Aggregate | Window):
+    if isinstance(rel, Window) or (isinstance(rel, Aggregate) and not states_exist(rel.aggregates)):
         return Reason("IM2_HELD_BACK", f"any row of {short_name(rel)} may change: computed when it is due")
     return None
 
@@ -249,12 +262,6 @@ def hold_back_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time, links: Links) -> Re
         X[:t].partial(keys, aggs),
         where=states_exist(aggs) and not links.has(X.P),
     )
-
-
-@rule(TVR_GENERATING, cite=(1,))
-def difference_of_held_back(Q: Query, t: Time, u: Time, links: Links) -> Rewrite:
-    """Q[t:u] = Q[:u] - Q[:t]      when P(Q) = ∅"""
-    return rewrite(Q[t:u], Q[:u] - Q[:t], where=bool(Q.rel.inputs) and is_held_back(Q, links))
 
 
 SPLITS: tuple[Rule, ...] = (
@@ -279,8 +286,8 @@ USES: tuple[Rule, ...] = (
     merge_parts,
     merge_deltas_of_parts,
     merge_states_of_parts,
+    merge_parts_into_state,
     hold_back,
     hold_back_state,
-    difference_of_held_back,
 )
 """What is done with the parts."""

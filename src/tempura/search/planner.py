@@ -19,7 +19,7 @@ from tempura.tvr.views import View
 _BUDGET = 200_000
 """Goals visited per method set while improving a plan: about a second."""
 _FALLBACK_RULES = ("snapshot_of_inputs", "difference_of_snapshots")
-_HELD_BACK_RULES = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state, im2.difference_of_held_back))
+_HELD_BACK_RULES = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state))
 
 
 def make_plan(problem: Problem, methods: Sequence[str] = ("all",), model: CostModel | None = None) -> ProgressivePlan:
