@@ -7,7 +7,7 @@ differ only in column identities, are written once, so the text grows with the D
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tempura.algebra.expand import Expand
@@ -34,35 +34,50 @@ from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Frame, Window, WindowOutput
 from tempura.errors import TempuraError
 
+Resolve = Callable[[Rel], Rel]
+"""What an input of an operator stands for: itself, or an expression with the same columns in the same order."""
 
-def canonical_text(rel: Rel) -> str:
-    """The complete text of an expression, one operator per line, inputs first.
+
+def as_it_is(rel: Rel) -> Rel:
+    """An input that stands for itself."""
+    return rel
+
+
+def canonical_text(rel: Rel, resolve: Resolve = as_it_is) -> str:
+    """The complete text of an expression, one operator per line, inputs first. ``resolve`` says what inputs stand for.
 
     Two expressions have equal texts exactly if they are equal after renaming columns. Raises TempuraError
     ``NOT_CANONICAL`` for an operator that is bound to a time.
     """
-    writer = _Writer()
+    writer = _Writer(resolve)
     writer.name(rel)
     return "\n".join(f"{name} = {body}" for body, name in writer.names.items())
 
 
-def fingerprint(rel: Rel) -> str:
+def fingerprint(rel: Rel, resolve: Resolve = as_it_is) -> str:
     """The SHA-256 of the canonical text, in hexadecimal."""
-    return hashlib.sha256(canonical_text(rel).encode()).hexdigest()
+    return hashlib.sha256(canonical_text(rel, resolve).encode()).hexdigest()
+
+
+def operator_text(rel: Rel, inputs: Iterable[str] = ()) -> str:
+    """The canonical text of one operator, over inputs of the given names: equal for two operators exactly if renaming columns
+    makes them equal. Raises TempuraError ``NOT_CANONICAL`` for an operator that is bound to a time."""
+    return " ".join([type(rel).__name__, *inputs, *_parameters(rel, _Columns(rel.inputs))])
 
 
 @dataclass(slots=True)
 class _Writer:
     """``names`` maps the text of each operator to the name of its line; ``done`` the operators to their names."""
 
+    resolve: Resolve
     names: dict[str, str] = field(default_factory=dict)
     done: dict[Rel, str] = field(default_factory=dict)
 
     def name(self, rel: Rel) -> str:
         """The name of an operator's line, which is written on first use."""
         if rel not in self.done:
-            inputs = [self.name(input) for input in rel.inputs]
-            body = " ".join([type(rel).__name__, *inputs, *_parameters(rel, _Columns(rel.inputs))])
+            meant = self.resolve(rel)
+            body = operator_text(meant, [self.name(input) for input in meant.inputs])
             self.done[rel] = self.names.setdefault(body, f"r{len(self.names)}")
         return self.done[rel]
 

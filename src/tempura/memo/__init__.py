@@ -1,0 +1,1 @@
+"""WHAT is computed, whatever the time: classes of equal expressions."""

@@ -1,0 +1,34 @@
+"""What the search tells whoever listens: plain data, no logging. Traces and effort counters subscribe."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened in the search."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCreated(Event):
+    """A class with its first member; ``rule`` made it, or it is part of the query."""
+
+    id: int
+    member: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassesMerged(Event):
+    """Two classes turned out to be equal: ``gone`` is now ``kept``."""
+
+    kept: int
+    gone: int
+    rule: str
+
+
+Listener = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """For searches that nobody listens to."""
