@@ -11,6 +11,13 @@ left side that comes back is the pattern. To apply it, the function is called ag
 does not occur on the left side is the time point before the one that does; parameters of type :class:`Facts` and :class:`Links`
 are given by the planner. Rules hold no state.
 
+A law between TVRs, without times, holds at all times; its left side may nest operators (``rules.logical``).
+
+    @rule(LOGICAL, cite=(4,))
+    def merge_filters(R: Tvr, p: Pred, q: Pred) -> Rewrite:
+        '''filter(p, filter(q, R)) = filter(q AND p, R)'''
+        return rewrite(R.filter(q).filter(p), R.filter(conjunction(q, p)))
+
 A rule may also say into which parts a TVR splits; other rules then use the parts by their links, ``Q.P`` and ``Q.N``.
 
     @rule(INTER_TVR, cite=(1,))
@@ -20,28 +27,31 @@ A rule may also say into which parts a TVR splits; other rules then use the part
 """
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Protocol, get_type_hints
+from functools import cached_property
+from typing import Annotated, Protocol, TypeVar, get_type_hints
 
 from tempura.algebra.rel import JoinKind, Rel, empty
 from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, SortKey
 from tempura.algebra.window import WindowOutput
+from tempura.rules.match import Members, hole, itself, matches, operator_of
 from tempura.tvr.links import LINKS, Linked
 from tempura.tvr.tvr import Bag, Tvr
 from tempura.tvr.views import View
 
 
 class Family(Enum):
-    """The three families of TVR rewrite rules (Tempura, section 4)."""
+    """The three families of TVR rewrite rules (Tempura, section 4), and the traditional rules, between TVRs at all times."""
 
     TVR_GENERATING = "TVR-generating"
     INTRA_TVR = "intra-TVR"
     INTER_TVR = "inter-TVR"
+    LOGICAL = "logical"
 
 
-TVR_GENERATING, INTRA_TVR, INTER_TVR = Family
+TVR_GENERATING, INTRA_TVR, INTER_TVR, LOGICAL = Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +123,19 @@ class Links(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """``lhs`` may be computed as ``rhs`` when ``where`` holds."""
+    """``lhs`` may be computed as ``rhs`` when ``where`` holds: views at some times, or TVRs at all times."""
 
     lhs: Rel
     rhs: Rel
     where: bool = True
 
 
-def rewrite(lhs: Bag, rhs: Bag, where: bool = True) -> Rewrite:
-    """The law ``lhs = rhs`` between two relations at a time, under a guard."""
+Term = TypeVar("Term", Bag, Tvr)
+"""Either relations at a time or TVRs: never one rewritten into the other."""
+
+
+def rewrite(lhs: Term, rhs: Term, where: bool = True) -> Rewrite:
+    """The law ``lhs = rhs`` under a guard: between two relations at a time, or between two TVRs at all times."""
     return Rewrite(lhs.rel, rhs.rel, where)
 
 
@@ -147,73 +161,6 @@ def split(whole: Tvr, *, where: bool = True, **parts: Tvr | None) -> Split:
     return Split(whole.rel, found, where)
 
 
-# --- holes: legal values that stand for metavariables -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Hole(Rel):
-    """Stands for any relation; with ``many``, as the only term of a union, for all terms."""
-
-    name: str
-    many: bool = False
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return ()
-
-
-class TupleHole(tuple[object, ...]):
-    """Stands for any tuple of parameters; it is empty, so that what a rule derives from it is well formed."""
-
-    name: str
-
-
-def _tuple_hole(name: str) -> TupleHole:
-    hole = TupleHole()
-    hole.name = name
-    return hole
-
-
-def _hole(name: str, kind: str, number: int) -> object:
-    match kind:
-        case "Tvr" | "Query":
-            return Tvr(Hole(name))
-        case "Tvrs":
-            return (Tvr(Hole(name, many=True)),)
-        case "On" | "Pred" | "Generator":
-            return Call("?" + name, (), "boolean")
-        case "Marker" | "AnyMarker":
-            return Column("?" + name, name, "boolean")
-        case "How":
-            return "?" + name
-        case "Time" | "Limit" | "Outer":
-            return -1000 - number  # no plan has such a time point
-        case "Facts" | "Links":
-            return _AllTrue()
-        case _:
-            return _tuple_hole(name)
-
-
-class _AllTrue:
-    def insert_only(self, tvr: Tvr, t: int, u: int) -> bool:
-        return True
-
-    def is_first(self, t: int) -> bool:
-        return True
-
-    def unchanged(self, tvr: Tvr, t: int, u: int) -> bool:
-        return True
-
-    def only_grows(self, tvr: Tvr) -> bool:
-        return True
-
-    def never_changes(self, tvr: Tvr) -> bool:
-        return True
-
-    def has(self, part: Tvr) -> bool:
-        return True
-
-
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 RuleFunction = Callable[..., Rewrite | Split]
@@ -231,7 +178,6 @@ class Rule:
     parameters: Mapping[str, str]
     function: RuleFunction
     pattern: Rel
-    numbers: Mapping[int, str]
     splits: tuple[str, ...]
     reads_links: bool
 
@@ -249,64 +195,22 @@ class Rule:
             raise TypeError(f"{self.name} rewrites a view: it has a right side, no parts")
         return law
 
+    def matches(self, target: Rel, members: Members = itself) -> Iterator[dict[str, object]]:
+        """All metavariables that make the left side equal to ``target``, whose inputs may be classes with ``members``. Times
+        that occur on the right side only, facts and links are not bound."""
+        return map(dict, matches(self.pattern, target, {}, members))
+
     def match(self, target: Rel) -> dict[str, object] | None:
-        """The metavariables that make the left side equal to ``target``; None when none do. Times that occur on the
-        right side only and facts are not bound."""
-        found: dict[str, object] = {}
-        return found if self._unify(self.pattern, target, found) else None
+        """The first match; None when there is none."""
+        return next(self.matches(target), None)
 
-    def _unify(self, pattern: object, target: object, found: dict[str, object]) -> bool:
-        if isinstance(pattern, Hole):
-            return _bind(pattern.name, Tvr(target), found) if isinstance(target, Rel) else False
-        if isinstance(pattern, TupleHole):
-            return _bind(pattern.name, target, found)
-        if isinstance(pattern, Call) and pattern.function.startswith("?"):
-            return _bind(pattern.function[1:], target, found)
-        if isinstance(pattern, Column) and pattern.id.startswith("?"):
-            return self._unify_marker(pattern.id[1:], target, found)
-        if isinstance(pattern, str) and pattern.startswith("?"):
-            return _bind(pattern[1:], target, found)
-        if isinstance(pattern, int) and pattern in self.numbers:
-            return _bind(self.numbers[pattern], target, found)
-        if isinstance(pattern, tuple):
-            return self._unify_tuple(pattern, target, found)
-        if _is_node(pattern):
-            return type(pattern) is type(target) and all(
-                self._unify(getattr(pattern, f.name), getattr(target, f.name), found)
-                for f in fields(pattern)  # type: ignore[arg-type]
-            )
-        return bool(pattern == target)
-
-    def _unify_marker(self, name: str, target: object, found: dict[str, object]) -> bool:
-        allowed = isinstance(target, Column) or (target is None and self.parameters[name] == "AnyMarker")
-        return allowed and _bind(name, target, found)
-
-    def _unify_tuple(self, pattern: tuple[object, ...], target: object, found: dict[str, object]) -> bool:
-        if not isinstance(target, tuple):
-            return False
-        if len(pattern) == 1 and isinstance(pattern[0], Hole) and pattern[0].many:
-            return _bind(pattern[0].name, tuple(Tvr(rel) for rel in target), found)
-        return len(pattern) == len(target) and all(
-            self._unify(p, x, found) for p, x in zip(pattern, target, strict=True)
-        )
+    @cached_property
+    def operator(self) -> type[Rel] | None:
+        """The only operator that the left side matches, or a view of which it matches; None when it matches any."""
+        return operator_of(self.pattern)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.law}"
-
-
-def _is_node(value: object) -> bool:
-    return isinstance(value, Rel) or type(value).__name__ in ("Snapshot", "Delta", "State", "StateDelta")
-
-
-def _bind(name: str, value: object, found: dict[str, object]) -> bool:
-    """Equal names must bind equal values."""
-    if name not in found:
-        found[name] = value
-        return True
-    known = found[name]
-    if isinstance(known, Tvr) and isinstance(value, Tvr):
-        return known.rel == value.rel
-    return bool(known == value)
 
 
 def rule(family: Family, cite: tuple[int, ...] = ()) -> Callable[[RuleFunction], Rule]:
@@ -319,13 +223,12 @@ def rule(family: Family, cite: tuple[int, ...] = ()) -> Callable[[RuleFunction],
         if not function.__doc__:
             raise ValueError(f"{function.__name__}: the first line of the docstring is the law")
         parameters = {name: _kind(hint) for name, hint in _hints(function).items()}
-        holes = {name: _hole(name, kind, i) for i, (name, kind) in enumerate(parameters.items())}
-        numbers = {value: name for name, value in holes.items() if isinstance(value, int)}
+        holes = {name: hole(name, kind, i) for i, (name, kind) in enumerate(parameters.items())}
         law = inspect.cleandoc(function.__doc__).splitlines()[0]
         made = function(**holes)
         splits = tuple(made.parts) if isinstance(made, Split) else ()
         linked = bool(splits) or (isinstance(made, Rewrite) and _mentions_links(made.rhs))
-        return Rule(function.__name__, family, law, cite, parameters, function, made.lhs, numbers, splits, linked)
+        return Rule(function.__name__, family, law, cite, parameters, function, made.lhs, splits, linked)
 
     return compile
 
