@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from tempura.bench.arrivals import CHANGE, FIRST, Cut, cut_facts
 from tempura.bench.exactness import Sweep
 from tempura.bench.record import Record, summarised
+from tempura.bench.second import differences
 from tempura.bench.suites import SUITES, chosen
 from tempura.data.tpcds import Dataset, generate, query_texts
 from tempura.errors import TempuraError
@@ -40,13 +43,13 @@ def rows(dataset: Dataset, table: str) -> Counter[tuple[object, ...]]:
 def test_appended_rows_arrive_once_each(dataset: Dataset, tmp_path: Path, split: str) -> None:
     found = cut_facts(dataset, SUITES["tpch"], Cut("append-big", split, 3, 0.0), tmp_path)
     assert set(found) == {"lineitem", "orders", "partsupp"}
-    for table, files in found.items():
-        assert len(files) == 3
-        assert bag(files) == rows(dataset, table)
+    for table, waiting in found.items():
+        assert len(waiting.arrivals) == 3
+        assert bag(waiting.arrivals) == rows(dataset, table)
 
 
 def test_duplicates_repeat_some_rows(dataset: Dataset, tmp_path: Path) -> None:
-    files = cut_facts(dataset, SUITES["tpch"], Cut("append-big", "hash", 2, 0.1), tmp_path)["lineitem"]
+    files = cut_facts(dataset, SUITES["tpch"], Cut("append-big", "hash", 2, 0.1), tmp_path)["lineitem"].arrivals
     all_rows = rows(dataset, "lineitem")
     again = bag(files) - all_rows
     assert set(again) <= set(all_rows)
@@ -57,11 +60,21 @@ def test_duplicates_repeat_some_rows(dataset: Dataset, tmp_path: Path) -> None:
 def test_patterns_delete_from_their_tables_only(dataset: Dataset, tmp_path: Path, pattern: str) -> None:
     suite = SUITES["tpch"]
     found = cut_facts(dataset, suite, Cut(pattern, "hash", 3, 0.0), tmp_path)
-    for table, files in found.items():
-        left = rows(dataset, table) - bag(files)
-        earlier = sum(pq.read_metadata(file).num_rows for file in files[:-1])
+    for table, waiting in found.items():
+        left = rows(dataset, table) - bag(waiting.arrivals)
+        earlier = sum(pq.read_metadata(file).num_rows for file in waiting.arrivals[:-1])
         expected = 0.05 if table in suite.deletable(pattern) else 0
         assert abs(left.total() / earlier - expected) < 0.02
+
+
+@pytest.mark.parametrize("pattern", ["append-big", "retract-both"])
+def test_the_rows_that_are_present_are_those_that_came_and_did_not_leave(
+    dataset: Dataset, tmp_path: Path, pattern: str
+) -> None:
+    found = cut_facts(dataset, SUITES["tpch"], Cut(pattern, "hash", 3, 0.1), tmp_path)
+    for waiting in found.values():
+        for i, present in enumerate(waiting.present):
+            assert bag(present) == bag(waiting.arrivals[: i + 1])
 
 
 def test_the_first_arrival_is_as_large_as_the_pattern_says() -> None:
@@ -72,8 +85,8 @@ def test_the_first_arrival_is_as_large_as_the_pattern_says() -> None:
 
 def test_an_order_and_its_lines_may_arrive_apart(dataset: Dataset, tmp_path: Path) -> None:
     found = cut_facts(dataset, SUITES["tpch"], Cut("append-big", "hash", 2, 0.0), tmp_path)
-    first = {table: set(pq.read_table(files[0]).column(0).to_pylist()) for table, files in found.items()}
-    second = {table: set(pq.read_table(files[1]).column(0).to_pylist()) for table, files in found.items()}
+    first = {t: set(pq.read_table(w.arrivals[0]).column(0).to_pylist()) for t, w in found.items()}
+    second = {t: set(pq.read_table(w.arrivals[1]).column(0).to_pylist()) for t, w in found.items()}
     assert not first["lineitem"] & second["lineitem"]
     assert first["lineitem"] & second["orders"]
 
@@ -91,7 +104,7 @@ META = Sweep("tpch", 0.01, ("append-big",)).meta()
 
 def row(query: str, **known: Any) -> dict[str, Any]:
     fixed = {"query": query, "pattern": "append-big", "scenario": "ivm", "time": "t1", "equal": True, "error": None}
-    return fixed | {"nontrivial": True, "fallbacks": [], "plan_s": 0.1, "cpu_s": 1.0, "wall_s": 2.0} | known
+    return fixed | {"nontrivial": True, "fallbacks": [], "overhead_s": 0.1, "cpu_s": 1.0, "wall_s": 2.0} | known
 
 
 def test_a_record_is_continued(tmp_path: Path) -> None:
@@ -105,7 +118,20 @@ def test_a_record_is_continued(tmp_path: Path) -> None:
     again.add([row("q2", equal=False)])
     content = json.loads(file.read_text())
     assert [r["query"] for r in content["runs"]] == ["q1", "q2"]
-    assert content["summary"][0]["wrong"] == ["q2"]
+    assert content["summary"]["wrong"] == ["q2"]
+
+
+def test_what_duckdb_said_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    record = Record(file, META)
+    record.add([row("q1")])
+    record.add_batch({"query": "q1", "equal": True, "cause": None})
+    record.add_batch({"query": "q2", "equal": False, "cause": "ties"})
+    again = Record(file, META, resume=True)
+    assert again.has_batch("q2")
+    assert not again.has_batch("q3")
+    summary = json.loads(file.read_text())["summary"]
+    assert summary["duckdb"] == {"queries": 2, "equal": 1, "different": {"q2": "ties"}}
 
 
 def test_a_record_of_other_settings_is_not_continued(tmp_path: Path) -> None:
@@ -121,7 +147,21 @@ def test_a_summary_counts_queries_not_rows() -> None:
         *(row("q2", fallbacks=["WINDOW: x", "WINDOW: y"], nontrivial=None), row("q2", equal=False)),
         *(row("q3", nontrivial=None), row("q3", equal=None, nontrivial=None, error="NO_PLAN")),
     ]
-    (found,) = summarised(rows)
-    assert (found["queries"], found["equal"], found["nontrivial"]) == (3, 1, 2)
+    found = summarised([*rows, row("q1", pattern="retract-both"), row("q3", pattern="retract-both")])
+    assert (found["queries"], found["runs"], found["equal"], found["nontrivial"]) == (3, 8, 1, 3)
     assert (found["wrong"], found["failed"]) == (["q2"], {"q3": "NO_PLAN"})
-    assert (found["fallbacks"], found["maintained_whole"]) == ({"WINDOW": ["q2"]}, 1)
+    assert (found["fallbacks"], found["maintained_whole"]) == ({"q2": ["WINDOW"]}, 1)
+    assert found["cpu_s"] == 8.0
+    assert [(p["pattern"], p["queries"], p["equal"]) for p in found["patterns"]] == [
+        ("append-big", 3, 1),
+        ("retract-both", 2, 2),
+    ]
+
+
+def test_answers_are_compared_as_bags_with_close_numbers() -> None:
+    left = [("a", Decimal("1.000000"), None), ("a", 2.0, None), ("b", 3, date(2000, 1, 1)), ("b", 3, date(2000, 1, 1))]
+    right = [("b", 3.0, date(2000, 1, 1)), ("a", Decimal(2), None), ("a", 1.0000001, None)]
+    assert differences(left, right) == ([("b", 3, date(2000, 1, 1))], [])
+    assert differences([(1, None)], [(None, 1)]) == ([(1, None)], [(None, 1)])
+    assert differences([(1.0,)], [(1.1,)]) == ([(1.0,)], [(1.1,)])
+    assert differences([(True,)], [(1,)]) == ([(True,)], [(1,)])

@@ -3,7 +3,7 @@
 Every decision about a row is a hash of the row's place in the generated file, so that a benchmark is the same whenever it runs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -44,9 +44,19 @@ class Cut:
         return tuple(total / sum(parts) for total in accumulate(parts))[:-1]
 
 
-def cut_facts(dataset: Dataset, suite: Suite, cut: Cut, folder: Path) -> dict[str, tuple[Path, ...]]:
-    """Per fact table one file per arrival. Where rows leave again, all files of the table have a column ``_change``."""
-    with _tables(dataset) as connection:
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A fact table cut up: the file of each arrival, and the files that hold the rows which are there after each. Where rows leave
+    again, ``signed``, the arrivals have a column ``_change``."""
+
+    arrivals: tuple[Path, ...]
+    present: tuple[tuple[Path, ...], ...]
+    signed: bool
+
+
+def cut_facts(dataset: Dataset, suite: Suite, cut: Cut, folder: Path) -> dict[str, Waiting]:
+    """Every fact table of a suite cut into arrivals."""
+    with tables_of(dataset) as connection:
         days = _cut_days(connection, suite, cut)
         return {
             table: _cut_table(connection, dataset.file(table), table, suite, cut, days, folder) for table in suite.facts
@@ -54,7 +64,8 @@ def cut_facts(dataset: Dataset, suite: Suite, cut: Cut, folder: Path) -> dict[st
 
 
 @contextmanager
-def _tables(dataset: Dataset) -> Iterator["DuckDBPyConnection"]:
+def tables_of(dataset: Dataset) -> Iterator["DuckDBPyConnection"]:
+    """A DuckDB that sees the tables under their names."""
     import duckdb
 
     with duckdb.connect() as connection:
@@ -82,14 +93,19 @@ def _cut_table(
     cut: Cut,
     days: Sequence[object],
     folder: Path,
-) -> tuple[Path, ...]:
+) -> Waiting:
     (folder / table).mkdir(parents=True)
     signed = table in suite.deletable(cut.pattern)
     connection.execute(_placed(file, table, suite.facts[table], cut, days, signed))
     files = tuple(folder / table / f"arrival-{i}.parquet" for i in range(cut.times))
     for i, path in enumerate(files):
         connection.sql(_arrival(i, signed)).write_parquet(str(path))
-    return files
+    if not signed:
+        return Waiting(files, tuple(files[: i + 1] for i in range(cut.times)), signed)
+    present = tuple(folder / table / f"present-{i}.parquet" for i in range(cut.times))
+    for i, path in enumerate(present):
+        connection.sql(_present(i)).write_parquet(str(path))
+    return Waiting(files, tuple((path,) for path in present), signed)
 
 
 def _placed(file: Path, table: str, fact: Fact, cut: Cut, days: Sequence[object], signed: bool) -> str:
@@ -123,18 +139,17 @@ def _after_days(day: str, days: Sequence[object]) -> str:
     return " + ".join(["0", *(f"coalesce({day} > DATE '{limit}', true)::INT" for limit in days)])
 
 
+_OWN = "* EXCLUDE (_n, _copy, _comes, _leaves)"
+
+
 def _arrival(i: int, signed: bool) -> str:
-    inner = "EXCLUDE (_n, _copy, _comes, _leaves)"
     if not signed:
-        return f"SELECT * {inner} FROM placed WHERE _comes = {i}"
+        return f"SELECT {_OWN} FROM placed WHERE _comes = {i}"
     return (
-        f"SELECT * {inner}, 'insert' AS {CHANGE} FROM placed WHERE _comes = {i} "
-        f"UNION ALL SELECT * {inner}, 'delete' AS {CHANGE} FROM placed WHERE _leaves = {i}"
+        f"SELECT {_OWN}, 'insert' AS {CHANGE} FROM placed WHERE _comes = {i} "
+        f"UNION ALL SELECT {_OWN}, 'delete' AS {CHANGE} FROM placed WHERE _leaves = {i}"
     )
 
 
-def row_counts(files: Mapping[str, Sequence[Path]]) -> dict[str, list[int]]:
-    """Per table the rows of each arrival, deletions included."""
-    import pyarrow.parquet as pq
-
-    return {table: [pq.read_metadata(path).num_rows for path in paths] for table, paths in files.items()}
+def _present(i: int) -> str:
+    return f"SELECT {_OWN} FROM placed WHERE _comes <= {i} AND (_leaves IS NULL OR _leaves > {i})"

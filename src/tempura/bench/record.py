@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,14 @@ _KEY = ("query", "pattern", "scenario")
 
 
 class Record:
-    """``{"meta": …, "runs": […], "summary": …}`` in a file that is replaced as a whole."""
+    """``{"meta": …, "runs": […], "batch": […], "summary": …}`` in a file that is replaced as a whole."""
 
     def __init__(self, file: Path, meta: Mapping[str, Any], resume: bool = False) -> None:
         """Begin a file, or go on with it. Raises TempuraError FILE_EXISTS, and OTHER_BENCHMARK for a file of other settings."""
         self.file = file
         self.meta = dict(meta)
         self.rows: list[Row] = []
+        self.batch: list[Row] = []
         if file.exists():
             self._continue(resume)
 
@@ -33,48 +34,74 @@ class Record:
         if options != before:
             what = f"{self.file} was made with {before}, not with {options}."
             raise TempuraError("OTHER_BENCHMARK", what, "Repeat those options, or name another file.")
-        self.rows = found["runs"]
+        self.rows, self.batch = found["runs"], found["batch"]
 
     def has(self, query: str, pattern: str, scenario: str) -> bool:
         """Whether the rows of a query are there."""
-        return any(tuple(row[k] for k in _KEY) == (query, pattern, scenario) for row in self.rows)
+        return any(_key(row) == (query, pattern, scenario) for row in self.rows)
+
+    def has_batch(self, query: str) -> bool:
+        """Whether the batch answer of a query was compared with DuckDB's."""
+        return any(row["query"] == query for row in self.batch)
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add the rows of a query and write the file."""
         self.rows.extend(rows)
+        self._write()
+
+    def add_batch(self, row: Row) -> None:
+        """Add what DuckDB said to a query, and write the file."""
+        self.batch.append(row)
+        self._write()
+
+    def _write(self) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         part = self.file.with_name(f".{self.file.name}.part")
-        content = {"meta": self.meta, "runs": self.rows, "summary": summarised(self.rows)}
+        summary = summarised(self.rows, self.batch)
+        content = {"meta": self.meta, "runs": self.rows, "batch": self.batch, "summary": summary}
         part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         os.replace(part, self.file)
 
 
-def summarised(rows: Sequence[Row]) -> list[Row]:
-    """Per pattern and scenario: how many queries are equal at every output, which are wrong, which failed and how."""
+def summarised(rows: Sequence[Row], batch: Sequence[Row] = ()) -> Row:
+    """How many queries are equal at every output of every pattern, which are wrong, which failed and how, what is recomputed in
+    which query and why, and what it took; the same per pattern and scenario."""
     kinds = dict.fromkeys((row["pattern"], row["scenario"]) for row in rows)
-    return [_summary(p, s, [r for r in rows if (r["pattern"], r["scenario"]) == (p, s)]) for p, s in kinds]
+    patterns = [
+        {"pattern": p, "scenario": s, **_counted([r for r in rows if (r["pattern"], r["scenario"]) == (p, s)])}
+        for p, s in kinds
+    ]
+    differing = {row["query"]: row["cause"] for row in batch if not row["equal"]}
+    duckdb = {"queries": len(batch), "equal": len(batch) - len(differing), "different": differing}
+    return _counted(rows) | {"patterns": patterns, "duckdb": duckdb}
 
 
-def _summary(pattern: str, scenario: str, rows: Sequence[Row]) -> Row:
-    queries = list(dict.fromkeys(row["query"] for row in rows))
-    wrong = [q for q in queries if any(r["query"] == q and r["equal"] is False for r in rows)]
+def _counted(rows: Sequence[Row]) -> Row:
+    queries = {name: [row for row in rows if row["query"] == name] for name in _names(rows)}
+    wrong = _names(row for row in rows if row["equal"] is False)
     failed = {row["query"]: row["error"] for row in rows if row["error"]}
-    fallbacks: dict[str, list[str]] = {}
-    for row in rows:
-        for code in dict.fromkeys(reason.split(":")[0] for reason in row["fallbacks"]):
-            fallbacks.setdefault(code, [])
-            fallbacks[code] += [] if row["query"] in fallbacks[code] else [row["query"]]
+    fallbacks = {name: found for name, own in queries.items() if (found := codes(own))}
     return {
-        "pattern": pattern,
-        "scenario": scenario,
         "queries": len(queries),
-        "equal": len(queries) - len(wrong) - len(failed),
+        "runs": len(rows),
+        "equal": len(queries.keys() - set(wrong) - set(failed)),
         "wrong": wrong,
         "failed": failed,
-        "nontrivial": sum(bool(row["nontrivial"]) for row in rows),
+        "nontrivial": len(_names(row for row in rows if row["nontrivial"])),
+        "maintained_whole": len(queries.keys() - set(fallbacks) - set(failed)),
         "fallbacks": fallbacks,
-        "maintained_whole": len(queries) - len({q for names in fallbacks.values() for q in names} | set(failed)),
-        "plan_s": round(sum(row["plan_s"] for row in rows), 1),
-        "cpu_s": round(sum(row["cpu_s"] for row in rows), 1),
-        "wall_s": round(sum(row["wall_s"] for row in rows), 1),
+        **{name: round(sum(row[name] for row in rows), 1) for name in ("cpu_s", "wall_s", "overhead_s")},
     }
+
+
+def codes(rows: Iterable[Row]) -> list[str]:
+    """The codes of what is recomputed, each once."""
+    return list(dict.fromkeys(reason.split(":")[0] for row in rows for reason in row["fallbacks"]))
+
+
+def _names(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(row["query"] for row in rows))
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[k] for k in _KEY)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tempura.bench.arrivals import FIRST, SPLITS
-from tempura.bench.exactness import SCENARIOS, SQL_SETTINGS, Sweep, run_sweep
+from tempura.bench.exactness import SCENARIOS, Sweep, run_sweep, session_settings
 from tempura.bench.operators import measure
 from tempura.bench.planning import Planning, plan_all
 from tempura.bench.planning import summarised as spread
@@ -88,24 +88,30 @@ def exactness(
     sweep = Sweep(suite, scale, tuple(patterns), split, duplicates, times, scenario, split_names(methods))
     record = Record(out, sweep.meta(), resume)
     with shell.progress("starting Spark") as progress:
-        spark = start_session("tempura-bench", config=SQL_SETTINGS)
+        spark = start_session("tempura-bench", config=session_settings())
         run_sweep(spark, sweep, queries, record, progress, shell.say)
-    ctx.exit(FAILED if print_summary(shell, record.rows) else DONE)
+    ctx.exit(FAILED if print_summary(shell, summarised(record.rows, record.batch)) else DONE)
 
 
-def print_summary(shell: Shell, rows: Sequence[Row]) -> bool:
-    """A table over patterns. Returns whether anything is wrong or failed."""
-    found = summarised(rows)
-    head = ("queries", "equal", "nontrivial", "maintained_whole", "plan_s", "cpu_s", "wall_s")
+def print_summary(shell: Shell, found: Row) -> bool:
+    """A table over patterns, and what is wrong, failed, recomputed, or different in DuckDB. Returns whether anything is wrong or
+    failed."""
+    counts = ("queries", "runs", "equal", "nontrivial", "maintained_whole", "cpu_s", "wall_s", "overhead_s")
+    head = ("pattern", "scenario", *(name.replace("_", " ") for name in counts), "wrong", "failed")
+    lines = [
+        (row["pattern"], row["scenario"], *(row[name] for name in counts), len(row["wrong"]), len(row["failed"]))
+        for row in found["patterns"]
+    ]
     shell.say("")
-    lines = [(s["pattern"], s["scenario"], *(s[k] for k in head), len(s["wrong"]), len(s["failed"])) for s in found]
-    shell.table(("pattern", "scenario", *(k.replace("_", " ") for k in head), "wrong", "failed"), lines)
-    for summary in found:
-        shell.say(*(f"{summary['pattern']}: wrong: {query}" for query in summary["wrong"]))
-        shell.say(*(f"{summary['pattern']}: failed: {q} {code}" for q, code in summary["failed"].items()))
-        reasons = summary["fallbacks"].items()
-        shell.say(*(f"{summary['pattern']}: recomputed: {code} {' '.join(names)}" for code, names in reasons))
-    return any(summary["wrong"] or summary["failed"] for summary in found)
+    shell.table(head, lines)
+    for row in found["patterns"]:
+        shell.say(*(f"{row['pattern']}: wrong: {query}" for query in row["wrong"]))
+        shell.say(*(f"{row['pattern']}: failed: {query} {code}" for query, code in row["failed"].items()))
+        shell.say(*(f"{row['pattern']}: recomputed: {q} {' '.join(why)}" for q, why in row["fallbacks"].items()))
+    duckdb = found["duckdb"]
+    shell.say(f"as in DuckDB: {duckdb['equal']} of {duckdb['queries']}")
+    shell.say(*(f"not as in DuckDB: {query}: {cause}" for query, cause in duckdb["different"].items()))
+    return bool(found["wrong"] or found["failed"])
 
 
 @bench.command(epilog=example("tempura bench operators --scale 1 --out operators.json"))
@@ -142,7 +148,7 @@ def planning(
     asked = Planning(suite, scale, times, scenario, split_names(methods))
     rows: list[Row] = []
     with shell.progress("starting Spark") as progress:
-        spark = start_session("tempura-bench", config=SQL_SETTINGS)
+        spark = start_session("tempura-bench", config=session_settings())
         progress(f"{suite}: reading statistics")
         for row in plan_all(spark, asked, queries):
             rows.append(row)

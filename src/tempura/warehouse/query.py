@@ -92,7 +92,7 @@ class Query:
         if self.schedule.kind == "view" and steps and dict(steps[-1].inputs) == dict(situation.versions):
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {steps[-1].slot}")
         run = self._run(steps, found, found.slot, situation, self._planned(situation, methods))
-        return self._dry(run) if dry_run else report_of(self.name, run.execute(progress))
+        return self._dry(run) if dry_run else report_of(self.name, run.execute(progress), run.plan.fallbacks)
 
     def result(self) -> DataFrame:
         """The last committed result, in the query's order and under its column names. Raises TempuraError NO_RESULT."""
@@ -120,8 +120,9 @@ class Query:
         """The committed runs, oldest first."""
         return tuple(history_of(step) for step in self.steps())
 
-    def verify(self) -> Verification:
-        """Compare the last result with a recomputation over the same versions of the tables. Raises TempuraError NO_RESULT."""
+    def verify(self, rows: Mapping[str, Rows] | None = None) -> Verification:
+        """Compare the last result with a recomputation over the same versions of the tables. ``rows`` that a table is known to have
+        are read in the place of what arrived in it. Raises TempuraError NO_RESULT."""
         outputs = self._outputs()
         if not outputs:
             raise TempuraError(
@@ -131,6 +132,7 @@ class Query:
         # The query's text may name tables that its plan does not read, because nothing of them can matter: they are empty here.
         unread = {name: Source(table.schema, Rows((), ())) for name, table in self._tables.items()}
         sources = unread | {name: self._tables[name].source(0, version) for name, version in step.inputs.items()}
+        sources |= {name: Source(self._tables[name].schema, known) for name, known in (rows or {}).items()}
         query = self._spec.sql if self._spec.sql is not None else self._body()
         lifted = self._lift(self.steps())
         return self._site.engine.verify(Check(query, lifted, sources, self._stored(step), step.settings))
@@ -205,6 +207,7 @@ class Query:
             inputs=dict(run.situation.versions),
             states=len(run.step.saves),
             skipped=tuple(str(slot) for slot in run.due.skipped),
+            fallbacks=tuple(str(reason) for reason in run.plan.fallbacks),
         )
 
     def _settings(self, steps: Sequence[StepManifest]) -> Settings:

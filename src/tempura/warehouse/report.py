@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tempura.errors import TempuraError
+from tempura.errors import Reason, TempuraError
 from tempura.explain.html import save_html
 from tempura.explain.text import SHOW, explain, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
@@ -79,7 +79,8 @@ def _shown(show: str | Collection[str]) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """What a run did. ``nothing``: it had nothing to do, for the reason ``why``. Costs are estimates in nanoseconds of one core;
-    ``cpu_seconds`` and ``wall_seconds`` were measured; ``rows`` of the result, None when none was due."""
+    ``cpu_seconds`` and ``wall_seconds`` were measured; ``rows`` of the result, None when none was due; ``fallbacks`` say what was
+    recomputed and why."""
 
     query: str
     label: str = ""
@@ -96,6 +97,7 @@ class RunReport:
     inputs: Mapping[str, int] | None = None
     states: int = 0
     skipped: tuple[str, ...] = ()
+    fallbacks: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -117,8 +119,8 @@ class RunReport:
         return self.table()
 
 
-def report_of(query: str, step: StepManifest) -> RunReport:
-    """The report of a committed step."""
+def report_of(query: str, step: StepManifest, fallbacks: Iterable[Reason] = ()) -> RunReport:
+    """The report of a committed step. ``fallbacks`` of its plan."""
     return RunReport(
         query=query,
         label=str(step.slot),
@@ -132,6 +134,7 @@ def report_of(query: str, step: StepManifest) -> RunReport:
         inputs=dict(step.inputs),
         states=len(step.states),
         skipped=tuple(str(slot) for slot in step.skipped),
+        fallbacks=tuple(str(reason) for reason in fallbacks),
     )
 
 

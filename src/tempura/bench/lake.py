@@ -1,0 +1,104 @@
+"""A suite's tables as a warehouse holds them after each arrival: made once per pattern, and linked into the warehouse of each query.
+
+An arrival costs Spark jobs where rows leave again, and is the same for every query. What a warehouse knows of a table is two
+folders, its rows and the ledger of its arrivals, so a copy of these (hard links, nothing is read) is the table at that time.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+import tempura as tp
+from tempura.bench.arrivals import CHANGE, Cut, Waiting, cut_facts
+from tempura.bench.suites import Suite
+from tempura.data.tpcds import Dataset
+from tempura.warehouse.warehouse import Warehouse
+
+_PARTS = ("tables", "lake")
+"""Folders of a warehouse: what arrived in its tables, and where the files of append-only and static tables lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """The tables of a suite over time. ``stages`` are warehouse folders, one per arrival; ``present`` gives the Parquet files
+    with the rows that a table has then, made without Tempura."""
+
+    folder: Path
+    schemas: Mapping[str, StructType]
+    waiting: Mapping[str, Waiting]
+    stages: tuple[Path, ...]
+    static: Mapping[str, Path]
+
+    def present(self, table: str, i: int) -> tuple[Path, ...]:
+        """The files with the rows of a table after an arrival."""
+        return self.waiting[table].present[i] if table in self.waiting else (self.static[table],)
+
+    def declare(self, warehouse: Warehouse, tables: Iterable[str]) -> None:
+        """Declare tables as they are in the stages."""
+        for table in sorted(tables):
+            waiting, schema = self.waiting.get(table), self.schemas[table]
+            if waiting and waiting.signed:
+                warehouse.add_table(table, schema=schema)
+                continue
+            path = warehouse.path / "lake" / table
+            warehouse.add_table(table, path=path, schema=schema, static=not waiting, append_only=bool(waiting))
+
+    def arrive(self, warehouse: Warehouse, tables: Iterable[str], i: int) -> None:
+        """Let a warehouse's tables be as they are after an arrival."""
+        for part in (Path(part, table) for part in _PARTS for table in tables):
+            if (self.stages[i] / part).exists():
+                shutil.rmtree(warehouse.path / part, ignore_errors=True)
+                _linked(self.stages[i] / part, warehouse.path / part)
+
+
+@contextmanager
+def laid_out(
+    spark: SparkSession, dataset: Dataset, suite: Suite, cut: Cut, progress: Callable[[str], None]
+) -> Iterator[Lake]:
+    """Cut the fact tables and let them arrive, in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="tempura-bench-") as name:
+        folder = Path(name)
+        progress(f"{cut.pattern}: cutting {', '.join(suite.facts)}")
+        waiting = cut_facts(dataset, suite, cut, folder / "waiting")
+        static = {table: dataset.file(table) for table in dataset.tables if table not in waiting}
+        schemas = {table: spark.read.parquet(f"file:{dataset.file(table)}").schema for table in dataset.tables}
+        stages = tuple(folder / f"stage-{i}" for i in range(cut.times))
+        lake = Lake(folder, schemas, waiting, stages, static)
+        warehouse = tp.open(folder / "warehouse", spark=spark)
+        lake.declare(warehouse, schemas)
+        for i, stage in enumerate(stages):
+            progress(f"{cut.pattern}: arrival {i + 1} of {cut.times}")
+            _fill(spark, warehouse, lake, i)
+            for part in _PARTS:
+                _linked(warehouse.path / part, stage / part)
+        yield lake
+
+
+def _fill(spark: SparkSession, warehouse: Warehouse, lake: Lake, i: int) -> None:
+    for table, waiting in lake.waiting.items():
+        file = waiting.arrivals[i]
+        if not waiting.signed:
+            _link(file, warehouse.path / "lake" / table / file.name)
+            continue
+        # The rows that leave were cut from those that came, so that looking for them again is spared.
+        changes = spark.read.parquet(f"file:{file}")
+        warehouse.table(table).apply(changes, trust=True) if i else warehouse.table(table).append(changes.drop(CHANGE))
+    for table, file in lake.static.items() if not i else ():
+        _link(file, warehouse.path / "lake" / table / file.name)
+
+
+def _linked(source: Path, target: Path) -> None:
+    if source.exists():
+        shutil.copytree(source, target, symlinks=True, copy_function=os.link)
+
+
+def _link(file: Path, link: Path) -> None:
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(file)

@@ -1,0 +1,123 @@
+"""One query under one pattern of arrivals: run in a warehouse of its own, each result compared with Spark's batch answer."""
+
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from re import findall
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.types import NumericType
+
+import tempura as tp
+from tempura.bench.lake import Lake
+from tempura.bench.record import Row
+from tempura.errors import TempuraError
+from tempura.warehouse.arrivals import Rows
+from tempura.warehouse.query import Query
+from tempura.warehouse.schedule import Schedule
+
+_MESSAGE = 500
+
+
+@dataclass
+class Trial:
+    """A query of a suite to be run at each time of a schedule. ``known`` are the columns that all its rows share."""
+
+    spark: SparkSession
+    lake: Lake
+    name: str
+    sql: str
+    schedule: Schedule
+    methods: tuple[str, ...]
+    known: Row
+    rows: list[Row] = field(default_factory=list)
+
+    def run(self) -> list[Row]:
+        """A row per time; when something fails, the last one tells."""
+        folder = Path(tempfile.mkdtemp(dir=self.lake.folder))
+        try:
+            self._run(folder)
+        except Exception as error:  # a sweep goes on, whatever happens to one query
+            if not is_alive(self.spark):
+                raise
+            code, message = code_of(error)
+            at = min(len(self.rows), len(self.schedule.times) - 1)
+            self.rows.append(self._row(at, error=code, message=message))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return self.rows
+
+    def _run(self, folder: Path) -> None:
+        warehouse = tp.open(folder, spark=self.spark)
+        tables = tables_named(self.sql, self.lake.schemas)
+        self.lake.arrive(warehouse, tables, 0)
+        self.lake.declare(warehouse, tables)
+        query = warehouse.add_query(self.name, sql=self.sql, schedule=self.schedule)
+        for i in range(len(self.schedule.times)):
+            if i:
+                self.lake.arrive(warehouse, tables, i)
+            self.rows.append(self._step(query, i, tables))
+
+    def _step(self, query: Query, i: int, tables: set[str]) -> Row:
+        started = time.perf_counter()
+        report = query.run(at=self.schedule.times[i], methods=self.methods)
+        taken = time.perf_counter() - started
+        row = self._row(i, methods=report.method, fallbacks=list(report.fallbacks))
+        row |= {"cpu_s": round(report.cpu_seconds, 3), "wall_s": round(report.wall_seconds, 2)}
+        row |= {"overhead_s": round(taken - report.wall_seconds, 2), "state_bytes": query.status()["state_bytes"]}
+        if report.rows is not None:
+            row |= self._checked(query, i, tables)
+        return row
+
+    def _checked(self, query: Query, i: int, tables: set[str]) -> Row:
+        # Rows that were put together without Tempura: what it makes of arrivals is checked, too.
+        present = {table: Rows(tuple(map(str, self.lake.present(table, i)))) for table in tables}
+        found = query.verify(present)
+        differences = {} if found.equal else {"missing": list(found.missing), "extra": list(found.extra)}
+        last = i == len(self.schedule.times) - 1
+        tells = is_nontrivial(query.result()) and not query.changes().isEmpty() if last else None
+        return {"equal": found.equal, "rows": found.rows, "nontrivial": tells, **differences}
+
+    def _row(self, i: int, **found: Any) -> Row:
+        row = {"query": self.name, **self.known, "time": self.schedule.times[i], "equal": None, "nontrivial": None}
+        row |= {"rows": None, "methods": "", "fallbacks": [], "cpu_s": 0.0, "wall_s": 0.0, "overhead_s": 0.0}
+        return row | {"state_bytes": 0, "error": None, "message": None} | found
+
+
+def tables_named(sql: str, tables: Any) -> set[str]:
+    """The tables whose names occur in a text."""
+    return set(findall(r"\w+", sql.lower())) & set(tables)
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the session can go on: without it, every query that is left would fail."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except (OSError, Py4JError, AttributeError):
+        return False
+
+
+def is_nontrivial(result: DataFrame) -> bool:
+    """Whether a result has a value that is neither NULL nor 0."""
+    numbered = result.toDF(*(f"c{i}" for i in range(len(result.columns))))
+    tells = [_tells(fn.col(f.name), isinstance(f.dataType, NumericType)) for f in numbered.schema.fields]
+    return not numbered.filter(reduce(Column.__or__, tells)).isEmpty()
+
+
+def _tells(column: Column, number: bool) -> Column:
+    return column.isNotNull() & (column != 0) if number else column.isNotNull()
+
+
+def code_of(error: Exception) -> tuple[str, str]:
+    """The code of an error, and what it says in one line."""
+    if isinstance(error, TempuraError):
+        return error.code, error.what
+    code = error.getCondition() if isinstance(error, PySparkException) else None
+    return code or type(error).__name__, " ".join(str(error).split("\n\n")[0].split())[:_MESSAGE]
