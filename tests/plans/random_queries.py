@@ -60,9 +60,13 @@ def random_row(random: Random) -> Row:
     return tuple(random.choice((None, 0, 1, 2, 3)) for _ in range(3))
 
 
-def random_table(random: Random, name: str, times: int) -> Table:
+ANY_STYLE = ("grows", "mixed", "mixed", "static", "emptied")
+ONLY_INSERTS = ("grows", "grows", "grows", "static")
+
+
+def random_table(random: Random, name: str, times: int, styles: tuple[str, ...] = ANY_STYLE) -> Table:
     """A table of three nullable integer columns; some only grow, some are static, some start empty or lose all rows."""
-    style = random.choice(("grows", "mixed", "mixed", "static", "emptied"))
+    style = random.choice(styles)
     arrivals = [SignedBag.of(random_row(random) for _ in range(random.choice((0, 2, 5))))]
     for _ in range(times - 1):
         arrivals.append(_arrival(random, style, sum(arrivals, SignedBag())))

@@ -14,7 +14,7 @@ from tempura.algebra.rel import Rel
 from tempura.cost.model import CostModel
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
-from tests.plans.random_queries import QueryGenerator, random_table
+from tests.plans.random_queries import ONLY_INSERTS, QueryGenerator, random_table
 from tests.plans.simulate import Tables, run_plan, run_replanned, truth
 
 Run = Callable[[Rel, Tables, tuple[Point, ...], tuple[str, ...]], list[SignedBag | None]]
@@ -37,6 +37,19 @@ def test_every_output_equals_a_recompute(methods: tuple[str, ...], run: Run) -> 
             for t, (point, output) in enumerate(zip(points, outputs, strict=True)):
                 expected = truth(query, tables, t) if point.output else None
                 assert output == expected, f"seed {seed}, time {t}, query {query}, tables {tables}"
+
+
+@pytest.mark.parametrize("methods", [("im2",), ("im1", "im2")], ids="+".join)
+@pytest.mark.parametrize("run", [run_plan, run_replanned], ids=["one-plan", "replanned"])
+def test_every_output_equals_a_recompute_when_tables_only_grow(methods: tuple[str, ...], run: Run) -> None:
+    """Then TVRs have parts that grow: the queries are those that have something to split."""
+    for seed in range(CASES):
+        random = Random(2000 + seed)
+        tables = {name: random_table(random, name, TIMES, ONLY_INSERTS) for name in ("r", "s", "t")}
+        query = QueryGenerator(random, tuple(tables)).query(1 + seed % 4)
+        for points in (VIEW, DEADLINE):
+            expected = [truth(query, tables, t) if point.output else None for t, point in enumerate(points)]
+            assert run(query, tables, points, methods) == expected, f"seed {seed}, query {query}, tables {tables}"
 
 
 def random_prices(random: Random) -> CostModel:

@@ -1,0 +1,108 @@
+"""Rules taken away at random: what a plan computes must not depend on which rules there are, and more rules never make the best plan
+of a problem dearer."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from tempura.algebra.rel import Rel
+from tempura.cost.model import CostModel
+from tempura.errors import TempuraError
+from tempura.rules.dsl import Rule
+from tempura.rules.methods import ALL_RULES, METHODS
+from tempura.search.graph import Alternative, Goal, Graph
+from tempura.search.price import Pricing
+from tempura.search.problem import Point, Problem
+from tests.plans.random_queries import ANY_STYLE, ONLY_INSERTS, QueryGenerator, random_table
+from tests.plans.simulate import Tables, run_plan, truth
+
+CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))
+VIEW = (Point(1.0, output=True),) * 3
+DEADLINE = (Point(0.25, output=False), Point(0.3, output=False), Point(1.0, output=True))
+LIMIT = 3_000
+"""Plans that are enumerated at most for one problem."""
+
+
+def case(seed: int, depth: int) -> tuple[Random, Tables, Rel]:
+    random = Random(seed)
+    styles = random.choice((ANY_STYLE, ONLY_INSERTS))
+    tables = {name: random_table(random, name, 3, styles) for name in ("r", "s", "t")}
+    return random, tables, QueryGenerator(random, tuple(tables)).query(depth)
+
+
+def some_of(rules: tuple[Rule, ...], random: Random) -> tuple[Rule, ...]:
+    """The rules without a few of them, or without about half."""
+    share = random.choice((0.1, 0.1, 0.5))
+    return tuple(rule for rule in rules if random.random() >= share)
+
+
+@pytest.mark.parametrize("method", ["im1", "im2", "all"])
+def test_outputs_do_not_depend_on_the_rules(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: Counter[bool] = Counter()
+    rules = METHODS.get(method, ALL_RULES)
+    for seed in range(2 * CASES):
+        random, tables, query = case(seed, 1 + seed % 3)
+        monkeypatch.setitem(METHODS, "some", kept := some_of(rules, random))
+        points = random.choice((VIEW, DEADLINE))
+        try:
+            outputs = run_plan(query, tables, points, ("some",))
+        except TempuraError as error:
+            if error.code != "NO_PLAN":
+                raise
+            planned[False] += 1
+            continue
+        planned[True] += 1
+        expected = [truth(query, tables, t) if point.output else None for t, point in enumerate(points)]
+        assert outputs == expected, f"seed {seed}, without {_names(rules) - _names(kept)}, query {query}"
+    assert planned[True] > CASES, f"most rule sets must have a plan, else this test shows little: {planned}"
+
+
+def _names(rules: tuple[Rule, ...]) -> set[str]:
+    return {rule.name for rule in rules}
+
+
+Choices = dict[Goal, Alternative]
+
+
+def plans(graph: Graph, chosen: Choices, open_goals: tuple[Goal, ...]) -> Iterator[Choices]:
+    """All ways to reach the open goals, and what those need."""
+    while open_goals and open_goals[0] in chosen:
+        open_goals = open_goals[1:]
+    if not open_goals:
+        yield chosen
+        return
+    for way in graph.alternatives(open_goals[0]):
+        yield from plans(graph, {**chosen, open_goals[0]: way}, (*open_goals[1:], *way.goals))
+
+
+def cheapest(problem: Problem, rules: tuple[Rule, ...]) -> int | None:
+    """The cost of the cheapest of all plans; None when there is none, or too many to look at."""
+    graph = Graph(problem, rules, CostModel())
+    pricing, costs = Pricing(graph), []
+    for number, choices in enumerate(plans(graph, {}, graph.outputs)):
+        if number == LIMIT:
+            return None
+        if price := pricing.price(choices):
+            costs.append(price.cost)
+    return min(costs, default=None)
+
+
+def test_more_rules_never_make_the_best_plan_dearer() -> None:
+    """Rules that split stay: to take one away may give a TVR other parts, not fewer plans."""
+    dearer = compared = 0
+    points = (Point(0.25, output=False), Point(1.0, output=True))
+    for seed in range(4 * CASES):
+        random, tables, query = case(seed, 1)
+        problem = Problem(query, points, {name: table.facts(2) for name, table in tables.items()})
+        rules = METHODS[random.choice(("im1", "im2"))]
+        kept = tuple(rule for rule in rules if rule.splits or random.random() > 0.2)
+        full, fewer = cheapest(problem, rules), cheapest(problem, kept)
+        if full is not None and fewer is not None:
+            compared += 1
+            dearer += full < fewer
+            assert full <= fewer, f"seed {seed}, without {_names(rules) - _names(kept)}, query {query}"
+    assert compared > CASES, "there must be small problems, else this test shows little"
+    assert dearer, "some rule must be worth having"
