@@ -10,7 +10,6 @@ import pytest
 
 from tempura.algebra.rel import Aggregate, Join, Project, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Output, Ref, equal
-from tempura.cost.model import CostModel
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.errors import TempuraError
 from tempura.explain.text import explain, to_json
@@ -22,6 +21,7 @@ from tempura.search.improve import first_candidate, improve
 from tempura.search.planner import make_plan
 from tempura.search.price import Pricing
 from tempura.search.problem import Point, Problem
+from tempura.search.space import Space
 from tempura.tvr.views import Delta
 from tests.plans.random_queries import QueryGenerator, random_table
 
@@ -149,7 +149,7 @@ def test_pricing_a_plan_agrees_with_building_it() -> None:
     """Buckets aside: pricing takes every state as bucketed and no snapshot."""
     sizes = {"sales": facts(40_000_000, 40_000_000, 40_100_000), "returns": facts(4_000_000, 4_000_000, 4_001_000)}
     for start in (0, 1):
-        graph = Graph(Problem(summary(), DEADLINE, sizes), rules_of(("im1",)), CostModel(), start)
+        graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), rules_of(("im1",)), start)
         candidate = first_candidate(graph)
         assert candidate is not None
         price = Pricing(graph).price(candidate.choices)
@@ -162,7 +162,7 @@ def test_pricing_a_plan_agrees_with_building_it() -> None:
 def test_a_plan_that_depends_on_itself_has_no_price() -> None:
     """A snapshot from its difference to itself: no rule of one method says that, so choices are crossed by hand."""
     sizes = {"sales": facts(100, 200, 300), "returns": facts(10, 20, 30)}
-    graph = Graph(Problem(summary(), DEADLINE, sizes), rules_of(("im1",)), CostModel(), 0)
+    graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), rules_of(("im1",)))
     candidate = first_candidate(graph)
     assert candidate is not None
     (goal,) = graph.outputs

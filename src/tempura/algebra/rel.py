@@ -343,6 +343,18 @@ def keep(rel: Rel, columns: tuple[Column, ...]) -> Rel:
     return rel if rel.columns == columns else Project(rel, tuple(Output(c, Ref(c)) for c in columns))
 
 
+def renamed(rel: Rel, columns: tuple[Column, ...]) -> Rel:
+    """The same rows with other column identities, by position; ``rel`` itself when these are its columns."""
+    if rel.columns == columns:
+        return rel
+    return Project(rel, tuple(Output(c, Ref(old)) for c, old in zip(columns, rel.columns, strict=True)))
+
+
+def is_renaming(rel: Project) -> bool:
+    """Whether a projection only renames: it costs nothing."""
+    return tuple(o.expr for o in rel.outputs) == tuple(map(Ref, rel.input.columns))
+
+
 def scans(rel: Rel) -> tuple[Scan, ...]:
     """The scans below ``rel``, left to right, each once."""
     return tuple(r for r in rel.walk() if isinstance(r, Scan))

@@ -18,7 +18,6 @@ from pyspark.sql.types import StructType
 from tempura.algebra.rel import Rel, scans
 from tempura.bench.exactness import described_run, schedule_of
 from tempura.bench.suites import SUITES, chosen
-from tempura.cost.model import CostModel
 from tempura.data.tpcds import Dataset, generate, query_texts
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import analyse_sql
@@ -29,6 +28,7 @@ from tempura.search.best import explore
 from tempura.search.graph import Graph
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem, TableFacts
+from tempura.search.space import Space
 from tempura.warehouse.facts import column_stats
 from tempura.warehouse.parquet import FileSummary, inspect
 
@@ -129,7 +129,7 @@ def planned(query: Rel, planning: Planning, facts: Mapping[str, TableFacts]) -> 
 
 def _explored(problem: Problem, methods: tuple[str, ...]) -> Row:
     """The size of the plan space when work may begin at the first time."""
-    graph = Graph(problem, rules_of(methods), CostModel())
+    graph = Graph(Space(problem), rules_of(methods))
     found = explore(graph, graph.outputs)
     views = {goal.view for goal in found}
     return {

@@ -5,9 +5,11 @@ Joins use the textbook formula (product over the larger number of distinct keys)
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from math import exp, prod
 
+from tempura.algebra.canonical import Resolve, as_it_is
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
@@ -30,6 +32,7 @@ from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, con
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window, partition_keys
 from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.memo.edge import Edge
 from tempura.physical.operators import Read
 from tempura.tvr.views import Delta, Snapshot, State, Time, View
 
@@ -83,10 +86,12 @@ def _sides(equality: Call, join: Join) -> tuple[Expr, Expr] | None:
 
 
 class Estimator:
-    """Rows of relations, given the tables. One instance per planning problem; results are remembered."""
+    """Rows of relations, given the tables. One instance per planning problem; results are remembered. ``meaning`` says what classes
+    of a memo stand for: all expressions of a class have one estimate."""
 
-    def __init__(self, tables: Mapping[str, TableFacts]) -> None:
+    def __init__(self, tables: Mapping[str, TableFacts], meaning: Resolve = as_it_is) -> None:
         self._tables = tables
+        self._meaning = meaning
         self._rows: dict[Rel, float] = {}
         self._distinct: dict[tuple[Rel, Column], float] = {}
 
@@ -109,6 +114,8 @@ class Estimator:
                 return self._scan(rel.scan, rel.at)
             case Scan():
                 return self._scan(rel, Snapshot(self.last))
+            case Edge():
+                return self.rows(self._meaning(rel))
             case Values():
                 return len(rel.rows)
             case Filter():
@@ -141,7 +148,7 @@ class Estimator:
     # --- views ---
 
     def _view(self, view: View) -> float:
-        at, rel = view.at, view.tvr
+        at, rel = view.at, self._meaning(view.tvr)
         if isinstance(at, Snapshot | State):
             return self._snapshot(rel, at.t)
         if isinstance(at, Delta):
@@ -234,7 +241,17 @@ class Estimator:
             self._distinct[key] = max(1.0, self._distinct_column(rel, column))
         return self._distinct[key]
 
+    def _inside(self, rel: Rel, column: Column) -> tuple[Rel, Column]:
+        """A column of a class, or of a view of one, as a column of what the class stands for."""
+        edge = rel.tvr if isinstance(rel, View) else rel
+        if not isinstance(edge, Edge):
+            return rel, column
+        meant = self._meaning(edge)
+        inside = replace(rel, tvr=meant) if isinstance(rel, View) else meant
+        return inside, meant.columns[edge.columns.index(column)]
+
     def _distinct_column(self, rel: Rel, column: Column) -> float:
+        rel, column = self._inside(rel, column)
         if isinstance(rel, View) and not isinstance(rel.tvr, Scan):
             return min(self._column(rel.tvr, column), max(1.0, self.rows(rel)))
         stats = self.stats(rel, column)
@@ -258,6 +275,7 @@ class Estimator:
 
     def stats(self, rel: Rel, column: Column) -> ColumnStats | None:
         """Statistics of the table column that a column is, unchanged; None when it is computed or unknown."""
+        rel, column = self._inside(rel, column)
         scan = rel.tvr if isinstance(rel, View) else rel.scan if isinstance(rel, Read) else rel
         if isinstance(scan, Scan):
             names = dict(zip(scan.outputs, scan.fields, strict=True))

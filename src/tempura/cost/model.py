@@ -24,6 +24,7 @@ from tempura.algebra.rel import (
     TopK,
     Union,
     Values,
+    is_renaming,
 )  # fmt: skip
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
@@ -60,6 +61,8 @@ class CostModel:
         rows_out = estimate.rows(rel)
         match rel:
             case View() | Values():
+                return 0
+            case Project() if is_renaming(rel):
                 return 0
             case Read() | Load():
                 return self.read(rows_out, width(rel))

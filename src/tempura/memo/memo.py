@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from tempura.algebra.canonical import fingerprint, operator_text
-from tempura.algebra.rel import Rel
+from tempura.algebra.rel import Rel, renamed
 from tempura.algebra.scalar import Column
 from tempura.memo.edge import Edge
 from tempura.memo.events import ClassCreated, ClassesMerged, Listener, ignore
@@ -179,6 +179,12 @@ class Memo:
         smallest = self._class(edge.id).smallest
         assert smallest is not None, "every class has a member"
         return smallest.rel
+
+    def tree(self, rel: Rel) -> Rel:
+        """An expression over classes with their smallest trees in place: one without edges."""
+        if isinstance(rel, Edge):
+            return renamed(self.tree(self.representative(rel)), rel.columns)
+        return rel.with_inputs(*map(self.tree, rel.inputs))
 
     def fingerprint(self, rel: Rel) -> str:
         """The fingerprint of the smallest tree of a class, or of an operator over classes."""

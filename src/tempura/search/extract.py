@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Project, Rel
+from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Project, Rel, renamed
 from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
 from tempura.cost.estimate import width
 from tempura.physical.operators import Load, StateKey
@@ -27,7 +27,7 @@ class Extraction:
         self._saved: dict[Goal, None] = {}
         self._notes: dict[Time, dict[Rel, Note]] = {}
         self._joins: dict[Join, Join] = {}
-        self.used: dict[tuple[str, View], None] = {}
+        self.used: dict[tuple[str, Rel], None] = {}
 
     @property
     def reached(self) -> tuple[Goal, ...]:
@@ -38,9 +38,16 @@ class Extraction:
         """One step per time point at which work can run. Raises CyclicPlanError."""
         points = self._graph.problem.points
         times = range(self._graph.problem.first, len(points))
-        emits = {t: self._build(self._graph.output(t)) for t in times if points[t].output}
+        emits = {t: self._emitted(t) for t in times if points[t].output}
         self._build_saved()
         return tuple(self._step(t, emits.get(t)) for t in times)
+
+    def _emitted(self, t: Time) -> Rel:
+        """The query's result in the query's columns, which may be other than those of its class."""
+        built = self._build(self._graph.output(t))
+        emitted = renamed(built, self._graph.query.columns)
+        self._notes[t].setdefault(emitted, self._notes[t][built])
+        return emitted
 
     def _build_saved(self) -> None:
         """Build what has to be saved, until nothing new has to be saved for that."""
@@ -58,7 +65,7 @@ class Extraction:
                 self._saved.update(dict.fromkeys(way.goals))
                 self._built[goal] = way.rhs
             else:
-                self.used[way.rule.name, goal.view] = None
+                self.used[way.rule.name, way.member or goal.view.tvr] = None
                 self._built[goal] = self._expand(way.rhs, goal, way, {})
             self._note(goal, way)
             del self._open[goal]
@@ -102,13 +109,13 @@ class Extraction:
         if isinstance(view.at, State):
             assert isinstance(view.tvr, Aggregate)
             return tuple(range(len(view.tvr.keys)))
-        found = (_positions(load, join.on) for join, load in self._shuffled_loads if load.key == key)
-        return next(filter(None, found), ())
+        return next((positions for load, positions in self._shuffled_loads if load.key == key and positions), ())
 
     @cached_property
-    def _shuffled_loads(self) -> list[tuple[Join, Load]]:
+    def _shuffled_loads(self) -> list[tuple[Load, tuple[int, ...]]]:
+        """What large joins load, with the positions of the columns by which they match."""
         joins = [join for join in self._joins if not self._graph.model.is_broadcast(join, self._graph.estimate)]
-        return [(self._joins[join], load) for join in joins for load in _loads_below(self._joins[join])]
+        return [found for join in joins for found in _loads_below(self._joins[join])]
 
     # --- steps ---
 
@@ -130,18 +137,17 @@ class Extraction:
         return self._graph.model.write(note.rows if note else 0.0, width(rel), shuffled)
 
 
-def _loads_below(join: Join) -> Iterator[Load]:
-    """The stored views that reach a join as they are, row by row."""
+def _loads_below(join: Join) -> Iterator[tuple[Load, tuple[int, ...]]]:
+    """The stored views that reach a join as they are, row by row, and the positions of the columns that the join compares."""
     for side in join.inputs:
+        matched = set(_matched_columns(join.on))
         while isinstance(side, Filter | Project | Consolidate):
+            if isinstance(side, Project):
+                kept = (o.expr for o in side.outputs if o.column in matched)
+                matched = {expr.column for expr in kept if isinstance(expr, Ref)}
             side = side.input
         if isinstance(side, Load):
-            yield side
-
-
-def _positions(load: Load, on: Expr) -> tuple[int, ...]:
-    matched = set(_matched_columns(on))
-    return tuple(i for i, column in enumerate(load.outputs) if column in matched)
+            yield side, tuple(i for i, column in enumerate(side.outputs) if column in matched)
 
 
 def _matched_columns(on: Expr) -> Iterator[Column]:

@@ -21,13 +21,13 @@ from tempura.algebra.rel import (
     TopK,
     Union,
     Values,
-    scans,
 )  # fmt: skip
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.stats import TableFacts
+from tempura.memo.edge import Edge
+from tempura.memo.memo import Memo
 from tempura.physical.operators import Load, Read
-from tempura.rules.helpers import is_order_sensitive
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View, ViewKind
 
@@ -36,8 +36,9 @@ class PlanFacts:
     """Facts about every TVR over the tables of one planning problem. Implements ``rules.dsl.Facts``. ``start`` is the time point
     at which incremental work begins, before which nothing is known."""
 
-    def __init__(self, tables: Mapping[str, TableFacts], start: Time = 0) -> None:
+    def __init__(self, tables: Mapping[str, TableFacts], memo: Memo, start: Time = 0) -> None:
         self._tables = tables
+        self._memo = memo
         self._start = start
         self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
         self._read: dict[Rel, frozenset[str]] = {}
@@ -66,7 +67,9 @@ class PlanFacts:
     def tables_of(self, rel: Rel) -> frozenset[str]:
         """The tables that an expression reads."""
         if rel not in self._read:
-            self._read[rel] = frozenset(scan.table for scan in scans(rel))
+            rel_or_class = self._memo.representative(rel)
+            own = {rel_or_class.table} if isinstance(rel_or_class, Scan) else ()
+            self._read[rel] = frozenset(own).union(*map(self.tables_of, rel_or_class.inputs))
         return self._read[rel]
 
     def is_unchanged(self, rel: Rel, t: Time, u: Time) -> bool:
@@ -90,12 +93,15 @@ class PlanFacts:
         """Whether the snapshot at u certainly contains the snapshot at t."""
         key = (rel, t, u)
         if key not in self._insert_only:
+            self._insert_only[key] = False  # a class proves nothing by itself
             self._insert_only[key] = self.is_unchanged(rel, t, u) or self._grows(rel, t, u)
         return self._insert_only[key]
 
     def _grows(self, rel: Rel, t: Time, u: Time) -> bool:
         inputs = [self.grows(i, t, u) for i in rel.inputs]
         match rel:
+            case Edge():
+                return any(self._grows(member.rel, t, u) for member in self._memo.members(rel))
             case Scan():
                 return self._tables[rel.table].is_insert_only(t, u)
             case Filter() | Project() | Expand() | Generate() | Sort() | Union():
@@ -171,9 +177,3 @@ class PlanFacts:
             return rel
         inputs = (self.positive(i) if strict else i for i, strict in zip(rel.inputs, rel.set_like, strict=True))
         return rel.with_inputs(*inputs)
-
-
-def must_run_at_its_time(view: View) -> bool:
-    """Whether the view may only be computed when it becomes current, and be loaded later: values that depend on the physical
-    order of the input are computed once."""
-    return is_order_sensitive(view.tvr)

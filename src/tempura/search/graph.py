@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tempura.algebra.canonical import fingerprint
-from tempura.algebra.rel import Rel, Scan, Values, empty
-from tempura.cost.estimate import Estimator, width
-from tempura.cost.model import CostModel
+from tempura.algebra.rel import Rel, Scan, Values, empty, renamed
+from tempura.cost.estimate import width
+from tempura.memo.edge import Edge
 from tempura.physical.operators import Load, StateKey
 from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.dsl import Rule
+from tempura.rules.helpers import is_order_sensitive
 from tempura.rules.prune import prune
-from tempura.search.facts import PlanFacts, must_run_at_its_time
+from tempura.search.facts import PlanFacts
 from tempura.search.links import ClassLinks
-from tempura.search.problem import Problem
-from tempura.tvr.views import Delta, Snapshot, State, Time, View
+from tempura.search.space import Space
+from tempura.tvr.views import Snapshot, State, StateDelta, Time, View
 
 ANY_TIME = (
     core.snapshot_of_inputs,
@@ -47,12 +47,25 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A way to reach a goal. ``cost`` is weighted by the prices of the time points involved. ``rule`` is None when the view is
-    loaded; then ``goals`` is the goal that saves it, or nothing when it is stored already."""
+    """A way to reach a goal. ``cost`` is weighted by the prices of the time points involved. ``rule`` made it of ``member``, an
+    operator that computes the goal's TVR; both are None when the view is loaded; then ``goals`` is the goal that saves it, or
+    nothing when it is stored already."""
 
     rule: Rule | None
     rhs: Rel
     goals: tuple[Goal, ...]
+    cost: int
+    member: Rel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What a rule makes of a view: ``rhs`` over reads and ``views``, which are needed at the same time. ``cost`` is unweighted."""
+
+    rule: Rule
+    member: Rel
+    rhs: Rel
+    views: tuple[View, ...]
     cost: int
 
 
@@ -60,16 +73,18 @@ class Graph:
     """Goals and alternatives of one planning problem under a set of rules, made on demand and remembered. Incremental work
     begins at the time point ``start``: there snapshots are computed from scratch."""
 
-    def __init__(self, problem: Problem, rules: tuple[Rule, ...], model: CostModel, start: Time = 0) -> None:
-        self.problem = problem
+    def __init__(self, space: Space, rules: tuple[Rule, ...], start: Time = 0) -> None:
+        self.problem = space.problem
+        self.query = space.query
+        self.memo = space.memo
+        self.estimate = space.estimate
+        self.model = space.model
         self.start = start
-        self.facts = PlanFacts(problem.tables, start)
-        self.estimate = Estimator(problem.tables)
-        self.model = model
-        self.links = ClassLinks(rules, self.facts)
+        self.facts = PlanFacts(space.problem.tables, space.memo, start)
+        self.links = ClassLinks(rules, self.facts, space.memo)
         self._rules = tuple(rule for rule in rules if not rule.splits)
-        self._rewritten: dict[View, tuple[tuple[Rule, Rel, int, tuple[View, ...]], ...]] = {}
-        self._fingerprints: dict[Rel, str] = {}
+        self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
+        self._prepared: dict[Rel, Rel] = {}
 
     @cached_property
     def outputs(self) -> tuple[Goal, ...]:
@@ -79,7 +94,7 @@ class Graph:
 
     def output(self, t: Time) -> Goal:
         """The goal to have the query's result at t."""
-        view = self.normalise(View(self.problem.query, Snapshot(t)))
+        view = self.normalise(View(self.memo.own(self.query), Snapshot(t)))
         assert isinstance(view, View), "a query is the result of an operator"
         return Goal(view, t)
 
@@ -92,10 +107,12 @@ class Graph:
         view = goal.view
         yield from self._loads(goal)
         late = goal.time > max(view.at.time, self.problem.first)
-        for rule, rhs, cost, views in self.rewrites(view):
-            if late and (rule not in ANY_TIME or must_run_at_its_time(view)):
-                continue
-            yield Alternative(rule, rhs, tuple(Goal(v, goal.time) for v in views), self.weighted(cost, goal.time))
+        if late and any(map(is_order_sensitive, self._operators(view))):
+            return  # values that depend on the physical order of the input are computed once
+        for made in self.rewrites(view):
+            if not late or made.rule in ANY_TIME:
+                needed = tuple(Goal(v, goal.time) for v in made.views)
+                yield Alternative(made.rule, made.rhs, needed, self.weighted(made.cost, goal.time), made.member)
 
     def _loads(self, goal: Goal) -> Iterator[Alternative]:
         """Load a snapshot or state that was saved when it became current."""
@@ -114,43 +131,43 @@ class Graph:
 
     def key(self, view: View) -> StateKey:
         """The name under which a view is stored."""
-        if view.tvr not in self._fingerprints:
-            self._fingerprints[view.tvr] = fingerprint(view.tvr)
         kind = "snapshot" if isinstance(view.at, Snapshot) else "state"
-        return StateKey(self._fingerprints[view.tvr], kind, view.at.time)
+        return StateKey(self.memo.fingerprint(view.tvr), kind, view.at.time)
 
     # --- rules ---
 
-    def rewrites(self, view: View) -> tuple[tuple[Rule, Rel, int, tuple[View, ...]], ...]:
-        """What the rules make of a view: rule, right side over reads and views, its unweighted cost, the views it needs."""
+    def rewrites(self, view: View) -> tuple[Rewritten, ...]:
+        """What the rules make of the operators that compute a view."""
         if view not in self._rewritten:
-            found = (self._apply(rule, view) for rule in self._rules)
-            self._rewritten[view] = tuple(f for f in found if f is not None)
+            found: dict[tuple[Rule, Rel], Rewritten] = {}
+            for member in self._operators(view):
+                for made in self._apply_all(View(member, view.at), view):
+                    found.setdefault((made.rule, made.rhs), made)
+            self._rewritten[view] = tuple(found.values())
         return self._rewritten[view]
 
-    def _apply(self, rule: Rule, view: View) -> tuple[Rule, Rel, int, tuple[View, ...]] | None:
-        bindings = rule.match(view)
-        if bindings is None or not self._bind_rest(rule, bindings, view):
-            return None
-        law = rule.apply(**bindings)
-        if not law.where:
-            return None
-        logical = self.links.resolve(law.rhs) if rule.reads_links else law.rhs
-        if logical is None:
-            return None
-        rhs = self._physical(logical, {})
-        if self.facts.has_positive_value(view):
-            rhs = self.facts.positive(rhs)
-        views = tuple(rel for rel in rhs.walk() if isinstance(rel, View))
-        if view in views:
-            return None
-        return rule, rhs, sum(self.model.operator(rel, self.estimate) for rel in rhs.walk()), views
+    def _operators(self, view: View) -> tuple[Rel, ...]:
+        """The operators that a rule may match: all members of a class. A state belongs to one aggregation."""
+        tvr = view.tvr
+        return tuple(member.rel for member in self.memo.members(tvr)) if isinstance(tvr, Edge) else (tvr,)
+
+    def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
+        for rule in self._rules:
+            bindings = rule.match(matched)
+            if bindings is None or not self._bind_rest(rule, bindings, view):
+                continue
+            law = rule.apply(**bindings)
+            logical = self.links.resolve(law.rhs) if law.where and rule.reads_links else law.rhs
+            if not law.where or logical is None:
+                continue
+            rhs = self._ready(logical, view)
+            views = tuple(rel for rel in rhs.walk() if isinstance(rel, View))
+            if view not in views:
+                cost = sum(self.model.operator(rel, self.estimate) for rel in rhs.walk())
+                yield Rewritten(rule, matched.tvr, rhs, views, cost)
 
     def _bind_rest(self, rule: Rule, bindings: dict[str, object], view: View) -> bool:
-        """Bind facts, and the time before the one on the left side. False when there is no such time, or the metavariable
-        stands for an operator and the view is of a table."""
-        if isinstance(view.tvr, Scan | Values) and "Query" in rule.parameters.values():
-            return False
+        """Bind facts and links, and the time before the one on the left side. False when there is no such time."""
         for name, kind in rule.parameters.items():
             if name in bindings:
                 continue
@@ -162,24 +179,34 @@ class Graph:
                 bindings[name] = view.at.time - 1
         return True
 
-    def _physical(self, rel: Rel, done: dict[Rel, Rel]) -> Rel:
-        """The right side of a law with normal views, reads of tables, without what is empty, set-like inputs enforced."""
-        if rel not in done:
+    def _ready(self, logical: Rel, view: View) -> Rel:
+        """The right side of a law as something to be computed: in the view's columns, and positive where the view is."""
+        rhs = renamed(self._prepare(logical), view.columns)
+        return self.facts.positive(rhs) if self.facts.has_positive_value(view) else rhs
+
+    def _prepare(self, rel: Rel) -> Rel:
+        """An expression with normal views, reads of tables, without what is empty, set-like inputs enforced."""
+        if rel not in self._prepared:
             if isinstance(rel, View):
-                done[rel] = self.normalise(rel)
+                self._prepared[rel] = self.normalise(rel)
             else:
-                inputs = tuple(self._physical(i, done) for i in rel.inputs)
+                inputs = tuple(map(self._prepare, rel.inputs))
                 pruned = prune(rel.with_inputs(*inputs) if inputs else rel)
-                done[rel] = self.facts.enforce(self.facts.without_support(pruned))
-        return done[rel]
+                self._prepared[rel] = self.facts.enforce(self.facts.without_support(pruned))
+        return self._prepared[rel]
 
     def normalise(self, view: View) -> Rel:
-        """A view under its one name; a read when it is of a table; the empty bag when it is an empty delta."""
-        rel, at = view.tvr, self.facts.normal(view.tvr, view.at)
-        if isinstance(rel, Values):
-            return rel if isinstance(at, Snapshot) else empty(rel.columns)
+        """A view under its one name, which is of a class or (of states) of an aggregation in their own columns, at the first of the
+        times at which it is the same; a read when it is of a table; the empty bag when it is an empty delta."""
+        at = self.facts.normal(view.tvr, view.at)
         if at is None:
             return empty(view.columns)
-        if isinstance(rel, Scan) and isinstance(at, Snapshot | Delta):
-            return self.facts.read(rel, at)
-        return replace(view, at=at)
+        if isinstance(at, State | StateDelta):
+            return renamed(View(self.memo.operator(view.tvr), at), view.columns)
+        edge = self.memo.add(view.tvr)
+        match self.memo.representative(edge):
+            case Scan() as scan:
+                return self.facts.read(replace(scan, outputs=view.columns), at)
+            case Values() as values:
+                return replace(values, outputs=view.columns)
+        return renamed(View(self.memo.own(edge), at), view.columns)

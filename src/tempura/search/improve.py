@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
+from tempura.algebra.rel import Rel
 from tempura.plan.progressive import Step
 from tempura.search.best import Best
 from tempura.search.extract import Extraction
 from tempura.search.graph import Alternative, Goal, Graph
 from tempura.search.price import Pricing
-from tempura.tvr.views import View
 
 Choices = dict[Goal, Alternative]
 
@@ -20,7 +20,7 @@ class Candidate:
     steps: tuple[Step, ...]
     cost: int
     reached: tuple[Goal, ...]
-    used: tuple[tuple[str, View], ...]
+    used: tuple[tuple[str, Rel], ...]
 
 
 def first_candidate(graph: Graph) -> Candidate | None:

@@ -3,33 +3,39 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tempura.algebra.rel import Rel
+from tempura.algebra.rel import Rel, Values, empty
+from tempura.memo.edge import Edge
+from tempura.memo.memo import Memo
 from tempura.rules.dsl import Facts, Rule
 from tempura.rules.prune import is_empty, prune
 from tempura.tvr.links import Linked
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import View
 
-Parts = Mapping[str, Rel]
-"""The parts of a TVR by the kinds of their links."""
+Parts = Mapping[str, Edge | Values]
+"""The parts of a class by the kinds of their links, with its columns by position: classes, or the constant empty bag."""
 
 
 class ClassLinks:
-    """Parts by the first rule that gives them, in the order of ``rules``. Implements ``rules.dsl.Links``."""
+    """Parts of classes by the first rule that gives them, in the order of ``rules``: at most one link of each kind. Implements
+    ``rules.dsl.Links``."""
 
-    def __init__(self, rules: tuple[Rule, ...], facts: Facts) -> None:
+    def __init__(self, rules: tuple[Rule, ...], facts: Facts, memo: Memo) -> None:
         self._rules = tuple(rule for rule in rules if rule.splits)
         self._facts = facts
-        self._parts: dict[Rel, Parts] = {}
+        self._memo = memo
+        self._parts: dict[int, Parts] = {}
         self._resolved: dict[Rel, Rel | None] = {}
 
     def part(self, rel: Rel, kind: str) -> Rel | None:
         """The part of a TVR to which its link leads: the constant empty bag when there are no rows in it, None when there is no
         such link."""
-        if rel not in self._parts:
-            self._parts[rel] = {}  # a part that is defined by itself is none
-            self._parts[rel] = self._split(rel)
-        return self._parts[rel].get(kind)
+        edge = self._memo.add(rel)
+        if edge.id not in self._parts:
+            self._parts[edge.id] = {}  # a part that is defined by itself is none
+            self._parts[edge.id] = self._split(edge)
+        part = self._parts[edge.id].get(kind)
+        return replace(part, outputs=rel.columns) if part is not None else None
 
     def has(self, part: Tvr) -> bool:
         """Whether a linked part is there and may have rows."""
@@ -55,12 +61,13 @@ class ClassLinks:
             return None
         return prune(rel.with_inputs(*found)) if found else rel
 
-    def _split(self, rel: Rel) -> Parts:
+    def _split(self, edge: Edge) -> Parts:
         """The parts that a rule gives, all of one rule: those of two rules need not add up."""
-        known: dict[str, Rel] = {}
+        known: Parts = {}
         for rule in self._rules:
-            if not known.keys() & set(rule.splits):
-                known |= self._apply(rule, rel)
+            for member in self._memo.members(edge):
+                if not known.keys() & set(rule.splits):
+                    known = {**known, **self._apply(rule, member.rel)}
         return known
 
     def _apply(self, rule: Rule, rel: Rel) -> Parts:
@@ -71,5 +78,8 @@ class ClassLinks:
         bindings |= {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
         law = rule.split(**bindings)
         parts = {kind: self.resolve(part) for kind, part in law.parts.items()} if law.where else {}
-        found = {kind: part for kind, part in parts.items() if part is not None}
+        found = {kind: self._part(part) for kind, part in parts.items() if part is not None}
         return found if len(found) == len(parts) else {}
+
+    def _part(self, rel: Rel) -> Edge | Values:
+        return empty(rel.columns) if is_empty(rel) else self._memo.add(rel)

@@ -14,7 +14,7 @@ from tempura.rules.methods import METHODS, rules_of
 from tempura.search.graph import Graph
 from tempura.search.improve import Candidate, first_candidate, improve
 from tempura.search.problem import Problem
-from tempura.tvr.views import View
+from tempura.search.space import Space
 
 _BUDGET = 200_000
 """Goals visited per method set while improving a plan: about a second."""
@@ -31,10 +31,10 @@ def make_plan(problem: Problem, methods: Sequence[str] = ("all",), model: CostMo
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
     rules_of(tuple(methods))
-    problem = replace(problem, query=_as_operator(problem.query))
+    space = Space(replace(problem, query=_as_operator(problem.query)), model)
     names = tuple(METHODS) if "all" in methods else tuple(dict.fromkeys(methods))
     sets = [(name,) for name in names] + ([names] if len(names) > 1 else [])
-    plans = [plan for chosen in sets if (plan := _best_start(problem, chosen, model or CostModel())) is not None]
+    plans = [plan for chosen in sets if (plan := _best_start(space, chosen)) is not None]
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
     # Among equals the simplest: no mixture, and a recompute rather than states that do not pay.
@@ -54,20 +54,18 @@ def _rule_names(methods: Iterable[str]) -> set[str]:
     return {rule.name for method in methods for rule in METHODS[method]}
 
 
-def _best_start(problem: Problem, names: tuple[str, ...], model: CostModel) -> ProgressivePlan | None:
+def _best_start(space: Space, names: tuple[str, ...]) -> ProgressivePlan | None:
     """The best plan over all time points at which incremental work may begin. To begin at the last one is to recompute: that
     is left to the method ``batch``, unless nothing else is possible. None when the rules cannot reach the output."""
-    last = len(problem.points) - 1
+    last = len(space.problem.points) - 1
     starts = range(1) if names == ("batch",) else range(max(1, last))
-    found = _candidates(problem, names, model, starts) or _candidates(problem, names, model, range(last, last + 1))
+    found = _candidates(space, names, starts) or _candidates(space, names, range(last, last + 1))
     tried = [(graph, improve(graph, candidate, _BUDGET // len(found))) for graph, candidate in found]
     return _plan(names, *min(tried, key=lambda t: t[1].cost)) if tried else None
 
 
-def _candidates(
-    problem: Problem, names: tuple[str, ...], model: CostModel, starts: range
-) -> list[tuple[Graph, Candidate]]:
-    graphs = (Graph(problem, rules_of(names), model, start) for start in starts)
+def _candidates(space: Space, names: tuple[str, ...], starts: range) -> list[tuple[Graph, Candidate]]:
+    graphs = (Graph(space, rules_of(names), start) for start in starts)
     return [(graph, candidate) for graph in graphs if (candidate := first_candidate(graph))]
 
 
@@ -85,10 +83,10 @@ def _plan(names: tuple[str, ...], graph: Graph, candidate: Candidate) -> Progres
     return ProgressivePlan(candidate.steps, weights, candidate.cost, "+".join(names), fallbacks=fallbacks)
 
 
-def _fallbacks(graph: Graph, used: tuple[tuple[str, View], ...]) -> tuple[Reason, ...]:
+def _fallbacks(graph: Graph, used: tuple[tuple[str, Rel], ...]) -> tuple[Reason, ...]:
     """Why parts of the query are recomputed rather than maintained."""
-    reasons = [why_recomputed(view.tvr) for rule, view in used if rule in _FALLBACK_RULES]
-    reasons += [im2.why_held_back(view.tvr, graph.facts) for rule, view in used if rule in _HELD_BACK_RULES]
+    reasons = [why_recomputed(rel) for rule, rel in used if rule in _FALLBACK_RULES]
+    reasons += [im2.why_held_back(graph.memo.tree(rel), graph.facts) for rule, rel in used if rule in _HELD_BACK_RULES]
     reasons += [rel.reason for rel in graph.problem.query.walk() if isinstance(rel, Opaque)]
     return tuple(dict.fromkeys(reason for reason in reasons if reason))
 
