@@ -30,9 +30,9 @@ from tempura.algebra.scalar import (
     same,
 )
 from tempura.algebra.window import Window
-from tempura.rules.dsl import Rule
+from tempura.rules.dsl import GIVEN_KINDS, Family, Rule
 from tempura.tvr.tvr import Tvr
-from tests.laws import generate_cases, window_cases
+from tests.laws import generate_cases, logical_cases, window_cases
 
 TIMES = 3
 
@@ -87,11 +87,15 @@ def _text(value: object) -> str:
 def random_case(rule: Rule, rng: Random) -> Case:
     """A case for a rule; its guard may or may not hold."""
     maker = CaseMaker(rng)
+    if rule.family is Family.LOGICAL:
+        builder = logical_cases.Builder(maker)
+        builder.build(rule.pattern)
+        return Case(maker.tables, builder.bindings)
     relations = {n: maker.relation(n, k) for n, k in rule.parameters.items() if k in ("Tvr", "Query", "Tvrs")}
     sides = [value[0].columns if isinstance(value, tuple) else value.columns for value in relations.values()]
     times = [name for name, kind in rule.parameters.items() if kind == "Time"]
     drawn = sorted(rng.sample(range(TIMES), len(times)))
-    drawn_apart = {*relations, *times, *(n for n, kind in rule.parameters.items() if kind in ("Facts", "Links"))}
+    drawn_apart = {*relations, *times, *(n for n, kind in rule.parameters.items() if kind in GIVEN_KINDS)}
     others = {n: maker.parameter(k, sides) for n, k in rule.parameters.items() if n not in drawn_apart}
     return Case(maker.tables, {**relations, **others, **dict(zip(times, drawn, strict=True))})
 

@@ -8,7 +8,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.one import TOO_MANY_ROWS
 from tempura.algebra.rel import Rel
 from tempura.errors import TempuraError
-from tempura.rules.dsl import Rewrite, Rule, Split
+from tempura.rules.dsl import GIVEN_KINDS, Family, Rewrite, Rule, Split
 from tempura.tvr.views import StateDelta, View
 from tests.laws.cases import Case, random_case
 from tests.laws.definition import Definition
@@ -33,6 +33,8 @@ def check(rule: Rule, case: Case) -> Verdict:
         return Verdict("vacuous", "the guard does not hold")
     if isinstance(law, Split):
         return _check_split(law, definition)
+    if rule.family is Family.LOGICAL:
+        return _check_at_all_times(law, definition)
     try:
         expected = definition.value(law.lhs)
     except TempuraError as error:
@@ -42,7 +44,25 @@ def check(rule: Rule, case: Case) -> Verdict:
 
 def given(rule: Rule, definition: Definition) -> dict[str, object]:
     """What a planner gives a rule."""
-    return {name: definition for name, kind in rule.parameters.items() if kind in ("Facts", "Links")}
+    return {name: definition for name, kind in rule.parameters.items() if kind in GIVEN_KINDS}
+
+
+def _check_at_all_times(law: Rewrite, definition: Definition) -> Verdict:
+    """Columns correspond by position, whatever they are called."""
+    types = [[column.type for column in rel.columns] for rel in (law.lhs, law.rhs)]
+    if types[0] != types[1]:
+        return Verdict("refuted", f"types {types[0]} became {types[1]}")
+    if _fails(law.lhs, definition):
+        return Verdict("vacuous", "the left side has no value")
+    for t in definition.times:
+        expected = definition.snapshot(law.lhs, t)
+        try:
+            actual = definition.snapshot(law.rhs, t)
+        except TempuraError as error:
+            return Verdict("refuted", _only_expected(error))
+        if actual != expected:
+            return Verdict("refuted", f"at {t}: {law.lhs} = {expected}, but {law.rhs} = {actual}")
+    return Verdict("holds")
 
 
 def _check_split(law: Split, definition: Definition) -> Verdict:

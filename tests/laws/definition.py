@@ -5,14 +5,16 @@ the difference of two snapshots, a state the partial aggregate of the input's sn
 at all later times: some of them or none, chosen by checksums; ``Q.N`` are the others. No rule may rely on more than that.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from zlib import crc32
 
-from tempura.algebra.bag import SignedBag
+from tempura.algebra.bag import SignedBag, identity
 from tempura.algebra.evaluate import Leaf, evaluate
 from tempura.algebra.rel import Aggregate, Rel, Scan
+from tempura.algebra.scalar import Column
 from tempura.algebra.states import Partial
 from tempura.tvr.links import Linked
 from tempura.tvr.tvr import Tvr
@@ -80,6 +82,13 @@ class Definition:
     def never_changes(self, tvr: Tvr) -> bool:
         """Whether the rows are the same at all times."""
         return all(self.unchanged(tvr, 0, t) for t in self.times)
+
+    def is_unique(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether at no time two rows agree in some columns."""
+        places = [tvr.columns.index(column) for column in columns]
+        bags = (self.snapshot(tvr.rel, t) for t in self.times)
+        counts = (Counter(identity(tuple(row[i] for i in places)) for row in bag.rows()) for bag in bags)
+        return all(max(count.values(), default=1) == 1 for count in counts)
 
     def has(self, part: Tvr) -> bool:
         """Whether a part has rows at some time."""

@@ -46,6 +46,7 @@ from tempura.rules.dsl import (
 from tempura.rules.helpers import all_linear, is_order_sensitive, states_exist, sum_of, union_all
 from tempura.tvr.tvr import Bag, Tvr
 from tests.laws.im2_mutants import IM2_MUTANTS
+from tests.laws.logical_mutants import LOGICAL_MUTANTS
 
 
 def _keep(rows: Bag, columns: tuple[Column, ...]) -> Bag:
@@ -418,4 +419,5 @@ MUTANTS: tuple[Rule, ...] = (
     partitions_that_cancel_out,
     window_of_new_rows_only,
     *IM2_MUTANTS,
+    *LOGICAL_MUTANTS,
 )

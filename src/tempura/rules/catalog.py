@@ -3,7 +3,7 @@
 import inspect
 
 from tempura.rules.dsl import Family, Rule
-from tempura.rules.methods import ALL_RULES, CORE, METHODS
+from tempura.rules.methods import ALL_RULES, CORE, METHODS, REWRITES
 
 _HEADING = """# Rules
 
@@ -33,4 +33,4 @@ def _entry(rule: Rule) -> str:
 
 def _methods(rule: Rule) -> list[str]:
     names = [name for name, rules in METHODS.items() if rule in rules]
-    return ["core", *names] if rule in CORE else names
+    return ["all"] if rule in REWRITES else ["core", *names] if rule in CORE else names

@@ -113,6 +113,14 @@ class Facts(Protocol):
         ...
 
 
+class Always(Protocol):
+    """What is certain of TVRs at all times, whatever arrives."""
+
+    def is_unique(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether no two rows have the same values in some columns."""
+        ...
+
+
 class Links(Protocol):
     """What is known of the parts of TVRs."""
 
@@ -159,6 +167,10 @@ def split(whole: Tvr, *, where: bool = True, **parts: Tvr | None) -> Split:
         raise ValueError(f"no kind of link is named {', '.join(sorted(unknown))}")
     found = {kind: empty(whole.columns) if part is None else part.rel for kind, part in parts.items()}
     return Split(whole.rel, found, where)
+
+
+GIVEN_KINDS = {given.__name__: given for given in (Facts, Links, Always)}
+"""What a planner gives a rule, by kind and as the type of the parameter."""
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
@@ -246,8 +258,8 @@ def _hints(function: RuleFunction) -> dict[str, object]:
 def _kind(hint: object) -> str:
     if hint is Tvr:
         return "Tvr"
-    if hint in (Facts, Links):
-        return "Facts" if hint is Facts else "Links"
+    if hint in GIVEN_KINDS.values():
+        return str(getattr(hint, "__name__", hint))
     for extra in getattr(hint, "__metadata__", ()):
         if isinstance(extra, Kind):
             return extra.name

@@ -1,7 +1,21 @@
 """What the laws cannot say in the algebra: properties of operators and of aggregates."""
 
-from tempura.algebra.rel import Aggregate, Rel, TopK, Union
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Expr, Output, Ref, conjunction, same
+import re
+from collections.abc import Collection
+
+from tempura.algebra.rel import Aggregate, Rel, TopK, Union, keep
+from tempura.algebra.scalar import (
+    TRUE,
+    AggregateCall,
+    AggregateOutput,
+    Column,
+    Expr,
+    Output,
+    Ref,
+    conjunction,
+    conjuncts,
+    same,
+)
 from tempura.algebra.states import is_linear, why_no_state
 from tempura.algebra.window import ENDS, OFFSETS, RANKS, Window
 from tempura.errors import Reason
@@ -93,3 +107,40 @@ def union_all(terms: tuple[Tvr, ...]) -> Tvr:
 def sum_of(terms: tuple[Bag, ...]) -> Bag:
     """The sum of bags with the same columns."""
     return Bag(Union(tuple(term.rel for term in terms)))
+
+
+# --- predicates and columns of TVRs -----------------------------------------------------------------------------------
+
+_COARSE_EQUALITY = re.compile(r"float|double|\bcollate (?!UTF8_BINARY\b)|map<|variant|interval")
+
+
+def equality_is_identity(type: str) -> bool:
+    """Whether two values of a type that SQL holds for equal are the same: not -0.0 and 0.0, nor 'a' and 'A' where case is ignored."""
+    return not _COARSE_EQUALITY.search(type)
+
+
+def separate(predicate: Expr, columns: tuple[Column, ...]) -> tuple[Expr, Expr]:
+    """The parts of a conjunction that read only some columns, and the others."""
+    parts = conjuncts(predicate)
+    own = [part for part in parts if part.reads_only(columns)]
+    return conjunction(*own), conjunction(*(part for part in parts if part not in own))
+
+
+def filtered(R: Tvr, predicate: Expr) -> Tvr:
+    """The rows for which a predicate is TRUE; R itself for the predicate TRUE."""
+    return R if predicate == TRUE else R.filter(predicate)
+
+
+def values_of(outputs: tuple[Output, ...]) -> dict[Column, Expr]:
+    """What the columns of a projection stand for."""
+    return {output.column: output.expr for output in outputs}
+
+
+def read_by(outputs: tuple[Output, ...]) -> frozenset[Column]:
+    """The columns that expressions read."""
+    return frozenset().union(*(output.expr.columns for output in outputs))
+
+
+def kept(R: Tvr, wanted: Collection[Column]) -> Tvr:
+    """R with the columns that are wanted, unchanged; R itself when these are its columns."""
+    return Tvr(keep(R.rel, tuple(column for column in R.columns if column in wanted)))

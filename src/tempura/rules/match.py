@@ -70,7 +70,7 @@ def hole(name: str, kind: str, number: int) -> object:
             return "?" + name
         case "Time" | "Limit" | "Outer":
             return _named(NumberHole(-1000 - number), name)
-        case "Facts" | "Links":
+        case "Facts" | "Links" | "Always":
             return _EVERYTHING_HOLDS()
         case _:
             return _named(TupleHole(), name)
@@ -81,7 +81,7 @@ def _named(hole: TupleHole | NumberHole, name: str) -> object:
     return hole
 
 
-def _hole_name(pattern: object, target: object) -> str | None:
+def name_of_hole(pattern: object, target: object) -> str | None:
     """The metavariable for which a hole stands, where the target is something that it can stand for."""
     match pattern:
         case Hole() if isinstance(target, Rel):
@@ -102,7 +102,7 @@ def _hole_name(pattern: object, target: object) -> str | None:
 
 def matches(pattern: object, target: object, found: Bindings, members: Members = itself) -> Iterator[Bindings]:
     """All ways to extend ``found`` so that the pattern equals the target."""
-    name = _hole_name(pattern, target)
+    name = name_of_hole(pattern, target)
     if name is not None:
         yield from _bound(name, Tvr(target) if isinstance(target, Rel) else target, found)
     elif isinstance(pattern, tuple):

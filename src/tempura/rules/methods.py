@@ -1,7 +1,7 @@
 """Incremental methods: named sets of rules. "Which method?" is "which set?"; no rule asks for the method it is used by."""
 
 from tempura.errors import TempuraError
-from tempura.rules import core, delta_aggregate, delta_join, delta_linear, delta_window, im2
+from tempura.rules import core, delta_aggregate, delta_join, delta_linear, delta_window, eager, im2, logical
 from tempura.rules.dsl import Rule
 
 CORE: tuple[Rule, ...] = (
@@ -66,7 +66,10 @@ BATCH: tuple[Rule, ...] = (core.recompute_snapshot,)
 
 METHODS: dict[str, tuple[Rule, ...]] = {"im1": IM1, "im2": IM2, "batch": BATCH}
 
-ALL_RULES: tuple[Rule, ...] = tuple(dict.fromkeys((*IM1, *IM2, *BATCH)))
+REWRITES: tuple[Rule, ...] = (*logical.NORMALIZE, *eager.LAZY, *eager.EAGER)
+"""Laws between TVRs at all times: what every method may begin with. In the order in which they are tried."""
+
+ALL_RULES: tuple[Rule, ...] = tuple(dict.fromkeys((*IM1, *IM2, *BATCH, *REWRITES)))
 
 
 def rules_of(methods: tuple[str, ...]) -> tuple[Rule, ...]:

@@ -1,0 +1,125 @@
+"""Aggregation before joins and after them (Yan and Larson, VLDB 1995): laws between TVRs that hold at all times.
+
+Catalyst does not do this. A partial aggregation below a join makes the join, and the state that maintains it, as small as its
+groups: the sales of a day by item before the item's category is looked up.
+"""
+
+from tempura.algebra.scalar import AggregateOutput, Column, Expr, Output, substitute
+from tempura.rules.dsl import LOGICAL, Aggs, Always, AnyMarker, How, Keys, On, Rewrite, Rule, rewrite, rule
+from tempura.rules.helpers import equality_is_identity, read_by, values_of
+from tempura.rules.logical import PRESERVING_LEFT
+from tempura.rules.parts import Parts, can_be_split, merged
+from tempura.tvr.tvr import Tvr
+
+# --- guards ---------------------------------------------------------------------------------------------------------
+
+
+def _grouping(side: Tvr, on: Expr, keys: tuple[Output, ...]) -> tuple[Column, ...]:
+    read = on.columns | read_by(keys)
+    return tuple(column for column in side.columns if column in read)
+
+
+def _pays(side: Tvr, columns: tuple[Column, ...], aggs: tuple[AggregateOutput, ...], always: Always) -> bool:
+    return (
+        bool(columns)
+        and all(equality_is_identity(column.type) for column in columns)
+        and all(a.call.columns <= frozenset(side.columns) and can_be_split(a.call) for a in aggs)
+        and not always.is_unique(side, columns)
+    )
+
+
+def _over(keys: tuple[Output, ...], values: dict[Column, Expr]) -> tuple[Output, ...]:
+    return tuple(Output(key.column, substitute(key.expr, values)) for key in keys)
+
+
+def _merges(
+    on: Expr | None,
+    keys: tuple[Output, ...],
+    inner: tuple[Output, ...],
+    partial: tuple[AggregateOutput, ...],
+    aggs: tuple[AggregateOutput, ...],
+) -> bool:
+    results = frozenset(a.column for a in partial)
+    read = read_by(keys) | (on.columns if on else frozenset())
+    return (
+        bool(inner)
+        and not read & results
+        and all(equality_is_identity(key.column.type) for key in inner)
+        and len(merged(aggs, partial)) == len(aggs)
+    )
+
+
+# --- eager ------------------------------------------------------------------------------------------------------------
+
+
+@rule(LOGICAL, cite=(5,))
+def split_aggregate_below_left(
+    L: Tvr, R: Tvr, how: How, on: On, marker: AnyMarker, keys: Keys, aggs: Aggs, always: Always
+) -> Rewrite:
+    """aggregate(L ⋈ R) = aggregate'(partial(L) ⋈ R)      aggregates that read L; partial groups by what on and keys read of L
+
+    For all joins but ⟗. All rows of a partial group meet the same rows of R, so their sums can be taken first. Not without
+    columns to group by: partial(L) would have a row even where L has none. Not when L has one row per group anyway.
+    """
+    columns = _grouping(L, on, keys)
+    parts = Parts.of(aggs, keys)
+    return rewrite(
+        L.join(R, on, how, marker).aggregate(keys, aggs),
+        parts.whole(parts.partial(L, columns).join(R, on, how, marker), keys),
+        where=how in PRESERVING_LEFT and _pays(L, columns, aggs, always),
+    )
+
+
+@rule(LOGICAL, cite=(5,))
+def split_aggregate_below_right(L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs, always: Always) -> Rewrite:
+    """aggregate(L ⋈ R) = aggregate'(L ⋈ partial(R))      aggregates that read R, for inner joins"""
+    columns = _grouping(R, on, keys)
+    parts = Parts.of(aggs, keys)
+    return rewrite(
+        L.join(R, on).aggregate(keys, aggs),
+        parts.whole(L.join(parts.partial(R, columns), on), keys),
+        where=_pays(R, columns, aggs, always),
+    )
+
+
+# --- lazy -------------------------------------------------------------------------------------------------------------
+
+
+@rule(LOGICAL, cite=(5,))
+def merge_aggregate_below_left(X: Tvr, R: Tvr, on: On, inner: Keys, partial: Aggs, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(aggregate'(X) ⋈ R) = aggregate(X ⋈ R)      sums of sums and of counts, MIN of MIN, MAX of MAX
+
+    The other way round: one state in place of two. Only when nothing but aggregates reads what is aggregated below, and not
+    without keys below, where there is a row even if X has none.
+    """
+    values, calls = values_of(inner), merged(aggs, partial)
+    return rewrite(
+        X.aggregate(inner, partial).join(R, on).aggregate(keys, aggs),
+        X.join(R, substitute(on, values)).aggregate(_over(keys, values), calls),
+        where=_merges(on, keys, inner, partial, aggs),
+    )
+
+
+@rule(LOGICAL, cite=(5,))
+def merge_aggregate_below_right(L: Tvr, X: Tvr, on: On, inner: Keys, partial: Aggs, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(L ⋈ aggregate'(X)) = aggregate(L ⋈ X)      sums of sums and of counts, MIN of MIN, MAX of MAX"""
+    values, calls = values_of(inner), merged(aggs, partial)
+    return rewrite(
+        L.join(X.aggregate(inner, partial), on).aggregate(keys, aggs),
+        L.join(X, substitute(on, values)).aggregate(_over(keys, values), calls),
+        where=_merges(on, keys, inner, partial, aggs),
+    )
+
+
+@rule(LOGICAL, cite=(5,))
+def merge_aggregates(X: Tvr, inner: Keys, partial: Aggs, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(aggregate'(X)) = aggregate(X)      sums of sums and of counts, MIN of MIN, MAX of MAX"""
+    return rewrite(
+        X.aggregate(inner, partial).aggregate(keys, aggs),
+        X.aggregate(_over(keys, values_of(inner)), merged(aggs, partial)),
+        where=_merges(None, keys, inner, partial, aggs),
+    )
+
+
+EAGER: tuple[Rule, ...] = (split_aggregate_below_left, split_aggregate_below_right)
+LAZY: tuple[Rule, ...] = (merge_aggregate_below_left, merge_aggregate_below_right, merge_aggregates)

@@ -1,0 +1,173 @@
+"""Wrong laws between TVRs: each lacks a guard, or a part of its right side, that one is tempted to leave out."""
+
+from dataclasses import replace
+
+from tempura.algebra.scalar import TRUE, Call, Output, Ref, conjunction, substitute
+from tempura.rules.dsl import (
+    LOGICAL,
+    Aggs,
+    Keys,
+    On,
+    Order,
+    Outputs,
+    Partition,
+    Pred,
+    Projections,
+    Rewrite,
+    Rule,
+    Tvrs,
+    WindowCalls,
+    rewrite,
+    rule,
+)
+from tempura.rules.helpers import filtered, read_by, separate, union_all, values_of
+from tempura.rules.parts import Parts, can_be_split, merged
+from tempura.tvr.tvr import Tvr
+
+
+@rule(LOGICAL)
+def filters_merged_by_or(R: Tvr, p: Pred, q: Pred) -> Rewrite:
+    """filter(p, filter(q, R)) = filter(p OR q, R)      WRONG"""
+    return rewrite(R.filter(q).filter(p), R.filter(Call("Or", (p, q), "boolean")))
+
+
+@rule(LOGICAL)
+def filter_pushed_into_first_term(terms: Tvrs, p: Pred) -> Rewrite:
+    """filter(p, R + S) = filter(p, R) + S      WRONG"""
+    return rewrite(union_all(terms).filter(p), union_all((terms[0].filter(p), *terms[1:])))
+
+
+@rule(LOGICAL)
+def filter_pushed_to_padded_side(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
+    """filter(p, L ⟕ R) = L ⟕ filter(p, R)      WRONG: a row of L whose match is filtered out is padded"""
+    p_R, rest = separate(p, R.columns)
+    return rewrite(L.left_join(R, on).filter(p), filtered(L.left_join(filtered(R, p_R), on), rest), where=p_R != TRUE)
+
+
+@rule(LOGICAL)
+def filter_pushed_into_full_join(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
+    """filter(p, L ⟗ R) = filter(p, L) ⟗ R      WRONG: rows of R that only matched what is filtered out are padded"""
+    p_L, rest = separate(p, L.columns)
+    return rewrite(L.full_join(R, on).filter(p), filtered(filtered(L, p_L).full_join(R, on), rest), where=p_L != TRUE)
+
+
+@rule(LOGICAL)
+def condition_pushed_to_preserved_side(L: Tvr, R: Tvr, on: On) -> Rewrite:
+    """L ⟕ R on (p_L AND c) = filter(p_L, L) ⟕ R on c      WRONG: the row of L stays, without a match"""
+    p_L, rest = separate(on, L.columns)
+    return rewrite(L.left_join(R, on), filtered(L, p_L).left_join(R, rest), where=p_L != TRUE)
+
+
+@rule(LOGICAL)
+def condition_pushed_to_left_of_anti_join(L: Tvr, R: Tvr, on: On) -> Rewrite:
+    """L ▷ R on (p_L AND c) = filter(p_L, L) ▷ R on c      WRONG: a row that cannot match is in the result"""
+    p_L, rest = separate(on, L.columns)
+    return rewrite(L.anti_join(R, on), filtered(L, p_L).anti_join(R, rest), where=p_L != TRUE)
+
+
+@rule(LOGICAL)
+def filter_pushed_through_window(X: Tvr, partition: Partition, order: Order, calls: WindowCalls, p: Pred) -> Rewrite:
+    """filter(p, window(X)) = window(filter(p, X))      WRONG: for any p that reads X only"""
+    p_X, rest = separate(p, X.columns)
+    return rewrite(
+        X.window(partition, order, calls).filter(p),
+        filtered(filtered(X, p_X).window(partition, order, calls), rest),
+        where=p_X != TRUE,
+    )
+
+
+@rule(LOGICAL)
+def filter_pushed_into_expand_by_first_projection(R: Tvr, projections: Projections, p: Pred) -> Rewrite:
+    """filter(p, expand(R)) = expand(filter(p', R))      WRONG: p' reads what one projection computes"""
+    first = projections[0] if projections else ()
+    return rewrite(R.expand(projections).filter(p), R.filter(substitute(p, values_of(first))).expand(projections))
+
+
+@rule(LOGICAL)
+def project_eliminated_in_any_order(R: Tvr, outputs: Outputs) -> Rewrite:
+    """project(R) = R      WRONG: when it has as many columns of the same types"""
+    types = [[c.type for c in columns] for columns in (R.columns, tuple(o.column for o in outputs))]
+    return rewrite(R.project(outputs), R, where=types[0] == types[1])
+
+
+@rule(LOGICAL)
+def union_that_forgets_what_comes_after(before: Tvrs, inner: Tvrs, after: Tvrs) -> Rewrite:
+    """R + (S + ...) + T = R + S + ...      WRONG"""
+    terms = (*before, *inner)
+    return rewrite(union_all((*before, union_all(inner), *after)), union_all(terms or after), where=bool(terms))
+
+
+def _split(L: Tvr, on: On, keys: Keys, aggs: Aggs) -> tuple[Parts, tuple[bool, Tvr]]:
+    columns = tuple(c for c in L.columns if c in on.columns | read_by(keys))
+    parts = Parts.of(aggs, keys)
+    own = all(a.call.columns <= frozenset(L.columns) and can_be_split(a.call) for a in aggs)
+    return parts, (own, parts.partial(L, columns))
+
+
+@rule(LOGICAL)
+def partial_aggregate_without_groups(L: Tvr, R: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(L x R) = aggregate'(partial(L) x R)      WRONG: partial(L) without keys has a row if L has none"""
+    parts, (own, partial) = _split(L, TRUE, keys, aggs)
+    none = bool(keys) and not any(c in read_by(keys) for c in L.columns)
+    return rewrite(L.join(R, TRUE).aggregate(keys, aggs), parts.whole(partial.join(R, TRUE), keys), where=own and none)
+
+
+@rule(LOGICAL)
+def partial_aggregate_below_full_join(L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(L ⟗ R) = aggregate'(partial(L) ⟗ R)      WRONG: padded rows of R count in COUNT(*), but are in no partial group"""
+    parts, (own, partial) = _split(L, on, keys, aggs)
+    return rewrite(L.full_join(R, on).aggregate(keys, aggs), parts.whole(partial.full_join(R, on), keys), where=own)
+
+
+@rule(LOGICAL)
+def partial_counts_counted(L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(L ⋈ R) = aggregate(partial(L) ⋈ R)      WRONG: counts groups in place of rows"""
+    parts, (own, partial) = _split(L, on, keys, aggs)
+    counted = tuple(replace(a, call=replace(a.call, function="Count")) for a in parts.upper)
+    return rewrite(
+        L.join(R, on).aggregate(keys, aggs),
+        replace(parts, upper=counted).whole(partial.join(R, on), keys),
+        where=own and all(a.call.function == "Count" for a in aggs),
+    )
+
+
+@rule(LOGICAL)
+def sum_of_no_counts_is_null(L: Tvr, R: Tvr, on: On, aggs: Aggs) -> Rewrite:
+    """aggregate((), L ⋈ R) = aggregate'((), partial(L) ⋈ R)      WRONG: COUNT of nothing is 0"""
+    with_keys = Parts.of(aggs, (Output(L.columns[0], Ref(L.columns[0])),) if L.columns else ())
+    _, (own, partial) = _split(L, on, (), aggs)
+    joined = partial.join(R, on).aggregate((), with_keys.upper).project(with_keys.final)
+    return rewrite(L.join(R, on).aggregate((), aggs), joined, where=own and any(c in on.columns for c in L.columns))
+
+
+@rule(LOGICAL)
+def aggregates_merged_over_one_group(X: Tvr, partial: Aggs, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(aggregate((), X)) = aggregate(X)      WRONG: without keys below there is a row even if X has none"""
+    ok = len(merged(aggs, partial)) == len(aggs) and not read_by(keys)
+    return rewrite(X.aggregate((), partial).aggregate(keys, aggs), X.aggregate(keys, merged(aggs, partial)), where=ok)
+
+
+@rule(LOGICAL)
+def join_condition_forgotten(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
+    """filter(p, L ⋈ R) = L ⋈ R on p      WRONG"""
+    return rewrite(L.join(R, on).filter(p), L.join(R, conjunction(p)))
+
+
+LOGICAL_MUTANTS: tuple[Rule, ...] = (
+    filters_merged_by_or,
+    filter_pushed_into_first_term,
+    filter_pushed_to_padded_side,
+    filter_pushed_into_full_join,
+    condition_pushed_to_preserved_side,
+    condition_pushed_to_left_of_anti_join,
+    filter_pushed_through_window,
+    filter_pushed_into_expand_by_first_projection,
+    project_eliminated_in_any_order,
+    union_that_forgets_what_comes_after,
+    partial_aggregate_without_groups,
+    partial_aggregate_below_full_join,
+    partial_counts_counted,
+    sum_of_no_counts_is_null,
+    aggregates_merged_over_one_group,
+    join_condition_forgotten,
+)
