@@ -28,12 +28,15 @@ Progress = Callable[[str], None]
 
 def session_settings() -> dict[str, str]:
     """The settings of a sweep's session. It runs many small jobs, each of them new: fewer tasks, a collector without threads of its
-    own, and no second compiler, which took as much time as everything else. None of this changes a result."""
+    own, no second compiler, which took as much time as everything else, and no plans kept for a user interface. None of this
+    changes a result."""
     return {
         # The query texts quote names with double quotes.
         "spark.sql.ansi.doubleQuotedIdentifiers": "true",
         "spark.sql.shuffle.partitions": str(usable_cores()),
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -Xmn600m",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -Xmn600m -XX:MetaspaceSize=400m",
+        "spark.sql.ui.retainedExecutions": "1",
+        "spark.sql.ui.explainMode": "simple",
     }
 
 
