@@ -9,13 +9,13 @@ from random import Random
 import pytest
 
 from tempura.algebra.rel import Rel
-from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
 from tempura.rules.dsl import Rule
 from tempura.rules.methods import ALL_RULES, METHODS
 from tempura.search.graph import Alternative, Goal, Graph
 from tempura.search.price import Pricing
 from tempura.search.problem import Point, Problem
+from tempura.search.space import Space
 from tests.plans.random_queries import ANY_STYLE, ONLY_INSERTS, QueryGenerator, random_table
 from tests.plans.simulate import Tables, run_plan, truth
 
@@ -80,7 +80,7 @@ def plans(graph: Graph, chosen: Choices, open_goals: tuple[Goal, ...]) -> Iterat
 
 def cheapest(problem: Problem, rules: tuple[Rule, ...]) -> int | None:
     """The cost of the cheapest of all plans; None when there is none, or too many to look at."""
-    graph = Graph(problem, rules, CostModel())
+    graph = Graph(Space(problem), rules)
     pricing, costs = Pricing(graph), []
     for number, choices in enumerate(plans(graph, {}, graph.outputs)):
         if number == LIMIT:
