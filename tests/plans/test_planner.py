@@ -13,9 +13,11 @@ from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column,
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.errors import TempuraError
 from tempura.explain.text import explain, to_json
+from tempura.memo.events import ClassCreated
 from tempura.physical.operators import Load, Read
 from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.methods import rules_of
+from tempura.search.events import EffortCounter, GroupCreated, PlanCosted, RuleApplied, Trace
 from tempura.search.graph import Graph
 from tempura.search.improve import first_candidate, improve
 from tempura.search.planner import make_plan
@@ -156,7 +158,7 @@ def test_pricing_a_plan_agrees_with_building_it() -> None:
         assert price is not None
         assert set(price.reached) == set(candidate.reached)
         assert price.cost == pytest.approx(candidate.cost, rel=0.2)
-        assert improve(graph, candidate, 100_000).cost <= candidate.cost
+        assert improve(graph, candidate, 1_000).cost <= candidate.cost
 
 
 def test_a_plan_that_depends_on_itself_has_no_price() -> None:
@@ -169,3 +171,27 @@ def test_a_plan_that_depends_on_itself_has_no_price() -> None:
     circle = replace(candidate.choices[goal], goals=(goal,))
     assert Pricing(graph).price(candidate.choices, goal, circle) is None
     assert Pricing(graph).price(candidate.choices, goal, candidate.choices[goal]) is not None
+
+
+def test_effort_counts_what_a_listener_hears() -> None:
+    trace = Trace()
+    plan = make_plan(problem(facts(100, 200, 300), facts(10, 20, 30)), listener=trace)
+    heard = {kind: sum(isinstance(e, kind) for e in trace.events) for kind in (ClassCreated, RuleApplied, PlanCosted)}
+    effort = plan.effort
+    assert (effort.classes, effort.firings, effort.plans_costed) == tuple(heard.values())
+    groups = [e for e in trace.events if isinstance(e, GroupCreated)]
+    assert (effort.groups, effort.alternatives) == (len(groups), sum(g.alternatives for g in groups))
+    assert "apply delta_left_join to (sales ⟕ returns)[0:1]" in str(trace).splitlines()
+    assert make_plan(problem(facts(100, 200, 300), facts(10, 20, 30))).effort == effort
+
+
+def test_a_search_stops_after_so_many_plans() -> None:
+    counter = EffortCounter()
+    asked = problem(facts(40_000_000, 40_000_000, 40_100_000), facts(4_000_000, 4_000_000, 4_001_000))
+    graph = Graph(Space(asked, None, counter), rules_of(("all",)))
+    candidate = first_candidate(graph)
+    assert candidate is not None
+    for budget in (0, 5):
+        before = counter.effort.plans_costed
+        assert improve(graph, candidate, budget).cost <= candidate.cost
+        assert counter.effort.plans_costed - before <= budget + 2  # the plan it starts from, and the one that it builds

@@ -17,6 +17,9 @@ class ClassCreated(Event):
     member: str
     rule: str
 
+    def __str__(self) -> str:
+        return f"class c{self.id} = {self.member}" + (f" by {self.rule}" if self.rule else "")
+
 
 @dataclass(frozen=True, slots=True)
 class ClassesMerged(Event):
@@ -25,6 +28,9 @@ class ClassesMerged(Event):
     kept: int
     gone: int
     rule: str
+
+    def __str__(self) -> str:
+        return f"merge c{self.gone} into c{self.kept}" + (f" by {self.rule}" if self.rule else "")
 
 
 Listener = Callable[[Event], None]

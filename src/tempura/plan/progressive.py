@@ -63,6 +63,18 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
+class Effort:
+    """What it took to find a plan, in counts: of classes of equal expressions, of groups (a view at a time) over all searches of the
+    problem and of their alternatives, of rules that gave something, of plans that were priced as a whole."""
+
+    classes: int = 0
+    groups: int = 0
+    alternatives: int = 0
+    firings: int = 0
+    plans_costed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ProgressivePlan:
     """One step per time point that remains. ``cost`` is the weighted sum of the steps' costs, in nanoseconds of one core."""
 
@@ -72,6 +84,7 @@ class ProgressivePlan:
     method: str
     alternatives: tuple[Alternative, ...] = ()
     fallbacks: tuple[Reason, ...] = ()
+    effort: Effort = Effort()
 
     def step_at(self, time: int) -> Step:
         """The step of a time point. Raises KeyError when the plan has none."""

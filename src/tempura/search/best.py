@@ -54,6 +54,6 @@ def explore(graph: Graph, roots: Iterable[Goal]) -> dict[Goal, tuple[Alternative
     while stack:
         goal = stack.pop()
         if goal not in found:
-            found[goal] = tuple(graph.alternatives(goal))
+            found[goal] = graph.alternatives(goal)
             stack.extend(child for way in found[goal] for child in way.goals)
     return found

@@ -16,6 +16,7 @@ from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.dsl import Rule
 from tempura.rules.helpers import is_order_sensitive
 from tempura.rules.prune import prune
+from tempura.search.events import GroupCreated, RuleApplied, RuleMatched
 from tempura.search.facts import PlanFacts
 from tempura.search.links import ClassLinks
 from tempura.search.space import Space
@@ -78,11 +79,13 @@ class Graph:
         self.query = space.query
         self.memo = space.memo
         self.estimate = space.estimate
+        self.tell = space.tell
         self.model = space.model
         self.start = start
         self.facts = PlanFacts(space.problem.tables, space.memo, start)
         self.links = ClassLinks(rules, self.facts, space.memo)
         self._rules = tuple(rule for rule in rules if not rule.splits)
+        self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
         self._prepared: dict[Rel, Rel] = {}
 
@@ -102,8 +105,14 @@ class Graph:
         """A cost at the price of a time point."""
         return round(cost * self.problem.points[t].weight)
 
-    def alternatives(self, goal: Goal) -> Iterator[Alternative]:
+    def alternatives(self, goal: Goal) -> tuple[Alternative, ...]:
         """All ways to reach a goal."""
+        if goal not in self._alternatives:
+            self._alternatives[goal] = ways = tuple(self._ways(goal))
+            self.tell(GroupCreated(goal.view, goal.time, len(ways)))
+        return self._alternatives[goal]
+
+    def _ways(self, goal: Goal) -> Iterator[Alternative]:
         view = goal.view
         yield from self._loads(goal)
         late = goal.time > max(view.at.time, self.problem.first)
@@ -156,6 +165,7 @@ class Graph:
             bindings = rule.match(matched)
             if bindings is None or not self._bind_rest(rule, bindings, view):
                 continue
+            self.tell(RuleMatched(rule.name, view))
             law = rule.apply(**bindings)
             logical = self.links.resolve(law.rhs) if law.where and rule.reads_links else law.rhs
             if not law.where or logical is None:
@@ -164,6 +174,7 @@ class Graph:
             views = tuple(rel for rel in rhs.walk() if isinstance(rel, View))
             if view not in views:
                 cost = sum(self.model.operator(rel, self.estimate) for rel in rhs.walk())
+                self.tell(RuleApplied(rule.name, view))
                 yield Rewritten(rule, matched.tvr, rhs, views, cost)
 
     def _bind_rest(self, rule: Rule, bindings: dict[str, object], view: View) -> bool:

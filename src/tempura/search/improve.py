@@ -1,10 +1,11 @@
 """From the choices of dynamic programming, which counts shared work as often as it is used, to a plan that is cheap as a whole."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tempura.algebra.rel import Rel
 from tempura.plan.progressive import Step
 from tempura.search.best import Best
+from tempura.search.events import PlanCosted
 from tempura.search.extract import Extraction
 from tempura.search.graph import Alternative, Goal, Graph
 from tempura.search.price import Pricing
@@ -29,9 +30,14 @@ def first_candidate(graph: Graph) -> Candidate | None:
     return _extract(graph, best.chosen) if all(goal in best.chosen for goal in graph.outputs) else None
 
 
+def seeded(candidate: Candidate, seed: Candidate) -> Candidate:
+    """A plan that was found with fewer rules and the same start, with what is chosen here for the goals that it does not reach."""
+    return replace(seed, choices={**candidate.choices, **seed.choices})
+
+
 def improve(graph: Graph, candidate: Candidate, budget: int) -> Candidate:
-    """Exchange one choice at a time while the plan as a whole gets cheaper. ``budget``: goals visited while pricing plans (counted,
-    not timed, so that runs repeat)."""
+    """Exchange one choice at a time while the plan as a whole gets cheaper. ``budget``: how many plans may be priced (counted, not
+    timed, so that runs repeat)."""
     pricing = Pricing(graph)
     choices, price = candidate.choices, pricing.price(candidate.choices)
     improved = price is not None
@@ -44,7 +50,7 @@ def improve(graph: Graph, candidate: Candidate, budget: int) -> Candidate:
                 if way == choices.get(goal) or any(g not in choices for g in way.goals):
                     continue
                 tried = pricing.price(choices, goal, way)
-                budget -= len(price.reached)
+                budget -= 1
                 if tried is not None and tried.cost < price.cost:
                     choices, price, improved = {**choices, goal: way}, tried, True
     return _cheaper(graph, candidate, choices)
@@ -61,4 +67,5 @@ def _extract(graph: Graph, choices: Choices) -> Candidate:
     extraction = Extraction(graph, choices)
     steps = extraction.steps()
     cost = sum(graph.weighted(step.cost, step.time) for step in steps)
+    graph.tell(PlanCosted(cost))
     return Candidate(choices, steps, cost, extraction.reached, tuple(extraction.used))

@@ -1,46 +1,70 @@
 """The planner: the cheapest progressive plan under a set of incremental methods, and what the others would have cost."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tempura.algebra.rel import Opaque, Project, Rel, Scan, Values
 from tempura.algebra.scalar import Output, Ref
 from tempura.cost.model import CostModel
 from tempura.errors import Reason, TempuraError
+from tempura.memo.events import Listener, ignore
 from tempura.plan.progressive import Alternative, ProgressivePlan, Step
 from tempura.rules import im2
 from tempura.rules.helpers import why_recomputed
 from tempura.rules.methods import METHODS, rules_of
+from tempura.search.events import EffortCounter
 from tempura.search.graph import Graph
-from tempura.search.improve import Candidate, first_candidate, improve
+from tempura.search.improve import Candidate, first_candidate, improve, seeded
 from tempura.search.problem import Problem
 from tempura.search.space import Space
 
-_BUDGET = 200_000
-"""Goals visited per method set while improving a plan: about a second."""
+_BUDGET = 1_000
+"""Whole plans priced per method set while improving one: about a second."""
 _FALLBACK_RULES = ("snapshot_of_inputs", "difference_of_snapshots")
 _HELD_BACK_RULES = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state))
 
 
-def make_plan(problem: Problem, methods: Sequence[str] = ("all",), model: CostModel | None = None) -> ProgressivePlan:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best plan of a set of methods, and the graph of which it is a choice."""
+
+    names: tuple[str, ...]
+    graph: Graph
+    candidate: Candidate
+
+
+def make_plan(
+    problem: Problem, methods: Sequence[str] = ("all",), model: CostModel | None = None, listener: Listener = ignore
+) -> ProgressivePlan:
     """The cheapest plan for the time points of a problem that are not done.
 
     ``methods`` are names of ``rules.methods.METHODS``; several, or ``all``, let each part of the query use any of them. Such a plan
-    never costs more than the best plan of a single method, because those are candidates too.
+    never costs more than the best plan of a single method, because those are candidates too. ``listener`` is told what the search
+    does (``search.events``).
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
     rules_of(tuple(methods))
-    space = Space(replace(problem, query=_as_operator(problem.query)), model)
+    counter = EffortCounter()
+    space = Space(replace(problem, query=_as_operator(problem.query)), model, counter, listener)
     names = tuple(METHODS) if "all" in methods else tuple(dict.fromkeys(methods))
-    sets = [(name,) for name in names] + ([names] if len(names) > 1 else [])
-    plans = [plan for chosen in sets if (plan := _best_start(space, chosen)) is not None]
+    plans = [_plan(found) for found in _searches(space, names)]
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
     # Among equals the simplest: no mixture, and a recompute rather than states that do not pay.
     best = min(plans, key=lambda plan: (plan.cost, plan.method.count("+"), plan.method != "batch"))
     method = _used_methods(best, names)
-    return replace(best, method=method, alternatives=tuple(_summary(plan) for plan in plans))
+    return replace(best, method=method, alternatives=tuple(map(_summary, plans)), effort=counter.effort)
+
+
+def _searches(space: Space, names: tuple[str, ...]) -> list[Found]:
+    """The best plan of each single method, and of all together, which starts from the best of those and from its own."""
+    found = [best for name in names if (best := _best_start(space, (name,)))]
+    if len(names) > 1:
+        seed = min(found, key=lambda f: f.candidate.cost, default=None)
+        together = _best_start(space, names, seed)
+        found += [together] if together else []
+    return found
 
 
 def _used_methods(plan: ProgressivePlan, names: tuple[str, ...]) -> str:
@@ -54,14 +78,16 @@ def _rule_names(methods: Iterable[str]) -> set[str]:
     return {rule.name for method in methods for rule in METHODS[method]}
 
 
-def _best_start(space: Space, names: tuple[str, ...]) -> ProgressivePlan | None:
+def _best_start(space: Space, names: tuple[str, ...], seed: Found | None = None) -> Found | None:
     """The best plan over all time points at which incremental work may begin. To begin at the last one is to recompute: that
     is left to the method ``batch``, unless nothing else is possible. None when the rules cannot reach the output."""
     last = len(space.problem.points) - 1
     starts = range(1) if names == ("batch",) else range(max(1, last))
     found = _candidates(space, names, starts) or _candidates(space, names, range(last, last + 1))
-    tried = [(graph, improve(graph, candidate, _BUDGET // len(found))) for graph, candidate in found]
-    return _plan(names, *min(tried, key=lambda t: t[1].cost)) if tried else None
+    if seed:
+        found += [(g, seeded(c, seed.candidate)) for g, c in found if g.start == seed.graph.start]
+    improved = [(graph, improve(graph, candidate, _BUDGET // len(found))) for graph, candidate in found]
+    return Found(names, *min(improved, key=lambda i: i[1].cost)) if improved else None
 
 
 def _candidates(space: Space, names: tuple[str, ...], starts: range) -> list[tuple[Graph, Candidate]]:
@@ -76,11 +102,11 @@ def _as_operator(query: Rel) -> Rel:
     return query
 
 
-def _plan(names: tuple[str, ...], graph: Graph, candidate: Candidate) -> ProgressivePlan:
-    problem = graph.problem
-    weights = tuple(problem.points[step.time].weight for step in candidate.steps)
-    fallbacks = _fallbacks(graph, candidate.used) if names != ("batch",) else ()
-    return ProgressivePlan(candidate.steps, weights, candidate.cost, "+".join(names), fallbacks=fallbacks)
+def _plan(found: Found) -> ProgressivePlan:
+    names, steps = found.names, found.candidate.steps
+    weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
+    fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
+    return ProgressivePlan(steps, weights, found.candidate.cost, "+".join(names), fallbacks=fallbacks)
 
 
 def _fallbacks(graph: Graph, used: tuple[tuple[str, Rel], ...]) -> tuple[Reason, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tempura.algebra.rel import Rel
 from tempura.cost.estimate import width
+from tempura.search.events import PlanCosted
 from tempura.search.graph import Alternative, Goal, Graph
 from tempura.tvr.views import State, Time, View
 
@@ -22,6 +23,11 @@ class Pricing:
     def price(self, choices: Choices, goal: Goal | None = None, way: Alternative | None = None) -> "Price | None":
         """The price of the plan that is chosen, with ``way`` for ``goal`` in place of what is chosen there; None when the plan
         would depend on itself."""
+        price = self._price(choices, goal, way)
+        self._graph.tell(PlanCosted(price.cost if price else None))
+        return price
+
+    def _price(self, choices: Choices, goal: Goal | None, way: Alternative | None) -> "Price | None":
         plan = _Plan(self, choices, goal, way)
         roots = self._graph.outputs
         if not all(map(plan.visit, roots)):

@@ -2,16 +2,23 @@
 
 from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
+from tempura.memo.events import Event, Listener
 from tempura.memo.memo import Memo
 from tempura.search.problem import Problem
 
 
 class Space:
-    """The classes of a problem's query and of what rules make of it, their estimated sizes, and the prices."""
+    """The classes of a problem's query and of what rules make of it, their estimated sizes, the prices, and who is told what happens."""
 
-    def __init__(self, problem: Problem, model: CostModel | None = None) -> None:
+    def __init__(self, problem: Problem, model: CostModel | None = None, *listeners: Listener) -> None:
         self.problem = problem
         self.model = model or CostModel()
-        self.memo = Memo()
+        self._listeners = listeners
+        self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
         self.estimate = Estimator(problem.tables, self.memo.representative)
+
+    def tell(self, event: Event) -> None:
+        """Let every listener know."""
+        for listener in self._listeners:
+            listener(event)

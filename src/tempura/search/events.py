@@ -1,0 +1,86 @@
+"""What the search tells whoever listens, and two who do: an account of its effort, and a trace."""
+
+from dataclasses import dataclass, replace
+
+from tempura.memo.events import ClassCreated, ClassesMerged, Event
+from tempura.plan.progressive import Effort
+from tempura.tvr.views import Time, View
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCreated(Event):
+    """A view is needed at a time; there are so many ways to compute or load it."""
+
+    view: View
+    time: Time
+    alternatives: int
+
+    def __str__(self) -> str:
+        return f"group {self.view.label} at {self.time}: {self.alternatives} alternatives"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleMatched(Event):
+    """The left side of a rule is equal to a view of an operator; its guard has not been asked."""
+
+    rule: str
+    view: View
+
+    def __str__(self) -> str:
+        return f"match {self.rule} on {self.view.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleApplied(Event):
+    """A rule gave a way to compute a view."""
+
+    rule: str
+    view: View
+
+    def __str__(self) -> str:
+        return f"apply {self.rule} to {self.view.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCosted(Event):
+    """A whole plan was priced, in weighted nanoseconds of one core; None when it would depend on itself."""
+
+    cost: int | None
+
+    def __str__(self) -> str:
+        return "plan depends on itself" if self.cost is None else f"plan costs {self.cost}"
+
+
+class EffortCounter:
+    """Counts what happens."""
+
+    def __init__(self) -> None:
+        self.effort = Effort()
+
+    def __call__(self, event: Event) -> None:
+        known = self.effort
+        match event:
+            case ClassCreated():
+                self.effort = replace(known, classes=known.classes + 1)
+            case ClassesMerged():
+                self.effort = replace(known, classes=known.classes - 1)
+            case GroupCreated():
+                ways = known.alternatives + event.alternatives
+                self.effort = replace(known, groups=known.groups + 1, alternatives=ways)
+            case RuleApplied():
+                self.effort = replace(known, firings=known.firings + 1)
+            case PlanCosted():
+                self.effort = replace(known, plans_costed=known.plans_costed + 1)
+
+
+class Trace:
+    """Remembers what happens, one line per event."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.events))
