@@ -12,11 +12,13 @@ import pytest
 
 from tempura.bench.arrivals import CHANGE, FIRST, Cut, cut_facts
 from tempura.bench.exactness import Sweep
+from tempura.bench.knock_out import knocked_out
 from tempura.bench.record import Record, summarised
 from tempura.bench.second import differences
 from tempura.bench.suites import SUITES, chosen
 from tempura.data.tpcds import Dataset, generate, query_texts
 from tempura.errors import TempuraError
+from tempura.rules.methods import METHODS, rules_of
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +167,15 @@ def test_answers_are_compared_as_bags_with_close_numbers() -> None:
     assert differences([(1, None)], [(None, 1)]) == ([(1, None)], [(None, 1)])
     assert differences([(1.0,)], [(1.1,)]) == ([(1.0,)], [(1.1,)])
     assert differences([(True,)], [(1,)]) == ([(True,)], [(1,)])
+
+
+def test_rules_are_knocked_out_for_a_while() -> None:
+    before = dict(METHODS)
+    with knocked_out(("im1", "batch"), "7.q1.0") as found:
+        names = {rule.name for rule in METHODS[found.method]}
+        assert "recompute_snapshot" in found.without
+        assert names | set(found.without) == {rule.name for rule in rules_of(("im1", "batch"))}
+        assert not names & set(found.without)
+    with knocked_out(("im1", "batch"), "7.q2.0") as other:
+        assert other.without != found.without
+    assert before == METHODS

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import tempura as tp
 from tempura.bench.arrivals import Cut
+from tempura.bench.knock_out import knocked_out
 from tempura.bench.lake import laid_out
 from tempura.bench.record import Record, Row, codes
 from tempura.bench.second import compare
@@ -20,6 +21,9 @@ from tempura.frontend.start import usable_cores
 
 EARLY_PRICE = 0.3
 """What work costs before the deadline, in the scenario ``pdw``."""
+
+_CHOICES = 20
+"""How often rules are chosen again when those that are left have no plan."""
 
 SCENARIOS = ("ivm", "pdw")
 
@@ -43,7 +47,8 @@ def session_settings() -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """What is run: queries of a suite, each under several patterns of arrivals. ``scenario`` ivm: a result at each time;
-    pdw: only at the last, and work is cheaper before."""
+    pdw: only at the last, and work is cheaper before. ``knock_out`` seeds the choice of rules that are taken away, other ones for
+    each query."""
 
     suite: str
     scale: float
@@ -53,6 +58,7 @@ class Sweep:
     times: int = 2
     scenario: str = "ivm"
     methods: tuple[str, ...] = ("im1",)
+    knock_out: int | None = None
 
     @property
     def schedule(self) -> tp.Schedule:
@@ -104,7 +110,8 @@ def run_sweep(
         with laid_out(spark, dataset, SUITES[sweep.suite], sweep.cut(pattern), progress) as lake:
             for n, name in enumerate(left):
                 progress(f"{pattern}: {name}, {n + 1} of {len(left)}")
-                rows = Trial(spark, lake, name, texts[name], sweep.schedule, sweep.methods, known).run()
+                trial = Trial(spark, lake, name, texts[name], sweep.schedule, sweep.methods, known)
+                rows = trial.run() if sweep.knock_out is None else _run_without(trial, sweep.knock_out)
                 record.add(rows)
                 told(described(rows))
     for name, text in texts.items():
@@ -113,6 +120,17 @@ def run_sweep(
             found = compare(spark, dataset, name, text)
             record.add_batch(found)
             told(f"{name}: as in DuckDB" if found["equal"] else f"{name}: not as in DuckDB: {found['cause']}")
+
+
+def _run_without(trial: Trial, seed: int) -> list[Row]:
+    """Run a query with some rules taken away: the first choice of them with which it has a plan."""
+    for attempt in range(_CHOICES):
+        with knocked_out(trial.methods, f"{seed}.{trial.name}.{attempt}") as found:
+            known = {**trial.known, "without": list(found.without)}
+            rows = replace(trial, methods=(found.method,), known=known, rows=[]).run()
+        if rows[-1]["error"] != "NO_PLAN":
+            break
+    return rows
 
 
 def described(rows: Sequence[Row]) -> str:

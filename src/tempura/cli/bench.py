@@ -63,6 +63,7 @@ def bench() -> None:
 @click.option(
     "--methods", default="im1", show_default=True, help="Incremental methods to choose from: all, or im1,batch …"
 )
+@click.option("--knock-out", type=int, metavar="SEED", help="Take rules away at random, other ones for each query.")
 @click.option("--resume", is_flag=True, help="Continue the file of a run that was stopped.")
 @out_option
 @click.pass_context
@@ -77,6 +78,7 @@ def exactness(
     times: int,
     scenario: str,
     methods: str,
+    knock_out: int | None,
     resume: bool,
     out: Path,
 ) -> None:
@@ -85,7 +87,7 @@ def exactness(
     Exit code 1 if a result is wrong or a query fails.
     """
     shell = ctx.ensure_object(Shell)
-    sweep = Sweep(suite, scale, tuple(patterns), split, duplicates, times, scenario, split_names(methods))
+    sweep = Sweep(suite, scale, tuple(patterns), split, duplicates, times, scenario, split_names(methods), knock_out)
     record = Record(out, sweep.meta(), resume)
     with shell.progress("starting Spark") as progress:
         spark = start_session("tempura-bench", config=session_settings())
