@@ -28,8 +28,12 @@ from tempura.explain.text import explain
 from tempura.physical.operators import Read
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules.methods import METHODS
+from tempura.search.best import explore
+from tempura.search.events import RuleMatched, Trace
+from tempura.search.graph import Graph
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
+from tempura.search.space import Space
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot
 
@@ -81,11 +85,15 @@ class Work:
     summary: SignedBag | None
 
 
+def problem(tables: Tables, query: Rel) -> Problem:
+    """A result at t2; work at t1 is cheap."""
+    points = tuple(Point(price, output=t == T2) for t, price in enumerate(PRICES))
+    return Problem(query, points, {name: table.facts(len(points)) for name, table in tables.items()})
+
+
 def plan(method: str, tables: Tables) -> ProgressivePlan:
     """The planner's plan with the rules of a method."""
-    points = tuple(Point(price, output=t == T2) for t, price in enumerate(PRICES))
-    facts = {name: table.facts(len(points)) for name, table in tables.items()}
-    return make_plan(Problem(SUMMARY.rel, points, facts), (method,))
+    return make_plan(problem(tables, SUMMARY.rel), (method,))
 
 
 def run(method: str, tables: Tables) -> list[Work]:
@@ -130,6 +138,16 @@ def im1(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_plans_of_figure_4_3(method: str, golden: Callable[[str, str], None]) -> None:
     """Figure 4.3 of the dissertation; the delta of the outer join is figure 4.6, the parts of IM-2 are figure 4.7."""
     golden(f"figure-4.3-{method}", explain(plan(method, tables(RETURNED)), show=("rule",), labels=("t1", "t2")))
+
+
+def test_growth_of_the_memo_as_in_figure_4_10(golden: Callable[[str, str], None]) -> None:
+    """First the query's classes, then the parts into which IM-2 splits the outer join, then snapshots and deltas of those."""
+    trace = Trace()
+    asked = problem(tables(RETURNED), SALES.left_join(RETURNS, SAME_ORDER).rel)
+    graph = Graph(Space(asked, None, trace), METHODS["im2"])
+    explore(graph, graph.outputs)
+    events = (event for event in trace.events if not isinstance(event, RuleMatched))
+    golden("figure-4.10", f"{chr(10).join(map(str, events))}\n\n{graph.memo}")
 
 
 def test_im1_emits_figure_1c(im1: str) -> None:

@@ -33,6 +33,19 @@ class ClassesMerged(Event):
         return f"merge c{self.gone} into c{self.kept}" + (f" by {self.rule}" if self.rule else "")
 
 
+@dataclass(frozen=True, slots=True)
+class ClassSplit(Event):
+    """A class has parts now, each a class: pairs of a kind of link and a class, None for a part that is constantly empty."""
+
+    id: int
+    parts: tuple[tuple[str, int | None], ...]
+    rule: str
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{kind} = {'∅' if id is None else f'c{id}'}" for kind, id in self.parts)
+        return f"split c{self.id} into {parts} by {self.rule}"
+
+
 Listener = Callable[[Event], None]
 
 

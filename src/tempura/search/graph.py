@@ -83,7 +83,7 @@ class Graph:
         self.model = space.model
         self.start = start
         self.facts = PlanFacts(space.problem.tables, space.memo, start)
-        self.links = ClassLinks(rules, self.facts, space.memo)
+        self.links = ClassLinks(rules, self.facts, space.memo, space.tell)
         self._rules = tuple(rule for rule in rules if not rule.splits)
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tempura.algebra.rel import Rel, Values, empty
 from tempura.memo.edge import Edge
-from tempura.memo.memo import Memo
+from tempura.memo.events import ClassSplit, Listener, ignore
+from tempura.memo.memo import Member, Memo
 from tempura.rules.dsl import Facts, Rule
 from tempura.rules.prune import is_empty, prune
 from tempura.tvr.links import Linked
@@ -20,10 +21,11 @@ class ClassLinks:
     """Parts of classes by the first rule that gives them, in the order of ``rules``: at most one link of each kind. Implements
     ``rules.dsl.Links``."""
 
-    def __init__(self, rules: tuple[Rule, ...], facts: Facts, memo: Memo) -> None:
+    def __init__(self, rules: tuple[Rule, ...], facts: Facts, memo: Memo, tell: Listener = ignore) -> None:
         self._rules = tuple(rule for rule in rules if rule.splits)
         self._facts = facts
         self._memo = memo
+        self._tell = tell
         self._parts: dict[int, Parts] = {}
         self._resolved: dict[Rel, Rel | None] = {}
 
@@ -66,20 +68,25 @@ class ClassLinks:
         known: Parts = {}
         for rule in self._rules:
             for member in self._memo.members(edge):
-                if not known.keys() & set(rule.splits):
-                    known = {**known, **self._apply(rule, member.rel)}
+                if not known.keys() & set(rule.splits) and (found := self._apply(rule, member)):
+                    known = {**known, **found}
+                    self._tell(ClassSplit(edge.id, tuple((k, _id(part)) for k, part in found.items()), rule.name))
         return known
 
-    def _apply(self, rule: Rule, rel: Rel) -> Parts:
-        bindings = rule.match(rel)
+    def _apply(self, rule: Rule, member: Member) -> Parts:
+        bindings = rule.match(member.rel)
         if bindings is None:
             return {}
         given = {"Facts": self._facts, "Links": self}
         bindings |= {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
         law = rule.split(**bindings)
         parts = {kind: self.resolve(part) for kind, part in law.parts.items()} if law.where else {}
-        found = {kind: self._part(part) for kind, part in parts.items() if part is not None}
+        found = {kind: self._part(part, rule, member) for kind, part in parts.items() if part is not None}
         return found if len(found) == len(parts) else {}
 
-    def _part(self, rel: Rel) -> Edge | Values:
-        return empty(rel.columns) if is_empty(rel) else self._memo.add(rel)
+    def _part(self, rel: Rel, rule: Rule, member: Member) -> Edge | Values:
+        return empty(rel.columns) if is_empty(rel) else self._memo.add(rel, rule.name, member)
+
+
+def _id(part: Edge | Values) -> int | None:
+    return part.id if isinstance(part, Edge) else None
