@@ -1,5 +1,6 @@
 """A warehouse's engine without a JVM: the real planner and the interpreter of the algebra over Parquet files read with pyarrow."""
 
+import csv
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,9 @@ from tempura.execute.local import BagExecutor
 from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Load, Read
 from tempura.warehouse.arrivals import Rows
-from tempura.warehouse.engine import Check, Settings, Source, Verification, Work
+from tempura.warehouse.engine import Changes, Check, FileSet, Settings, Source, Verification, Work
+from tempura.warehouse.incoming import KINDS
+from tempura.warehouse.text import CHANGE
 
 _TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}
 _ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string()}
@@ -71,6 +74,18 @@ def read_rows(files: Sequence[str]) -> list[dict[str, object]]:
     return [row for file in files for row in pq.read_table(file, use_threads=False, partitioning=None).to_pylist()]
 
 
+def read_any(files: FileSet, path: str) -> list[dict[str, object]]:
+    """The rows of a file, whose values are spelt well."""
+    if files.format == "parquet":
+        return read_rows([path])
+    if files.format == "json":
+        return [json.loads(line) for line in Path(path).read_text().splitlines()]
+    types = {f.name: int if f.dataType.simpleString() in ("int", "bigint") else str for f in files.schema.fields}
+    with Path(path).open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    return [{n: types.get(n, str)(v) if v else None for n, v in line.items()} for line in lines]
+
+
 def parse(ddl: str) -> StructType:
     pairs = [part.split() for part in ddl.split(",")]
     return StructType([StructField(name, _TYPES[type.upper()], True) for name, type in pairs])
@@ -99,10 +114,18 @@ class BagEngine:
     def schema_text(self, schema: StructType) -> str:
         return ", ".join(f"{f.name} {f.dataType.simpleString().upper()}" for f in schema.fields)
 
-    def infer_schema(self, source: Source) -> StructType:
+    def infer_schema(self, files: FileSet) -> StructType:
         names = {"int32": "INT", "int64": "BIGINT", "string": "STRING"}
-        found = pq.read_schema(source.rows.inserted[0])
-        return parse(", ".join(f"{f.name} {names[str(f.type)]}" for f in found))
+        found = pq.read_schema(files.files[0])
+        return parse(", ".join(f"{f.name} {names[str(f.type)]}" for f in found if f.name != CHANGE))
+
+    def changing(self, files: FileSet) -> frozenset[str]:
+        return frozenset(file for file in files.files if any(CHANGE in row for row in read_any(files, file)))
+
+    def load(self, files: FileSet, changing: bool) -> Changes:
+        names = [*files.schema.names, *([CHANGE] if changing else [])]
+        rows = [tuple(row.get(name) for name in names) for file in files.files for row in read_any(files, file)]
+        return self.split_changes(rows) if changing else Changes(inserts=rows)
 
     def lift(self, query: Any, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
         rel = {SUMMARY: summary_rel, COUNT: count_rel}[query.strip()]()
@@ -133,8 +156,10 @@ class BagEngine:
         found = _load(check.stored.path)
         return Verification(expected == found, expected.size, (), (), "interpreter")
 
-    def split_changes(self, changes: Any) -> tuple[Any, Any]:
-        return tuple([row[:-1] for row in changes if row[-1] == kind] for kind in ("insert", "delete"))  # type: ignore[return-value]
+    def split_changes(self, changes: Any) -> Changes:
+        kinds = {row[-1] for row in changes}
+        parts = ([row[:-1] for row in changes if row[-1] == kind] if kind in kinds else None for kind in KINDS)
+        return Changes(*parts)
 
     def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
         write_rows(folder / "part-0.parquet", schema, rows)
@@ -150,6 +175,13 @@ class BagEngine:
             for row, weight in bag(rows, keys).items():
                 counts[row] += weight
         return next((str(row) for row, n in counts.items() if n > 1), None)
+
+    def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> list[Row]:
+        names = present.schema.names
+        keys_of = [names.index(key) for key in keys]
+        found = {tuple(row[i] for i in keys_of) for row, _ in bag(updates, names).items()}
+        stored = bag(present.rows, names).items()
+        return [row for row, n in stored if tuple(row[i] for i in keys_of) in found for _ in range(n)]
 
     def frame(self, source: Source, table: str) -> SignedBag:
         return bag(source.rows, source.schema.names)

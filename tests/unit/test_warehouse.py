@@ -373,7 +373,10 @@ class TestDeclaring:
             ({"name": "t"}, "BAD_SCHEMA"),
             ({"name": "t", "schema": "a INT, A INT"}, "BAD_SCHEMA"),
             ({"name": "t", "schema": RETURNS, "keys": ["id"]}, "BAD_KEYS"),
-            ({"name": "t", "schema": RETURNS, "format": "csv"}, "UNSUPPORTED_FORMAT"),
+            ({"name": "t", "schema": RETURNS, "format": "orc"}, "UNSUPPORTED_FORMAT"),
+            ({"name": "t", "schema": RETURNS, "options": {"sep": ";"}}, "BAD_OPTION"),
+            ({"name": "t", "schema": RETURNS, "format": "csv", "options": {"mode": "DROPMALFORMED"}}, "BAD_OPTION"),
+            ({"name": "t", "schema": RETURNS, "format": "csv", "options": {"sep": "::"}}, "BAD_OPTION"),
             ({"name": "t", "schema": RETURNS, "path": "s3://b/t"}, "UNSUPPORTED_PATH"),
         ],
     )

@@ -22,9 +22,9 @@ from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import ColumnSummary
 from tempura.warehouse.declare import DeclarationFile, QuerySpec, TableSpec, check_name
 from tempura.warehouse.files import Files
+from tempura.warehouse.folder import data_files, partition_columns
 from tempura.warehouse.parquet import inspect, number, spark_type
 from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.table import data_files, partition_columns
 
 
 @pytest.fixture

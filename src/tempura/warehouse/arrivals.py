@@ -60,15 +60,37 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """A file that was seen in a table's folder: its path relative to that, its size, its mtime in nanoseconds."""
+
+    path: str
+    size: int
+    mtime: int
+
+
+@dataclass(frozen=True, slots=True)
 class Arrival:
     """One arrival: files of inserted and files of deleted rows. ``schema`` is the one they were checked against, ``time`` is when
-    they were registered (ISO, UTC)."""
+    they were registered (ISO, UTC). Rows that were copied into the warehouse come from files, the ``origins``, or from a
+    ``position`` in a feed."""
 
     inserted: tuple[DataFile, ...]
     deleted: tuple[DataFile, ...]
     columns: Mapping[str, ColumnSummary] = field(default_factory=dict)
     schema: str = ""
     time: str = ""
+    origins: tuple[Origin, ...] = ()
+    position: str = ""
+
+    @property
+    def copied(self) -> bool:
+        """Whether the rows were copied from somewhere, not read where they are or pushed."""
+        return bool(self.origins or self.position)
+
+    @property
+    def seen(self) -> tuple[Origin, ...]:
+        """The files of the table's folder that have arrived with it."""
+        return self.origins if self.copied else tuple(Origin(f.path, f.size, f.mtime) for f in self.inserted)
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -84,7 +106,8 @@ class Arrival:
         """The inverse of :meth:`to_json`."""
         inserted, deleted = (tuple(DataFile(**f) for f in data[side]) for side in ("inserted", "deleted"))
         columns = {name: ColumnSummary(**summary) for name, summary in data["columns"].items()}
-        return Arrival(inserted, deleted, columns, data["schema"], data["time"])
+        origins = tuple(Origin(**o) for o in data.get("origins", ()))
+        return Arrival(inserted, deleted, columns, data["schema"], data["time"], origins, data.get("position", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +123,9 @@ class Rows:
     def signed(self) -> bool:
         """Whether some rows are deletions."""
         return bool(self.deleted)
+
+    def __add__(self, other: "Rows") -> "Rows":
+        return Rows(self.inserted + other.inserted, self.deleted + other.deleted, self.base or other.base)
 
 
 def totals(arrivals: Iterable[Arrival]) -> tuple[int, int]:

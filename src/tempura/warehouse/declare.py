@@ -6,7 +6,7 @@ The file belongs to the user: edits keep comments and order, and are written ato
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ def check_name(kind: str, name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class TableSpec:
     """A declared table. ``path`` is None for a managed table, else a folder, relative to the warehouse. ``schema`` is DDL.
-    ``settle``: seconds that a file must be old to count. The rest are promises, enforced when rows arrive."""
+    ``settle``: seconds that a file must be old to count. ``options`` of the files' format. The rest are promises, enforced when rows
+    arrive."""
 
     schema: str
     path: str | None = None
@@ -40,6 +41,7 @@ class TableSpec:
     append_only: bool = False
     static: bool = False
     settle: float = 0.0
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def to_toml(self) -> dict[str, Any]:
         """What differs from the default."""
@@ -49,8 +51,9 @@ class TableSpec:
             "append_only": self.append_only,
             "static": self.static,
             "settle": self.settle,
+            "options": dict(self.options),
         }
-        return {key: value for key, value in given.items() if value not in (None, False, [], 0.0)}
+        return {key: value for key, value in given.items() if value not in (None, False, [], 0.0, {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,7 @@ def _put(document: tomlkit.TOMLDocument, section: str, name: str, values: Mappin
 
 
 def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
-    known = {"path", "format", "schema", "keys", "append_only", "static", "settle"}
+    known = {field.name for field in fields(TableSpec)}
     _check_keys(f"[tables.{name}]", data, known, {"schema"})
     plain = {key: _plain(value) for key, value in data.items()}
     return TableSpec(**plain | {"keys": tuple(plain.get("keys", ())), "settle": float(plain.get("settle", 0.0))})

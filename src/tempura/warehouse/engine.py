@@ -30,6 +30,30 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """Rows that arrive together: to be inserted, to be deleted, and updates, which take the place of the row of the same key. None:
+    nothing of that kind. ``Any`` stands for a DataFrame of the engine."""
+
+    inserts: Any | None = None
+    deletes: Any | None = None
+    updates: Any | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileSet:
+    """Files of one folder that are read alike. ``schema`` is the table's; ``base`` as in :class:`Rows`; ``columns`` are the names in
+    the order of the files where the format has no names (CSV)."""
+
+    table: str
+    schema: StructType
+    format: str
+    options: Mapping[str, str]
+    files: tuple[str, ...]
+    base: str | None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """A step to be executed: where its reads and loads find their data, the folder to write into, the settings to run under."""
 
@@ -90,8 +114,14 @@ class Engine(Protocol):
     def schema_text(self, schema: StructType) -> str:
         """A schema as DDL, all columns nullable: the inverse of :meth:`parse_schema`."""
 
-    def infer_schema(self, source: Source) -> StructType:
-        """The schema of Parquet files, partition columns included."""
+    def infer_schema(self, files: FileSet) -> StructType:
+        """The schema of files, partition columns included. Raises TempuraError BAD_SCHEMA."""
+
+    def changing(self, files: FileSet) -> frozenset[str]:
+        """Which of some JSON files hold changes: rows with ``_change``."""
+
+    def load(self, files: FileSet, changing: bool) -> Changes:
+        """The rows of files: changes told by ``_change``, or inserts. Raises TempuraError WRONG_SCHEMA, BAD_CHANGE."""
 
     def lift(self, query: Any, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
         """A query (SQL text or DataFrame) in the algebra."""
@@ -99,8 +129,8 @@ class Engine(Protocol):
     def execute(self, work: Work) -> StepOutcome:
         """Run a step."""
 
-    def split_changes(self, changes: Any) -> tuple[Any, Any]:
-        """Inserts and deletes of rows with a column ``_change``. Raises TempuraError BAD_CHANGE."""
+    def split_changes(self, changes: Any) -> Changes:
+        """Rows with a column ``_change``, by its value. Raises TempuraError BAD_CHANGE."""
 
     def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
         """Write rows as Parquet in the table's schema. Raises TempuraError WRONG_SCHEMA when the columns do not fit."""
@@ -110,6 +140,9 @@ class Engine(Protocol):
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         """A key that more than one row would have; None when there is none."""
+
+    def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> Any:
+        """The rows that are there under the keys of some updates."""
 
     def frame(self, source: Source, table: str) -> Any:
         """The rows of a table as a DataFrame that a query can be built from."""

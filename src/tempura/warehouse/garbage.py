@@ -29,10 +29,9 @@ def collect(
 
 
 def _collect_table(site: Site, table: Arrivals) -> list[Path]:
-    if table.spec.path is not None:
-        return []
-    idle = _idle(site, table.folder)
-    used = {Path(f.path).parts[0] for a in table.committed() for f in (*a.inserted, *a.deleted)}
+    idle = _idle(site, table.copies)
+    kept = (a for a in table.committed() if table.home_of(a) == table.copies)
+    used = {Path(f.path).parts[0] for a in kept for f in (*a.inserted, *a.deleted)}
     return _remove(site, (folder for folder in idle if folder.name not in used))
 
 

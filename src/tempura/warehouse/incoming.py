@@ -1,7 +1,9 @@
 """Rows that users push into managed tables: whether they fit, and whether they keep the table's promises."""
 
 from collections.abc import Sequence
+from functools import reduce
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import (
@@ -17,16 +19,22 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from tempura.algebra.scalar import Column
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT
-from tempura.execute.identity import consolidate
+from tempura.execute.identity import consolidate, is_exact
 from tempura.execute.naming import attribute
+from tempura.execute.relation import Relation, expand
 from tempura.warehouse.arrivals import Rows
-from tempura.warehouse.engine import Source
+from tempura.warehouse.engine import Changes, Source
 from tempura.warehouse.rows import columns_of, nullable, signed_rows
+from tempura.warehouse.text import CHANGE
 
-CHANGE = "_change"
-"""The column that tells inserts from deletes."""
+KINDS = ("insert", "delete", "update")
+"""The values of the column that tells changes apart."""
+
+_ORDERED = ("tinyint", "smallint", "int", "bigint", "string")
+"""Types whose values a filter compares as Parquet's statistics do, and which Python holds without loss."""
 
 _INTEGER_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 _INTEGERS = tuple(_INTEGER_DIGITS)
@@ -69,24 +77,29 @@ def _wrong(table: str, what: str, remedy: str) -> TempuraError:
     return TempuraError("WRONG_SCHEMA", f"Rows for table {table}: {what}.", remedy)
 
 
-def split_changes(changes: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Inserts and deletes. Raises TempuraError BAD_CHANGE for a missing or other value of ``_change``."""
+def split_changes(changes: DataFrame) -> Changes:
+    """Inserts, deletes and updates. Raises TempuraError BAD_CHANGE for a missing or other value of ``_change``."""
     if CHANGE not in changes.columns:
-        raise TempuraError("BAD_CHANGE", f"There is no column {CHANGE}.", "Add it, with the values insert and delete.")
-    # Both halves must come from one evaluation, also when the rows are computed from random numbers or a moving source.
+        remedy = "Add it, with the values insert, delete and update."
+        raise TempuraError("BAD_CHANGE", f"There is no column {CHANGE}.", remedy)
+    # All parts must come from one evaluation, also when the rows are computed from random numbers or a moving source.
     rows = changes.localCheckpoint(eager=True)
-    kind = fn.col(CHANGE)
-    other = rows.filter(kind.isNull() | ~kind.isin("insert", "delete")).select(kind).first()
-    if other is not None:
-        remedy = "Write an update as a delete of the old row and an insert of the new one."
-        raise TempuraError("BAD_CHANGE", f"Column {CHANGE} has the value {other[0]!r}, not insert or delete.", remedy)
-    return rows.filter(kind == "insert").drop(CHANGE), rows.filter(kind == "delete").drop(CHANGE)
+    found = {row[0] for row in rows.select(CHANGE).distinct().collect()}
+    other = sorted(repr(kind) for kind in found - set(KINDS))
+    if other:
+        what = f"Column {CHANGE} has the value {other[0]}, not insert, delete or update."
+        raise TempuraError("BAD_CHANGE", what, "Correct it; nothing was changed.")
+    parts = (rows.filter(fn.col(CHANGE) == kind).drop(CHANGE) if kind in found else None for kind in KINDS)
+    return Changes(*parts)
 
 
 def missing_row(session: SparkSession, present: Source, arriving: Rows) -> str | None:
     """A row that would be there a negative number of times; None when there is none."""
-    rows = signed_rows(session, present).unionAll(signed_rows(session, Source(present.schema, arriving)))
-    net = consolidate(rows, columns_of(present.schema))
+    columns = columns_of(present.schema)
+    coming = signed_rows(session, Source(present.schema, arriving))
+    same = [column for column in columns if is_exact(column.type)]
+    there = touched(signed_rows(session, present), coming, same)
+    net = consolidate(there.unionAll(coming), columns)
     row = net.filter(fn.col(WEIGHT) < 0).drop(WEIGHT).toDF(*present.schema.names).first()
     return None if row is None else str(row.asDict(recursive=True))
 
@@ -95,12 +108,60 @@ def duplicate_key(session: SparkSession, present: Source, arriving: Rows, keys: 
     """A key of the arriving rows that more than one row would have; None when there is none. NULL is equal to NULL."""
     if not arriving.inserted:
         return None
-    names = [attribute(column.id) for column in columns_of(present.schema) if column.name in keys]
+    columns = _named(present, keys)
+    names = [attribute(column.id) for column in columns]
     coming = signed_rows(session, Source(present.schema, arriving)).select(*names, WEIGHT)
-    there = signed_rows(session, present).select(*names, WEIGHT)
-    affected = coming.select(*(name.alias(f"{i}") for i, name in enumerate(names))).distinct()
-    same = [name.eqNullSafe(attribute(f"{i}")) for i, name in enumerate(names)]
-    both = there.join(affected, same, "left_semi").unionAll(coming)
+    there = touched(signed_rows(session, present).select(*names, WEIGHT), coming, columns)
+    both = there.unionAll(coming)
     counted = both.groupBy(*names).agg(fn.sum(WEIGHT).alias(WEIGHT)).filter(fn.col(WEIGHT) > 1).drop(WEIGHT)
-    row = counted.toDF(*(name for name in present.schema.names if name in keys)).first()
+    row = counted.toDF(*(column.name for column in columns)).first()
     return None if row is None else str(row.asDict(recursive=True))
+
+
+def replaced_rows(session: SparkSession, present: Source, updates: Rows, keys: Sequence[str]) -> DataFrame:
+    """The rows that are there under the keys of some updates, under the table's names."""
+    columns = columns_of(present.schema)
+    coming = signed_rows(session, Source(present.schema, updates))
+    there = touched(signed_rows(session, present), coming, _named(present, keys))
+    net = Relation(consolidate(there, columns), weighted=True)
+    # A row that is deleted too often has a negative weight; the check for missing rows tells it.
+    kept = Relation(net.frame.filter(fn.col(WEIGHT) > 0), weighted=True)
+    return expand(kept, columns).toDF(*present.schema.names)
+
+
+def touched(there: DataFrame, coming: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """The rows of ``there`` that agree with a row of ``coming`` in some columns, NULL with NULL; all when no column is named.
+
+    The least and greatest values that come are asked for first: Parquet's statistics then leave out most of a large table, all of
+    it when keys only grow.
+    """
+    if not columns:
+        return there
+    names = [attribute(column.id) for column in columns]
+    other = coming.select(*(name.alias(f"other.{i}") for i, name in enumerate(names))).distinct()
+    same = [name.eqNullSafe(attribute(f"other.{i}")) for i, name in enumerate(names)]
+    return there.filter(_within(coming, columns)).join(other, same, "left_semi")
+
+
+def _within(coming: DataFrame, columns: Sequence[Column]) -> SparkColumn:
+    """A condition on each of the columns that all rows which agree with a coming row fulfil."""
+    ordered = [c for c in columns if c.type in _ORDERED or c.type.startswith("decimal(")]
+    if not ordered:
+        return fn.lit(True)
+    asked = ((fn.min(a), fn.max(a), fn.bool_or(a.isNull())) for a in (attribute(c.id) for c in ordered))
+    found = coming.agg(*(part for parts in asked for part in parts)).first()
+    assert found is not None
+    ranges = (_range(c, *found[3 * i : 3 * i + 3]) for i, c in enumerate(ordered))
+    return reduce(SparkColumn.__and__, ranges)
+
+
+def _range(column: Column, low: object, high: object, nulls: bool | None) -> SparkColumn:
+    name = attribute(column.id)
+    between = name.between(fn.lit(low).cast(column.type), fn.lit(high).cast(column.type)) if low is not None else None
+    if between is None:
+        return name.isNull() if nulls else fn.lit(False)
+    return between | name.isNull() if nulls else between
+
+
+def _named(source: Source, names: Sequence[str]) -> list[Column]:
+    return [column for column in columns_of(source.schema) if column.name in names]

@@ -3,7 +3,8 @@
 Read with pyarrow; no Spark job is needed to register files.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -51,18 +52,29 @@ def inspect(path: Path, schema: StructType, partitions: Iterable[str] = (), samp
 
     Raises TempuraError WRONG_SCHEMA naming file, column, found and expected type; NOT_PARQUET when it cannot be read.
     """
+    with _opened(path) as file:
+        expected = [f for f in schema.fields if f.name not in set(partitions)]
+        _check(path, file, StructType(expected))
+        columns = _footer(file, {f.name for f in expected})
+        if sample:
+            columns |= _sampled(file, columns)
+        return FileSummary(file.metadata.num_rows, _bytes(file), columns)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-            expected = [f for f in schema.fields if f.name not in set(partitions)]
-            _check(path, file, StructType(expected))
-            columns = _footer(file, {f.name for f in expected})
-            if sample:
-                columns |= _sampled(file, columns)
-            return FileSummary(file.metadata.num_rows, _bytes(file), columns)
+            yield file
     except (pa.ArrowInvalid, OSError) as error:
-        raise TempuraError(
-            "NOT_PARQUET", f"{path} cannot be read as Parquet: {error}.", "Remove or repair it."
-        ) from error
+        what = f"{path} cannot be read as Parquet: {error}."
+        raise TempuraError("NOT_PARQUET", what, "Remove or repair it.") from error
+
+
+def column_names(path: Path) -> tuple[str, ...]:
+    """The names of a file's columns. Raises TempuraError NOT_PARQUET."""
+    with _opened(path) as file:
+        return tuple(file.schema_arrow.names)
 
 
 def _check(path: Path, file: pq.ParquetFile, schema: StructType) -> None:

@@ -39,6 +39,13 @@ def read_files(session: SparkSession, schema: StructType, files: Sequence[str], 
     """Exactly these Parquet files, under the columns of ``schema``."""
     if not files:
         return session.createDataFrame([], schema)
+    # Copies of rows lie elsewhere than the files whose paths spell columns, and hold all columns.
+    below = [file for file in files if base and file.startswith(f"{base}/")]
+    if base and 0 < len(below) < len(files):
+        others = [file for file in files if file not in set(below)]
+        copies = read_files(session, schema, others, None)
+        return read_files(session, schema, below, base).unionAll(copies)
+    base = base if below else None
     reader = session.read.schema(schema).option("__globPaths__", "false")
     # The user's session may be lenient; rows that arrived must all be read.
     reader = reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")

@@ -18,11 +18,13 @@ from tempura.frontend.catalyst import first_line
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
 from tempura.frontend.session import clone, require_classic
 from tempura.physical.operators import Read
+from tempura.warehouse import reading
 from tempura.warehouse.arrivals import Rows
-from tempura.warehouse.engine import Check, Settings, Source, Verification, Work
-from tempura.warehouse.incoming import CHANGE, conform, duplicate_key, missing_row, split_changes
+from tempura.warehouse.engine import Changes, Check, FileSet, Settings, Source, Verification, Work
+from tempura.warehouse.incoming import conform, duplicate_key, missing_row, replaced_rows, split_changes
 from tempura.warehouse.rows import difference, marked_rows, nullable
 from tempura.warehouse.settings import semantic_settings, session_with
+from tempura.warehouse.text import CHANGE
 from tempura.warehouse.verify import no_state, read_columns, verify
 
 _WRITING = {
@@ -80,14 +82,8 @@ class SparkEngine:
         assert isinstance(found, StructType)
         return str(found.toDDL())
 
-    def infer_schema(self, source: Source) -> StructType:
-        reader = self._session.read.option("__globPaths__", "false")
-        reader = reader.option("basePath", f"file:{source.rows.base}") if source.rows.base else reader
-        try:
-            return reader.parquet(*(f"file:{file}" for file in source.rows.inserted)).schema
-        except PySparkException as error:
-            what = f"The schema cannot be read from the files in {source.rows.base}: {first_line(error)}"
-            raise TempuraError("BAD_SCHEMA", what, "Give schema=, or correct the files.") from error
+    def infer_schema(self, files: FileSet) -> StructType:
+        return reading.infer(clone(self._session), files)
 
     def lift(self, query: str | DataFrame, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
         if isinstance(query, str):
@@ -128,7 +124,14 @@ class SparkEngine:
 
     # --- rows that arrive -------------------------------------------------------------------------------------------
 
-    def split_changes(self, changes: DataFrame) -> tuple[DataFrame, DataFrame]:
+    def changing(self, files: FileSet) -> frozenset[str]:
+        return reading.changing(clone(self._session), files)
+
+    def load(self, files: FileSet, changing: bool) -> Changes:
+        rows = reading.load(clone(self._session), files, changing)
+        return split_changes(rows) if changing else Changes(inserts=rows)
+
+    def split_changes(self, changes: DataFrame) -> Changes:
         return split_changes(changes)
 
     def write(self, rows: DataFrame, schema: StructType, folder: Path, table: str) -> None:
@@ -143,6 +146,9 @@ class SparkEngine:
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         return duplicate_key(clone(self._session), present, arriving, keys)
+
+    def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> DataFrame:
+        return replaced_rows(clone(self._session), present, updates, keys)
 
     def frame(self, source: Source, table: str) -> DataFrame:
         return marked_rows(self._session, source, table)

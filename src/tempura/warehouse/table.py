@@ -1,22 +1,21 @@
 """Tables: rows arrive by new files in a folder, or are pushed; every promise is checked before an arrival is committed."""
 
-import os
-import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival, ColumnSummary, DataFile, Rows, totals
 from tempura.warehouse.declare import TableSpec
-from tempura.warehouse.engine import Engine, Source
+from tempura.warehouse.engine import Changes, Engine, Source
+from tempura.warehouse.feed import Batch, Feed
 from tempura.warehouse.files import Files
+from tempura.warehouse.folder import Folder, data_files, partition_columns
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.parquet import inspect
 
@@ -50,7 +49,8 @@ class Arrivals:
         self.name = name
         self.spec = spec
         self.home = site.root / "tables" / name
-        self.folder = (site.root / spec.path).resolve() if spec.path else self.home / "data"
+        self.copies = self.home / "data"
+        self.folder = (site.root / spec.path).resolve() if spec.path else self.copies
         self.ledger = Ledger(self.home / "arrivals", site.files)
 
     @cached_property
@@ -82,101 +82,125 @@ class Arrivals:
     def _rows(self, arrivals: Iterable[Arrival]) -> Rows:
         # Files without rows are left out: a push may write an empty file of deletions, which makes nothing signed.
         arrivals = tuple(arrivals)
-        inserted = tuple(str(self.folder / f.path) for a in arrivals for f in a.inserted if f.rows)
-        deleted = tuple(str(self.folder / f.path) for a in arrivals for f in a.deleted if f.rows)
-        partitioned = self.spec.path and any(partition_columns(f.path) for a in arrivals for f in a.inserted)
+        inserted = tuple(str(self.home_of(a) / f.path) for a in arrivals for f in a.inserted if f.rows)
+        deleted = tuple(str(self.home_of(a) / f.path) for a in arrivals for f in a.deleted if f.rows)
+        in_place = (f for a in arrivals if not a.copied for f in a.inserted)
+        partitioned = self.spec.path and any(partition_columns(f.path) for f in in_place)
         return Rows(inserted, deleted, str(self.folder) if partitioned else None)
 
-    # --- external folders -------------------------------------------------------------------------------------------
+    def home_of(self, arrival: Arrival) -> Path:
+        """The folder that the paths of an arrival's files are relative to."""
+        return self.copies if arrival.copied else self.folder
+
+    # --- what arrives -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def feed(self) -> Feed | None:
+        """Where arrivals come from; None for a managed table, whose rows are pushed."""
+        return Folder(self.site.engine, self.name, self.spec, self.folder) if self.spec.path else None
 
     def register(self) -> int:
-        """Register the new files of a folder as one arrival; nothing to do for a managed table. Returns the version.
+        """Register what has come in the table's feed; nothing to do for a managed table. Returns the version.
 
-        Raises TempuraError FOLDER_MISSING, FILE_CHANGED, FILE_GONE, WRONG_SCHEMA, STATIC_TABLE, DUPLICATE_KEY.
+        Raises TempuraError FOLDER_MISSING, FILE_CHANGED, FILE_GONE, WRONG_SCHEMA, BAD_CHANGE, and as :meth:`push` does for a broken
+        promise.
         """
-        if self.spec.path is None:
-            return self.version()
         for last in reversed(range(_ATTEMPTS_AT_REGISTERING)):
             try:
                 return self._register()
             except TempuraError as error:
-                # Another process registered files at the same moment: look again at what is left to register.
+                # Another process registered the same at the same moment: look again at what is left to register.
                 if error.code != "COMMIT_LOST" or not last:
                     raise
         raise AssertionError("unreachable")
 
     def _register(self) -> int:
+        if self.feed is None:
+            return self.version()
         arrivals = self.arrivals()
-        new = self._new_files(arrivals)
-        if not new:
-            return len(arrivals)
-        self._check_static(arrivals)
-        with attempt(self.site.files, self.site.attempts) as work:
-            arrival = self._summarised(new, ())
-            self._check_keys(arrivals, arrival)
-            self.ledger.append(work, len(arrivals) + 1, arrival.to_json())
+        for batch in self.feed.pending(arrivals, self.schema):
+            arrivals = (*arrivals, self._take(arrivals, batch))
+        return len(arrivals)
+
+    def push(self, changes: Changes, trust: bool = False) -> int:
+        """Write rows and commit them as one arrival of a managed table. Returns the new version.
+
+        Raises TempuraError NOT_MANAGED, NO_KEYS, WRONG_SCHEMA, STATIC_TABLE, APPEND_ONLY, DELETE_OF_MISSING, DUPLICATE_KEY,
+        COMMIT_LOST.
+        """
+        if self.feed is not None:
+            remedy = "Put new files there." if self.spec.path else "Leave that to it."
+            what = f"Table {self.name} takes its rows from {self._origin}."
+            raise TempuraError("NOT_MANAGED", what, remedy)
+        arrivals = self.arrivals()
+        self._take(arrivals, Batch(changes=lambda: changes, trust=trust))
         return len(arrivals) + 1
 
-    def _new_files(self, arrivals: Sequence[Arrival]) -> list[Path]:
-        if not self.folder.is_dir():
-            remedy = "Make the folder, or correct its path in tempura.toml."
-            raise TempuraError("FOLDER_MISSING", f"Table {self.name}: there is no folder {self.folder}.", remedy)
-        known = {f.path: f for a in arrivals for f in a.inserted}
-        present = {str(path.relative_to(self.folder)): path for path in data_files(self.folder)}
-        for file in known.values():
-            self._check_known(file, present.get(file.path))
-        newest = time.time() - self.spec.settle
-        return [path for name, path in sorted(present.items()) if name not in known and path.stat().st_mtime <= newest]
+    @property
+    def _origin(self) -> str:
+        return f"the files in {self.folder}"
 
-    def _check_known(self, file: DataFile, path: Path | None) -> None:
-        what = f"Table {self.name}: file {self.folder / file.path}, which has arrived,"
-        if path is None:
-            raise TempuraError(
-                "FILE_GONE", f"{what} is gone.", "Put it back; rows that arrived cannot leave by a file."
-            )
-        stat = path.stat()
-        if (stat.st_size, stat.st_mtime_ns) != (file.size, file.mtime):
-            remedy = "Restore it, and write changed rows to new files."
-            raise TempuraError("FILE_CHANGED", f"{what} was written again.", remedy)
-
-    # --- managed tables ---------------------------------------------------------------------------------------------
-
-    def push(self, inserts: Any | None, deletes: Any | None, trust: bool) -> int:
-        """Write inserts and deletes and commit them as one arrival. Returns the new version."""
-        self._check_push(deletes is not None)
-        arrivals = self.arrivals()
+    def _take(self, arrivals: Sequence[Arrival], batch: Batch) -> Arrival:
+        """Make a batch the next arrival. ``arrivals`` are those that it comes after."""
         self._check_static(arrivals)
         with attempt(self.site.files, self.site.attempts) as work:
-            folder = self.folder / work.id
-            with discarding(self.site.files, folder):
-                arrival = self._written(folder, inserts, deletes)
-                self._check_deletes(arrivals, arrival, trust)
+            if batch.changes is None:
+                arrival = self._summarised(batch.in_place, (), self.folder)
                 self._check_keys(arrivals, arrival)
+                self.ledger.append(work, len(arrivals) + 1, arrival.to_json())
+                return arrival
+            folder = self.copies / work.id
+            with discarding(self.site.files, folder):
+                arrival = self._copied(folder, arrivals, batch, batch.changes())
             with discarding_if_refused(self.site.files, folder):
                 self.ledger.append(work, len(arrivals) + 1, arrival.to_json())
-        return len(arrivals) + 1
+        return arrival
 
-    def _check_push(self, deletes: bool) -> None:
-        if self.spec.path is not None:
-            what = f"Table {self.name} takes its rows from the files in {self.folder}."
-            raise TempuraError("NOT_MANAGED", what, "Put new files there.")
-        if deletes and self.spec.append_only:
-            remedy = "Take append_only from its declaration if rows may be deleted."
-            raise TempuraError("APPEND_ONLY", f"Table {self.name} is append-only; nothing was deleted.", remedy)
-
-    def _written(self, folder: Path, inserts: Any | None, deletes: Any | None) -> Arrival:
+    def _copied(self, folder: Path, arrivals: Sequence[Arrival], batch: Batch, changes: Changes) -> Arrival:
+        self._check_changes(changes)
         self.site.files.make_folder(folder)
-        sides = [self._write_side(folder / "inserted", inserts), self._write_side(folder / "deleted", deletes)]
+        inserted, deleted = self._written(folder, arrivals, changes)
         self.site.files.sync_tree(folder)
-        return self._summarised(*sides)
+        for origin in batch.origins:
+            Folder(self.site.engine, self.name, self.spec, self.folder).check_unchanged(origin)
+        summary = self._summarised(inserted, deleted, self.copies)
+        arrival = replace(summary, origins=batch.origins, position=batch.position)
+        self._check_deletes(arrivals, arrival, batch.trust)
+        self._check_keys(arrivals, arrival)
+        return arrival
 
-    def _write_side(self, folder: Path, rows: Any | None) -> list[Path]:
+    def _written(
+        self, folder: Path, arrivals: Sequence[Arrival], changes: Changes
+    ) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+        """The files of the rows inserted and of those deleted: by name, and because an update takes their place."""
+        inserted = self._write_side(folder / "inserted", changes.inserts)
+        deleted = self._write_side(folder / "deleted", changes.deletes)
+        updated = self._write_side(folder / "updated", changes.updates)
+        if not updated:
+            return inserted, deleted
+        present = self._rows(arrivals) + Rows(tuple(map(str, inserted)), tuple(map(str, deleted)))
+        updates = Rows(tuple(map(str, updated)))
+        rows = self.site.engine.replaced(Source(self.schema, present), updates, self.spec.keys)
+        return (*inserted, *updated), (*deleted, *self._write_side(folder / "replaced", rows))
+
+    def _write_side(self, folder: Path, rows: Any | None) -> tuple[Path, ...]:
         if rows is None:
-            return []
+            return ()
         self.site.engine.write(rows, self.schema, folder, self.name)
-        return list(data_files(folder))
+        return tuple(data_files(folder))
 
     # --- promises ---------------------------------------------------------------------------------------------------
+
+    def _check_changes(self, changes: Changes) -> None:
+        if changes.updates is not None and not self.spec.keys:
+            what = f"Table {self.name} has no keys by which an update finds the row that it replaces."
+            raise TempuraError("NO_KEYS", what, "Write a delete of the old row and an insert, or declare keys.")
+        if changes.deletes is not None and self.spec.append_only:
+            raise self._append_only()
+
+    def _append_only(self) -> TempuraError:
+        remedy = "Take append_only from its declaration if rows may be deleted."
+        return TempuraError("APPEND_ONLY", f"Table {self.name} is append-only; nothing was changed.", remedy)
 
     def _check_static(self, arrivals: Sequence[Arrival]) -> None:
         if self.spec.static and arrivals:
@@ -184,6 +208,8 @@ class Arrivals:
             raise TempuraError("STATIC_TABLE", f"Table {self.name} is static, and more rows come.", remedy)
 
     def _check_deletes(self, arrivals: Sequence[Arrival], arrival: Arrival, trust: bool) -> None:
+        if self.spec.append_only and arrival.rows[1]:
+            raise self._append_only()
         if trust or not arrival.deleted:
             return
         row = self.site.engine.missing(Source(self.schema, self._rows(arrivals)), self._rows([arrival]))
@@ -202,16 +228,19 @@ class Arrivals:
 
     # --- summaries --------------------------------------------------------------------------------------------------
 
-    def _summarised(self, inserted: Sequence[Path], deleted: Sequence[Path]) -> Arrival:
+    def _summarised(self, inserted: Sequence[Path], deleted: Sequence[Path], home: Path) -> Arrival:
+        """An arrival of these files. Raises TempuraError WRONG_SCHEMA, NOT_PARQUET."""
         columns: dict[str, ColumnSummary] = {}
-        sides = [tuple(self._file(p, columns, sample=p == paths[0]) for p in paths) for paths in (inserted, deleted)]
+        sides = [
+            tuple(self._file(p, home, columns, sample=p == paths[0]) for p in paths) for paths in (inserted, deleted)
+        ]
         now = self.site.clock().astimezone(UTC).isoformat()
         return Arrival(sides[0], sides[1], columns, self.schema.simpleString(), now)
 
-    def _file(self, path: Path, columns: dict[str, ColumnSummary], sample: bool) -> DataFile:
+    def _file(self, path: Path, home: Path, columns: dict[str, ColumnSummary], sample: bool) -> DataFile:
         stat = path.stat()
-        name = str(path.relative_to(self.folder))
-        summary = inspect(path, self.schema, partition_columns(name) if self.spec.path else (), sample)
+        name = str(path.relative_to(home))
+        summary = inspect(path, self.schema, partition_columns(name), sample)
         for column, found in summary.columns.items():
             columns[column] = columns[column] + found if column in columns else found
         return DataFile(name, stat.st_size, stat.st_mtime_ns, summary.rows, summary.bytes)
@@ -229,16 +258,3 @@ class Arrivals:
             "last_arrival": arrivals[-1].time if arrivals else None,
             **self.spec.to_toml(),
         }
-
-
-def data_files(folder: Path) -> Iterable[Path]:
-    """The files below a folder that count: neither their names nor a folder's begin with ``_`` or ``.``."""
-    for parent, folders, names in os.walk(folder):
-        # A folder such as _year=2024 spells a partition column.
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")) or "=" in name)
-        yield from (Path(parent) / name for name in sorted(names) if not name.startswith((".", "_")))
-
-
-def partition_columns(path: str) -> tuple[str, ...]:
-    """The columns that a relative path spells: ``("day",)`` for ``day=2024-01-01/part-0.parquet``."""
-    return tuple(unquote(part.split("=", 1)[0]) for part in Path(path).parts[:-1] if "=" in part)

@@ -1,6 +1,7 @@
 """A warehouse: a folder with tables that fill up, queries over them, and all that was computed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,17 @@ from pyspark.sql.types import StructType
 
 from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
-from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.declare import DeclarationFile, Declarations, QuerySpec, TableSpec, check_name
-from tempura.warehouse.engine import Engine, Source
+from tempura.warehouse.engine import Changes, Engine
 from tempura.warehouse.files import Files
+from tempura.warehouse.folder import Folder, data_files
 from tempura.warehouse.garbage import collect
 from tempura.warehouse.ledger import attempt, commit, read_json
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.steps import FORMAT
-from tempura.warehouse.table import Arrivals, Site, data_files
+from tempura.warehouse.table import Arrivals, Site
+from tempura.warehouse.text import check_format
 
 
 class Table:
@@ -43,7 +45,15 @@ class Table:
 
         Raises TempuraError WRONG_SCHEMA, NOT_MANAGED, STATIC_TABLE, DUPLICATE_KEY, COMMIT_LOST.
         """
-        return self._arrivals.push(rows, None, trust=True)
+        return self._arrivals.push(Changes(inserts=rows))
+
+    def upsert(self, rows: DataFrame) -> int:
+        """Put each row in the place of the one of the same key, if there is one. Returns the table's new version.
+
+        Raises TempuraError NO_KEYS when the table has none, DUPLICATE_KEY when two of the rows have one key, APPEND_ONLY when
+        a row would be replaced, and as :meth:`append` does.
+        """
+        return self._arrivals.push(Changes(updates=rows))
 
     def delete(self, rows: DataFrame, trust: bool = False) -> int:
         """Delete rows, each as often as it occurs in ``rows``. Returns the table's new version.
@@ -51,16 +61,16 @@ class Table:
         Raises TempuraError DELETE_OF_MISSING when a row is not there as often (``trust=True`` skips that check), APPEND_ONLY, and
         as :meth:`append` does.
         """
-        return self._arrivals.push(None, rows, trust)
+        return self._arrivals.push(Changes(deletes=rows), trust)
 
     def apply(self, changes: DataFrame, trust: bool = False) -> int:
-        """Apply inserts and deletes, told apart by a column ``_change``, as one arrival: all or nothing. A delete takes away a row
-        that was there before, or one inserted by the same changes. Returns the table's new version.
+        """Apply inserts, deletes and updates, told apart by a column ``_change``, as one arrival: all or nothing. A delete takes
+        away a row that was there before, or one inserted by the same changes; an update is as in :meth:`upsert`. Returns the
+        table's new version.
 
-        Raises TempuraError BAD_CHANGE for another value of ``_change``, and as :meth:`delete` does.
+        Raises TempuraError BAD_CHANGE for another value of ``_change``, and as :meth:`delete` and :meth:`upsert` do.
         """
-        inserts, deletes = self._arrivals.site.engine.split_changes(changes)
-        return self._arrivals.push(inserts, deletes, trust)
+        return self._arrivals.push(self._arrivals.site.engine.split_changes(changes), trust)
 
     def df(self) -> DataFrame:
         """The table as of now, to look at or to build a query from."""
@@ -101,19 +111,23 @@ class Warehouse:
         append_only: bool = False,
         static: bool = False,
         settle: float = 0.0,
+        options: Mapping[str, str] | None = None,
     ) -> Table:
-        """Declare a table: with ``path`` a folder of Parquet files, of which new ones are arrivals, else a managed table, whose rows
-        are pushed. ``schema`` (DDL or StructType) is taken from the files when it is not given. The promises ``keys``,
-        ``append_only`` and ``static`` are enforced when rows arrive. The same declaration again changes nothing.
+        """Declare a table: with ``path`` a folder of files, of which new ones are arrivals, else a managed table, whose rows are
+        pushed. ``format`` is parquet, csv or json; ``options`` are those of Spark's reader, such as ``{"sep": ";"}``. ``schema`` (DDL or
+        StructType) is taken from the files when it is not given. Only files older than ``settle`` seconds count. The promises
+        ``keys``, ``append_only`` and ``static`` are enforced when rows arrive. The same declaration again changes nothing.
 
-        Raises TempuraError BAD_NAME, BAD_SCHEMA, BAD_KEYS, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH, FOLDER_MISSING, TABLE_EXISTS.
+        Raises TempuraError BAD_NAME, BAD_SCHEMA, BAD_KEYS, BAD_OPTION, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH, FOLDER_MISSING,
+        TABLE_EXISTS.
         """
         check_name("table", name)
-        _check_format(format)
         folder = self._folder(path) if path is not None else None
         declared = self._declarations.read().tables.get(name)
-        ddl = declared.schema if declared and schema is None else self._schema(name, folder, schema)
-        spec = TableSpec(ddl, folder, format, tuple(keys), append_only, static, float(settle))
+        reading = self._options(format, options or {}, declared)
+        spec = TableSpec("", folder, format, tuple(keys), append_only, static, float(settle), reading)
+        ddl = declared.schema if declared and schema is None else self._schema(name, spec, schema)
+        spec = replace(spec, schema=ddl)
         self._check_keys(name, spec)
         if declared and declared != spec:
             what = f"Table {name} is declared otherwise in {self._declarations.path}."
@@ -136,24 +150,34 @@ class Warehouse:
         local = _local(str(path)).absolute()
         return str(local.relative_to(self.path)) if local.is_relative_to(self.path) else str(local)
 
-    def _schema(self, name: str, folder: str | None, schema: str | StructType | None) -> str:
+    def _options(self, format: str, options: Mapping[str, str], declared: TableSpec | None) -> Mapping[str, str]:
+        """The options of a format, the time zone in which text is read among them: pinned, whatever a later session says."""
+        given = {name: str(value) for name, value in options.items()}
+        check_format(format, given)
+        if format == "parquet" or "timeZone" in given:
+            return given
+        zone = declared.options.get("timeZone") if declared else None
+        return given | {"timeZone": zone or self._site.engine.settings()["spark.sql.session.timeZone"]}
+
+    def _schema(self, name: str, spec: TableSpec, schema: str | StructType | None) -> str:
         engine = self._site.engine
         if schema is not None:
             parsed = engine.parse_schema(schema) if isinstance(schema, str) else schema
-        elif folder is None:
+        elif spec.path is None:
             raise TempuraError("BAD_SCHEMA", f"Managed table {name} has no schema.", 'Add schema="id INT, …".')
         else:
-            parsed = self._inferred(name, (self.path / folder).resolve())
+            parsed = self._inferred(name, spec)
         if not parsed.fields or len({f.name.lower() for f in parsed.fields}) < len(parsed.fields):
             raise TempuraError("BAD_SCHEMA", f"Table {name}: no columns, or two of the same name.", "Name each once.")
         return engine.schema_text(parsed)
 
-    def _inferred(self, name: str, folder: Path) -> StructType:
-        files = [str(file) for file in data_files(folder)]
+    def _inferred(self, name: str, spec: TableSpec) -> StructType:
+        folder = Folder(self._site.engine, name, spec, (self.path / str(spec.path)).resolve())
+        files = tuple(data_files(folder.path))
         if not files:
-            what = f"Table {name}: {folder} holds no files to take the schema from."
-            raise TempuraError("FOLDER_MISSING", what, "Give schema=, or put a file there first.")
-        return self._site.engine.infer_schema(Source(StructType(), Rows(tuple(files), (), str(folder))))
+            what = f"Table {name}: {folder.path} holds no files to take the schema from."
+            raise TempuraError("FOLDER_MISSING", what, "Give the schema, or put a file there first.")
+        return self._site.engine.infer_schema(folder.file_set(files, StructType()))
 
     def _check_keys(self, name: str, spec: TableSpec) -> None:
         if isinstance(spec.keys, str) or not set(spec.keys) <= set(self._site.engine.parse_schema(spec.schema).names):
@@ -258,11 +282,6 @@ def _local(path: str) -> Path:
     if separator and scheme != "file":
         raise TempuraError("UNSUPPORTED_PATH", f"{path} is not a local path.", "Use a folder of a local file system.")
     return Path(rest if separator else path.removeprefix("file:")).expanduser()
-
-
-def _check_format(format: str) -> None:
-    if format != "parquet":
-        raise TempuraError("UNSUPPORTED_FORMAT", f"Format {format!r} is not known.", 'Use format="parquet".')
 
 
 def _choices(names: Iterable[str], maker: str) -> str:

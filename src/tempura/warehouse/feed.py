@@ -1,0 +1,30 @@
+"""Feeds: where the arrivals of a table come from when nobody pushes them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql.types import StructType
+
+from tempura.warehouse.arrivals import Arrival, Origin
+from tempura.warehouse.engine import Changes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What becomes one arrival: Parquet files read where they are (``in_place``), or ``changes``, which are copied into the warehouse.
+    ``origins`` and ``position`` as in :class:`Arrival`. ``trust``: the deletes are known to be there."""
+
+    in_place: tuple[Path, ...] = ()
+    changes: Callable[[], Changes] | None = None
+    origins: tuple[Origin, ...] = ()
+    position: str = ""
+    trust: bool = False
+
+
+class Feed(Protocol):
+    """Looks for what has arrived."""
+
+    def pending(self, arrivals: Sequence[Arrival], schema: StructType) -> Iterable[Batch]:
+        """What has come since these arrivals, one batch per arrival, in order. Raises TempuraError when it cannot be trusted."""

@@ -1,0 +1,142 @@
+"""Folders whose new files are arrivals: which files count, which are new, and what kind of rows they hold."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import unquote
+
+from pyspark.sql.types import StructType
+
+from tempura.errors import TempuraError
+from tempura.warehouse.arrivals import Arrival, Origin
+from tempura.warehouse.declare import TableSpec
+from tempura.warehouse.engine import Engine, FileSet
+from tempura.warehouse.feed import Batch
+from tempura.warehouse.parquet import column_names, inspect
+from tempura.warehouse.text import CHANGE, header
+
+Kind = tuple[str, bool, tuple[str, ...]]
+"""Files of one kind are one arrival: a name that each change file has for itself, whether it holds changes, its columns in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The feed of a table whose rows lie in the files of a folder."""
+
+    engine: Engine
+    table: str
+    spec: TableSpec
+    path: Path
+
+    def pending(self, arrivals: Sequence[Arrival], schema: StructType) -> Iterator[Batch]:
+        """The new files: those with plain rows together, each file with changes for itself, in the order in which they were written.
+
+        Raises TempuraError FOLDER_MISSING, FILE_CHANGED, FILE_GONE, WRONG_SCHEMA, NOT_PARQUET.
+        """
+        new = self._new(arrivals)
+        self._check_layout(new, arrivals)
+        kinds = self._kinds(new, schema)
+        if self.spec.format == "parquet" and len(set(kinds.values())) > 1:
+            # A file that does not fit is refused before the first of the arrivals.
+            for path in new:
+                inspect(path, schema, partition_columns(self._name(path)))
+        for kind, files in groupby(new, key=kinds.__getitem__):
+            yield self._batch(kind, tuple(files), schema)
+
+    def file_set(self, files: Iterable[Path], schema: StructType, columns: tuple[str, ...] = ()) -> FileSet:
+        """Files of this folder as the engine is told of them."""
+        paths = tuple(files)
+        base = str(self.path) if any(partition_columns(self._name(p)) for p in paths) else None
+        names = tuple(map(str, paths))
+        return FileSet(self.table, schema, self.spec.format, self.spec.options, names, base, columns)
+
+    # --- which files ------------------------------------------------------------------------------------------------
+
+    def _new(self, arrivals: Sequence[Arrival]) -> list[Path]:
+        if not self.path.is_dir():
+            remedy = "Make the folder, or correct its path in tempura.toml."
+            raise TempuraError("FOLDER_MISSING", f"Table {self.table}: there is no folder {self.path}.", remedy)
+        known = {origin.path: origin for arrival in arrivals for origin in arrival.seen}
+        present = {self._name(path): path for path in data_files(self.path)}
+        for origin in known.values():
+            self.check_unchanged(origin)
+        # Files carry the system's time, whatever clock the warehouse has.
+        newest = time.time() - self.spec.settle
+        new = [(path.stat().st_mtime_ns, name, path) for name, path in present.items() if name not in known]
+        return [path for mtime, _, path in sorted(new) if mtime <= newest * 1e9]
+
+    def check_unchanged(self, origin: Origin) -> None:
+        """Raises TempuraError FILE_GONE or FILE_CHANGED when a file is no longer as it was when it arrived."""
+        path = self.path / origin.path
+        what = f"Table {self.table}: file {path}, which has arrived,"
+        try:
+            stat = path.stat()
+        except FileNotFoundError:
+            remedy = "Put it back; rows that arrived cannot leave by a file."
+            raise TempuraError("FILE_GONE", f"{what} is gone.", remedy) from None
+        if (stat.st_size, stat.st_mtime_ns) != (origin.size, origin.mtime):
+            remedy = "Restore it, and write changed rows to new files."
+            raise TempuraError("FILE_CHANGED", f"{what} was written again.", remedy)
+
+    def _name(self, path: Path) -> str:
+        return str(path.relative_to(self.path))
+
+    def _check_layout(self, new: Sequence[Path], arrivals: Sequence[Arrival]) -> None:
+        """All files lie equally deep in folders that spell the same columns, as Spark needs it."""
+        names = [self._name(path) for path in new]
+        first = next((o.path for arrival in arrivals for o in arrival.seen), names[0] if names else "")
+        wanted = partition_columns(first)
+        for name in names:
+            found = partition_columns(name)
+            if found != wanted:
+                spelt = [", ".join(columns) or "no column" for columns in (found, wanted)]
+                what = f"{self.path / name}: its path spells {spelt[0]}, but that of {first} spells {spelt[1]}."
+                raise TempuraError("WRONG_SCHEMA", what, "Move the file into a folder like those of the others.")
+
+    # --- what they hold ---------------------------------------------------------------------------------------------
+
+    def _kinds(self, files: Sequence[Path], schema: StructType) -> dict[Path, Kind]:
+        if self.spec.format == "csv":
+            columns = {path: self._header(path, schema) for path in files}
+            return {path: self._kind(path, CHANGE in found, found) for path, found in columns.items()}
+        if CHANGE in schema.names or not files:
+            return {path: self._kind(path, False) for path in files}
+        if self.spec.format == "json":
+            changing = self.engine.changing(self.file_set(files, schema))
+            return {path: self._kind(path, str(path) in changing) for path in files}
+        return {path: self._kind(path, CHANGE in column_names(path)) for path in files}
+
+    def _kind(self, path: Path, changing: bool, columns: tuple[str, ...] = ()) -> Kind:
+        return (str(path) if changing else "", changing, columns)
+
+    def _header(self, path: Path, schema: StructType) -> tuple[str, ...]:
+        partitions = partition_columns(self._name(path))
+        return header(path, self.spec.options, [n for n in schema.names if n not in partitions])
+
+    def _batch(self, kind: Kind, files: tuple[Path, ...], schema: StructType) -> Batch:
+        _, changing, columns = kind
+        if self.spec.format == "parquet" and not changing:
+            return Batch(in_place=files)
+        origins = tuple(self._origin(path) for path in files)
+        wanted = self.file_set(files, schema, columns)
+        return Batch(changes=lambda: self.engine.load(wanted, changing), origins=origins)
+
+    def _origin(self, path: Path) -> Origin:
+        stat = path.stat()
+        return Origin(self._name(path), stat.st_size, stat.st_mtime_ns)
+
+
+def data_files(folder: Path) -> Iterator[Path]:
+    """The files below a folder that count: neither their names nor a folder's begin with ``_`` or ``.``."""
+    for parent, folders, names in os.walk(folder):
+        # A folder such as _year=2024 spells a partition column.
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")) or "=" in name)
+        yield from (Path(parent) / name for name in sorted(names) if not name.startswith((".", "_")))
+
+
+def partition_columns(path: str) -> tuple[str, ...]:
+    """The columns that a relative path spells: ``("day",)`` for ``day=2024-01-01/part-0.parquet``."""
+    return tuple(unquote(part.split("=", 1)[0]) for part in Path(path).parts[:-1] if "=" in part)

@@ -1,0 +1,111 @@
+"""Files read by Spark into the columns of a table: every value fits, or the first that does not is named."""
+
+from collections.abc import Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.types import StringType, StructField, StructType
+
+from tempura.errors import TempuraError
+from tempura.execute.naming import attribute
+from tempura.frontend.catalyst import first_line
+from tempura.warehouse.engine import FileSet
+from tempura.warehouse.folder import partition_columns
+from tempura.warehouse.text import CHANGE, has_header
+
+_RECORD = "_tempura_record"
+_FILE = "_tempura_file"
+
+
+def infer(session: SparkSession, files: FileSet) -> StructType:
+    """The schema of some files, without the column that tells changes. Raises TempuraError BAD_SCHEMA."""
+    try:
+        found = _reader(session, files).option("inferSchema", "true").format(files.format).load(_paths(files)).schema
+    except PySparkException as error:
+        what = f"The schema of table {files.table} cannot be read from its files: {first_line(error)}"
+        raise TempuraError("BAD_SCHEMA", what, "Give the schema, or correct the files.") from error
+    return StructType([field for field in found.fields if field.name != CHANGE])
+
+
+def changing(session: SparkSession, files: FileSet) -> frozenset[str]:
+    """Which of some files hold a row with a value in ``_change``."""
+    reader = _reader(session, files).schema(StructType([StructField(CHANGE, StringType())]))
+    frame = reader.format(files.format).load(_paths(files)).filter(fn.col(CHANGE).isNotNull())
+    found = {row[0] for row in frame.select(_file_path()).distinct().collect()}
+    return frozenset(path for path in files.files if path in found)
+
+
+def load(session: SparkSession, files: FileSet, changing: bool) -> DataFrame:
+    """The rows of files, with ``_change`` if they hold changes.
+
+    Raises TempuraError WRONG_SCHEMA naming file, column, the value found and the type wanted.
+    """
+    fields = {field.name: field for field in files.schema.fields}
+    changes = {CHANGE: StructField(CHANGE, StringType())} if changing else {}
+    order = [(fields | changes)[name] for name in files.columns] if files.columns else [*fields.values()]
+    # Columns that the path gives come last; those of a file are read by position in some formats.
+    rest = [f for f in (fields | changes).values() if f not in order]
+    wanted = StructType([*order, *rest])
+    return _plain(session, files, wanted) if files.format == "parquet" else _checked(session, files, wanted)
+
+
+def _plain(session: SparkSession, files: FileSet, wanted: StructType) -> DataFrame:
+    rows = _reader(session, files).schema(wanted).format(files.format).load(_paths(files))
+    return rows.select(*(attribute(name) for name in wanted.names))
+
+
+def _checked(session: SparkSession, files: FileSet, wanted: StructType) -> DataFrame:
+    """A value that does not fit makes the reader keep the whole record as text beside it."""
+    read = _reader(session, files).schema(StructType([*wanted.fields, StructField(_RECORD, StringType())]))
+    rows = read.format(files.format).load(_paths(files)).withColumn(_FILE, _file_path())
+    bad = rows.filter(attribute(_RECORD).isNotNull()).first()
+    if bad is not None:
+        raise _refused(session, files, wanted, bad.asDict())
+    return rows.select(*(attribute(name) for name in wanted.names))
+
+
+def _refused(session: SparkSession, files: FileSet, wanted: StructType, bad: dict[str, object]) -> TempuraError:
+    path, record = str(bad[_FILE]), str(bad[_RECORD])
+    within = [f for f in wanted.fields if f.name not in partition_columns(path)]
+    texts = _texts(session, files, within, record)
+    for field in within:
+        text = texts.get(field.name)
+        if text is not None and bad[field.name] is None:
+            what = f"{path}: column {field.name} has the value {text!r}, but the table expects "
+            what += f"{field.dataType.simpleString()} (in {record.strip()[:200]!r})."
+            return TempuraError("WRONG_SCHEMA", what, "Correct the file, or take it out of the folder.")
+    what = f"{path}: {record.strip()[:200]!r} is not a record of the columns {', '.join(f.name for f in within)}."
+    return TempuraError("WRONG_SCHEMA", what, "Correct the file, or take it out of the folder.")
+
+
+def _texts(session: SparkSession, files: FileSet, fields: Sequence[StructField], record: str) -> dict[str, object]:
+    """The values of a record as they are spelt."""
+    schema = StructType([StructField(f.name, StringType()) for f in fields])
+    options = {k: v for k, v in files.options.items() if k not in ("header", "multiLine", "encoding", "lineSep")}
+    one = session.createDataFrame([(record,)], "record STRING")
+    parse = fn.from_csv("record", schema.toDDL(), options) if files.format == "csv" else None
+    row = one.select(parse if parse is not None else fn.from_json("record", schema, options)).first()
+    return row[0].asDict() if row is not None and row[0] is not None else {}
+
+
+def _reader(session: SparkSession, files: FileSet) -> DataFrameReader:
+    reader = session.read.options(**files.options).option("__globPaths__", "false")
+    # The user's session may be lenient; rows that arrived must all be read, and read alike.
+    reader = reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
+    reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", _RECORD)
+    if files.format == "csv":
+        reader = reader.option("header", str(has_header(files.options)).lower())
+    return reader.option("basePath", f"file:{files.base}") if files.base else reader
+
+
+def _paths(files: FileSet) -> list[str]:
+    return [f"file:{file}" for file in files.files]
+
+
+def _file_path() -> SparkColumn:
+    """The path of the file that a row was read from, as :class:`FileSet` spells it."""
+    return fn.regexp_replace(
+        fn.url_decode(fn.replace("_metadata.file_path", fn.lit("+"), fn.lit("%2B"))), "^file:/*", "/"
+    )

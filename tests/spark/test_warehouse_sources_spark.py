@@ -1,0 +1,123 @@
+"""Files of several formats read by Spark into a warehouse, one batch of checks per format."""
+
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import tempura as tp
+from tempura.errors import TempuraError
+from tempura.warehouse.incoming import touched
+from tempura.warehouse.rows import columns_of, signed_rows
+from tempura.warehouse.warehouse import Table, Warehouse
+
+
+@pytest.fixture
+def wh(spark: SparkSession, tmp_path: Path) -> Warehouse:
+    return tp.open(tmp_path / "wh", spark=spark)
+
+
+def put(path: Path, text: str, age: float = 100) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    os.utime(path, (time.time() - age,) * 2)
+
+
+def rows(table: Table) -> list[tuple[object, ...]]:
+    return sorted((tuple(row) for row in table.df().collect()), key=str)
+
+
+def refused(table: Table, file: Path, *parts: str) -> None:
+    with pytest.raises(TempuraError) as error:
+        table.df()
+    assert error.value.code == "WRONG_SCHEMA"
+    assert all(part in str(error.value) for part in (str(file), *parts)), str(error.value)
+    file.unlink()
+
+
+def test_csv(wh: Warehouse, tmp_path: Path) -> None:
+    lake = tmp_path / "la ke+%20"
+    put(lake / "day=2026-01-01" / "a.csv", 'id;price;note\n1;2.50;"a;b"\n2;;\n', 90)
+    table = wh.add_table("t", path=lake, format="csv", options={"sep": ";"}, keys=["id"])
+    assert table.schema.simpleString() == "struct<id:int,price:double,note:string,day:date>"
+    put(lake / "day=2026-01-02" / "b.csv", "note;_change;price;id\nx;insert;1;3\nnew;update;7;2\n", 80)
+    first, second = date(2026, 1, 1), date(2026, 1, 2)
+    expected = [(1, 2.5, "a;b", first), (2, 7.0, "new", second), (3, 1.0, "x", second)]
+    assert rows(table) == expected
+    bad = lake / "day=2026-01-03" / "c.csv"
+    put(bad, "id;price;note\n4;1;x\n5;dear;x\n")
+    refused(table, bad, "column price has the value 'dear'", "expects double")
+    put(bad, "id;price;note\n4;1\n")
+    refused(table, bad, "'4;1' is not a record of the columns id, price, note")
+    put(bad, "id;note;price\nn;x;1\n")
+    refused(table, bad, "column id has the value 'n'", "expects int")
+    put(bad, "id;note;price;_change\n1;x;1;upsert\n")
+    with pytest.raises(TempuraError, match="'upsert', not insert, delete or update"):
+        table.df()
+    bad.unlink()
+    assert rows(table) == expected
+
+
+def test_json(wh: Warehouse, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    put(lake / "a.json", '{"id": 1, "tags": ["x"], "at": "2026-01-01T10:00:00Z"}\n{"id": 2}\n', 90)
+    table = wh.add_table("t", path=lake, format="json", schema="id INT, tags ARRAY<STRING>, at TIMESTAMP")
+    put(lake / "b.json", '{"id": 2, "_change": "delete"}\n{"id": 3, "tags": [], "_change": "insert"}\n', 80)
+    found = [(row[0], row[1]) for row in rows(table)]
+    assert found == [(1, ["x"]), (3, [])]
+    at = table.df().selectExpr("max(unix_timestamp(at))").first()
+    assert at is not None
+    assert at[0] == int(datetime(2026, 1, 1, 10, tzinfo=UTC).timestamp())
+    bad = lake / "c.json"
+    put(bad, '{"id": 4}\n{"id": "five"}\n')
+    refused(table, bad, "column id has the value 'five'", "expects int")
+    put(bad, '{"id": 4\n')
+    refused(table, bad, "is not a record")
+    put(bad, '{"id": 4, "_change": "insert"}\n{"id": 5}\n')
+    with pytest.raises(TempuraError, match="value None, not insert, delete or update"):
+        table.df()
+    bad.unlink()
+    assert wh.add_table("t", path=lake, format="json").schema == table.schema
+
+
+def test_parquet_of_changes_beside_partitioned_files(wh: Warehouse, spark: SparkSession, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+
+    def write(data: Sequence[tuple[object, ...]], ddl: str, day: int) -> None:
+        spark.createDataFrame(data, ddl).coalesce(1).write.parquet(str(lake / f"day={day}"))
+
+    write([(1, "a"), (2, "b"), (2, "b")], "id INT, name STRING", 1)
+    table = wh.add_table("t", path=lake)
+    query = wh.add_query("q", "SELECT day, count(*) n, max(name) m FROM t GROUP BY day ORDER BY day")
+    query.run()
+    write([(2, "b", "insert"), (3, "c", "insert")], "id INT, name STRING, _change STRING", 2)
+    query.run()
+    assert rows(table) == [(1, "a", 1), (2, "b", 1), (2, "b", 1), (2, "b", 2), (3, "c", 2)]
+    assert [tuple(r) for r in query.result().collect()] == [(1, 3, "b"), (2, 2, "c")]
+    assert query.verify()
+
+
+def test_upserts_read_the_rows_of_their_keys_only(wh: Warehouse, spark: SparkSession) -> None:
+    table = wh.add_table("t", schema="id BIGINT, name STRING, tags MAP<STRING, INT>", keys=["id"])
+    table.append(spark.range(1000).selectExpr("id", "'a' name", "map('k', 1) tags"))
+    table.upsert(spark.sql("SELECT 5L id, 'b' name, map('k', 2) tags UNION ALL SELECT 2000L, 'c', NULL"))
+    changes = "SELECT 7L id, 'z' name, map('k', 1) tags, 'update' _change"
+    changes += " UNION ALL SELECT 8L, 'a', map('k', 1), 'delete' UNION ALL SELECT NULL, NULL, NULL, 'update'"
+    table.apply(spark.sql(changes))
+    found = table.df().selectExpr("count(*)", "count_if(name = 'a')", "count_if(id = 8)", "max(tags['k'])").first()
+    assert found is not None
+    assert tuple(found) == (1001, 997, 0, 2)
+    with pytest.raises(TempuraError, match=r"more than one row would have the key \{'id': 9\}"):
+        table.append(spark.sql("SELECT 9L id, 'a' name, NULL tags"))
+    with pytest.raises(TempuraError, match=r"a row to be deleted is not there.*'name': 'q'"):
+        table.delete(spark.sql("SELECT 9L id, 'q' name, map('k', 1) tags"))
+    # What arrives decides which row groups of the stored files are read.
+    source = table._arrivals.source(0, 1)
+    key = columns_of(source.schema)[:1]
+    coming = spark.sql("SELECT 5L x0 UNION ALL SELECT 9L")
+    plan = touched(signed_rows(spark, source), coming, key)._jdf.queryExecution().executedPlan().toString()
+    assert "GreaterThanOrEqual(id,5), LessThanOrEqual(id,9)" in plan

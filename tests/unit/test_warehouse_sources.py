@@ -1,0 +1,229 @@
+"""Where rows come from, over an engine without a JVM: folders of several formats, files of changes, updates by key."""
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.unit.bag_engine import BagEngine, Row, parse, write_rows
+
+from tempura.algebra.bag import SignedBag
+from tempura.errors import TempuraError
+from tempura.warehouse.files import Files
+from tempura.warehouse.text import header
+from tempura.warehouse.warehouse import Table, Warehouse, open_site
+
+SALES = "o_id INT, cat STRING"
+CHANGES = f"{SALES}, _change STRING"
+
+
+@pytest.fixture
+def wh(tmp_path: Path) -> Warehouse:
+    return open_site(tmp_path / "wh", BagEngine(), Files(), lambda: datetime(2026, 3, 1, 12, tzinfo=UTC))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    (tmp_path / "lake").mkdir()
+    return tmp_path / "lake"
+
+
+def code(error: pytest.ExceptionInfo[TempuraError]) -> str:
+    return error.value.code
+
+
+def held(table: Table) -> SignedBag:
+    found: object = table.df()
+    assert isinstance(found, SignedBag)
+    return found
+
+
+def version(wh: Warehouse) -> int:
+    found: int = wh.status()["tables"]["sales"]["version"]
+    return found
+
+
+def put(path: Path, rows: list[Row], ddl: str = SALES, age: float = 100) -> None:
+    """A Parquet file that was written ``age`` seconds ago."""
+    write_rows(path, parse(ddl), rows)
+    aged(path, age)
+
+
+def aged(path: Path, age: float) -> None:
+    os.utime(path, (time.time() - age,) * 2)
+
+
+class TestChangeFiles:
+    def test_inserts_deletes_and_updates(self, wh: Warehouse, lake: Path) -> None:
+        table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])
+        put(lake / "a.parquet", [(1, "x"), (2, "x"), (3, None)])
+        put(
+            lake / "b.parquet",
+            [(4, "y", "insert"), (1, "x", "delete"), (3, "z", "update"), (9, "n", "update")],
+            CHANGES,
+        )
+        assert held(table) == SignedBag.of([(2, "x"), (4, "y"), (3, "z"), (9, "n")])
+        assert version(wh) == 2
+
+    def test_each_is_an_arrival_in_the_order_of_writing(self, wh: Warehouse, lake: Path) -> None:
+        table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])
+        put(lake / "z.parquet", [(1, "first", "insert")], CHANGES, age=30)
+        put(lake / "y.parquet", [(1, "second", "update")], CHANGES, age=20)
+        put(lake / "x.parquet", [(1, "third", "update")], CHANGES, age=10)
+        assert held(table) == SignedBag.of([(1, "third")])
+        assert version(wh) == 3
+        assert held(table) == SignedBag.of([(1, "third")])
+        assert version(wh) == 3
+
+    def test_an_update_of_what_comes_with_it(self, wh: Warehouse) -> None:
+        table = wh.add_table("sales", schema=SALES, keys=["o_id"])
+        table.append([(1, "old"), (2, "old")])  # type: ignore[arg-type]
+        changes = [(1, "old", "delete"), (1, "new", "update"), (3, "a", "insert"), (3, "b", "update")]
+        table.apply(changes)  # type: ignore[arg-type]
+        assert held(table) == SignedBag.of([(1, "new"), (2, "old"), (3, "b")])
+
+    def test_two_updates_of_one_key_are_refused(self, wh: Warehouse, lake: Path) -> None:
+        wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])
+        put(lake / "a.parquet", [(1, "x", "update"), (1, "y", "update")], CHANGES)
+        with pytest.raises(TempuraError) as error:
+            wh.table("sales").df()
+        assert code(error) == "DUPLICATE_KEY"
+        assert version(wh) == 0
+
+    def test_updates_need_keys(self, wh: Warehouse, lake: Path) -> None:
+        wh.add_table("sales", path=lake, schema=SALES)
+        put(lake / "a.parquet", [(1, "x", "update")], CHANGES)
+        with pytest.raises(TempuraError) as error:
+            wh.table("sales").df()
+        assert code(error) == "NO_KEYS"
+
+    def test_a_delete_of_a_missing_row_is_refused(self, wh: Warehouse, lake: Path) -> None:
+        wh.add_table("sales", path=lake, schema=SALES)
+        put(lake / "a.parquet", [(1, "x")])
+        put(lake / "b.parquet", [(1, "y", "delete")], CHANGES, age=50)
+        with pytest.raises(TempuraError) as error:
+            wh.table("sales").df()
+        assert code(error) == "DELETE_OF_MISSING"
+        assert version(wh) == 1
+
+    def test_append_only_takes_inserts_alone(self, wh: Warehouse, lake: Path) -> None:
+        table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"], append_only=True)
+        put(lake / "a.parquet", [(1, "x", "insert"), (2, "x", "update")], CHANGES)
+        assert held(table) == SignedBag.of([(1, "x"), (2, "x")])
+        put(lake / "b.parquet", [(2, "y", "update")], CHANGES, age=50)
+        with pytest.raises(TempuraError) as error:
+            table.df()
+        assert code(error) == "APPEND_ONLY"
+
+    def test_a_file_that_does_not_fit_is_refused_before_the_others_arrive(self, wh: Warehouse, lake: Path) -> None:
+        wh.add_table("sales", path=lake, schema=SALES)
+        put(lake / "a.parquet", [(1, "x")])
+        put(lake / "b.parquet", [("1", "x", "insert")], "o_id STRING, cat STRING, _change STRING", age=50)
+        with pytest.raises(TempuraError, match=r"b\.parquet: column o_id has type string, but the table expects int"):
+            wh.table("sales").df()
+        assert version(wh) == 0
+
+    def test_copies_do_not_free_the_files(self, wh: Warehouse, lake: Path) -> None:
+        table = wh.add_table("sales", path=lake, schema=SALES)
+        put(lake / "a.parquet", [(1, "x", "insert")], CHANGES)
+        table.df()
+        put(lake / "a.parquet", [(1, "y", "insert")], CHANGES, age=1)
+        with pytest.raises(TempuraError) as error:
+            table.df()
+        assert code(error) == "FILE_CHANGED"
+        (lake / "a.parquet").unlink()
+        with pytest.raises(TempuraError) as error:
+            table.df()
+        assert code(error) == "FILE_GONE"
+
+    def test_gc_keeps_copies(self, wh: Warehouse, lake: Path) -> None:
+        table = wh.add_table("sales", path=lake, schema=SALES)
+        put(lake / "a.parquet", [(1, "x")])
+        put(lake / "b.parquet", [(1, "x", "delete"), (2, "y", "insert")], CHANGES, age=50)
+        table.df()
+        (wh.path / "tables/sales/data/left/inserted").mkdir(parents=True)
+        assert wh.gc() == ("tables/sales/data/left",)
+        assert held(table) == SignedBag.of([(2, "y")])
+
+
+class TestUpsert:
+    def test_rows_take_the_place_of_those_of_their_keys(self, wh: Warehouse) -> None:
+        table = wh.add_table("sales", schema=SALES, keys=["o_id"])
+        table.append([(1, "x"), (2, "x"), (None, "x")])  # type: ignore[arg-type]
+        assert table.upsert([(2, "y"), (3, "y"), (None, "y")]) == 2  # type: ignore[arg-type]
+        assert held(table) == SignedBag.of([(1, "x"), (2, "y"), (3, "y"), (None, "y")])
+
+    def test_refusals(self, wh: Warehouse) -> None:
+        with pytest.raises(TempuraError) as error:
+            wh.add_table("plain", schema=SALES).upsert([(1, "x")])  # type: ignore[arg-type]
+        assert code(error) == "NO_KEYS"
+        table = wh.add_table("sales", schema=SALES, keys=["o_id"])
+        with pytest.raises(TempuraError) as error:
+            table.upsert([(1, "x"), (1, "y")])  # type: ignore[arg-type]
+        assert code(error) == "DUPLICATE_KEY"
+        assert version(wh) == 0
+
+
+class TestTextFormats:
+    def test_csv(self, wh: Warehouse, lake: Path) -> None:
+        table = wh.add_table("sales", path=lake, format="csv", schema=SALES)
+        (lake / "a.csv").write_text("o_id,cat\n1,x\n2,\n")
+        (lake / "b.csv").write_text("cat,o_id,_change\ny,3,insert\nx,1,delete\n")
+        aged(lake / "a.csv", 60)
+        assert held(table) == SignedBag.of([(2, None), (3, "y")])
+        assert version(wh) == 2
+
+    def test_json(self, wh: Warehouse, lake: Path) -> None:
+        table = wh.add_table("sales", path=lake, format="json", schema=SALES)
+        (lake / "a.json").write_text("\n".join(json.dumps(row) for row in ({"o_id": 1, "cat": "x"}, {"o_id": 2})))
+        (lake / "b.json").write_text(json.dumps({"o_id": 2, "_change": "delete"}))
+        aged(lake / "a.json", 60)
+        assert held(table) == SignedBag.of([(1, "x")])
+        assert version(wh) == 2
+
+    def test_the_time_zone_of_texts_is_pinned(self, wh: Warehouse, lake: Path) -> None:
+        wh.add_table("sales", path=lake, format="csv", schema=SALES)
+        engine = BagEngine(session={"spark.sql.session.timeZone": "Asia/Tokyo"})
+        again = open_site(wh.path, engine, Files())
+        again.add_table("sales", path=lake, format="csv", schema=SALES)
+        assert again.status()["tables"]["sales"]["options"] == {"timeZone": "UTC"}
+
+    @pytest.mark.parametrize(
+        ("text", "what"),
+        [
+            ("o_id\n1\n", "column cat is missing"),
+            ("o_id,cat,price\n", "there is a column 'price'"),
+            ("o_id,o_id,cat\n", "two columns have the name 'o_id'"),
+        ],
+    )
+    def test_headers_that_do_not_fit(self, wh: Warehouse, lake: Path, text: str, what: str) -> None:
+        wh.add_table("sales", path=lake, format="csv", schema=SALES)
+        (lake / "a.csv").write_text(text)
+        with pytest.raises(TempuraError, match=rf"a\.csv: {what}") as error:
+            wh.table("sales").df()
+        assert code(error) == "WRONG_SCHEMA"
+
+    def test_headers_are_read_as_they_are_written(self, tmp_path: Path) -> None:
+        file = tmp_path / "a.csv"
+        file.write_bytes("\ufeff'o;id';cat\n".encode())
+        assert header(file, {"sep": ";", "quote": "'"}, ["o;id", "cat"]) == ("o;id", "cat")
+        file.write_bytes("# by hand\no_id,cät\n".encode("latin-1"))
+        assert header(file, {"encoding": "latin-1", "comment": "#"}, ["o_id", "cät"]) == ("o_id", "cät")
+        file.write_bytes(b"")
+        assert header(file, {}, ["a"]) == ("a",)
+        file.write_bytes(b"1,2\n")
+        assert header(file, {"header": "false"}, ["a", "b"]) == ("a", "b")
+        file.write_bytes(b"\xff\n")
+        with pytest.raises(TempuraError, match="its header cannot be read"):
+            header(file, {}, ["a"])
+
+
+def test_files_lie_in_folders_of_the_same_columns(wh: Warehouse, lake: Path) -> None:
+    wh.add_table("sales", path=lake, schema=SALES)
+    put(lake / "a.parquet", [(1, "x")])
+    put(lake / "cat=x" / "b.parquet", [(1,)], "o_id INT")
+    with pytest.raises(TempuraError, match=r"its path spells cat, but that of a\.parquet spells no column") as error:
+        wh.table("sales").df()
+    assert code(error) == "WRONG_SCHEMA"
