@@ -16,7 +16,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Aggregate, Join, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
-from tempura.execute.contract import StepOutcome, StoredOutput, StoredState, Usage
+from tempura.execute.contract import Part, StepOutcome, StoredOutput, StoredState, Usage
 from tempura.execute.local import BagExecutor
 from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Load, Read
@@ -134,15 +134,15 @@ class BagEngine:
     def execute(self, work: Work) -> StepOutcome:
         self.executed += 1
         loads = [rel for root in _roots(work) for rel in root.walk() if isinstance(rel, Load)]
-        states = {load.key: _load(work.load(load.key).path) for load in loads}
+        states = {load.key: _load(*(part.path for part in work.load(load.key).parts)) for load in loads}
         outcome = BagExecutor(lambda read: _read(work, read), states).run(work.step)
         stored = {
-            key: _save(work.folder / "states" / str(i), bag) for i, (key, bag) in enumerate(outcome.states.items())
+            key: StoredState((), (), 0, "{}", (_save(work.folder / "states" / str(i), bag),))
+            for i, (key, bag) in enumerate(outcome.states.items())
         }
         output = None
         if outcome.output is not None:
-            state = _save(work.folder / "output", outcome.output)
-            output = StoredOutput(state.path, (), state.rows, state.bytes, "{}")
+            output = StoredOutput((), "{}", _save(work.folder / "output", outcome.output))
         return StepOutcome(stored, output, Usage(cpu_seconds=0.5, wall_seconds=0.25))
 
     def result(self, stored: StoredOutput, lifted: Lifted) -> SignedBag:
@@ -200,13 +200,13 @@ def _scan(check: Check, leaf: Rel) -> SignedBag:
     return bag(check.tables[leaf.table].rows, leaf.fields)
 
 
-def _save(folder: Path, bag: SignedBag) -> StoredState:
+def _save(folder: Path, bag: SignedBag) -> Part:
     folder.mkdir(parents=True)
     text = json.dumps([[list(row), weight] for row, weight in bag.items()])
     (folder / "rows.json").write_text(text)
-    return StoredState(str(folder), (), True, (), 0, bag.size, len(text), "{}")
+    return Part(str(folder), bag.size, len(text), weighted=True)
 
 
-def _load(path: str) -> SignedBag:
-    pairs = json.loads((Path(path) / "rows.json").read_text())
+def _load(*paths: str) -> SignedBag:
+    pairs = [pair for path in paths for pair in json.loads((Path(path) / "rows.json").read_text())]
     return SignedBag([(tuple(row), weight) for row, weight in pairs])

@@ -1,6 +1,7 @@
 """Commits: killed at every file operation, failing at every file operation, and raced by another process."""
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -215,14 +216,58 @@ class TestRaces:
         assert ledger.count() == 1
         assert list((tmp_path / "attempts").iterdir()) == []
 
-    def test_two_processes_run_one_step(self, tmp_path: Path) -> None:
+    def test_a_second_process_is_told_while_the_first_runs(self, tmp_path: Path) -> None:
         prepare(tmp_path)
-        with overtaken(tmp_path, "link", "2.json", at_path="steps") as files:
+        told: list[TempuraError] = []
+
+        def second(folder: Path) -> None:
+            with pytest.raises(TempuraError) as error:
+                scenario(folder, Files())
+            told.append(error.value)
+
+        with overtaken(tmp_path, "link", "2.json", at_path="steps", act=second) as files:
+            scenario(tmp_path, files)
+        assert [error.code for error in told] == ["RUN_IN_PROGRESS"]
+        assert f"process {os.getpid()} on {socket.gethostname()}" in told[0].what
+        check(tmp_path)
+
+    def test_a_process_that_planned_a_step_which_another_has_run(self, tmp_path: Path) -> None:
+        prepare(tmp_path)
+        with overtaken(tmp_path, "lock", "run.lock", at_path="q") as files:
             with pytest.raises(TempuraError) as error:
                 scenario(tmp_path, files)
             assert error.value.code == "COMMIT_LOST"
-            assert "queries" in str(error.value.what) or "q/steps/2.json" in error.value.what
+            assert "q/steps/1.json" in error.value.what
         check(tmp_path)
+
+    def test_a_lock_of_another_machine_counts_while_its_heart_beats(self, tmp_path: Path) -> None:
+        prepare(tmp_path)
+        scenario(tmp_path, Files())
+        lock = tmp_path / "wh/queries/q/run.lock"
+        lock.write_text('{"host": "elsewhere", "pid": 1, "started": "2026-03-01"}')
+        query = warehouse(tmp_path, Files()).add_query("q", SUMMARY, schedule=Schedule.view())
+        warehouse(tmp_path, Files()).table("returns").append([(1, 1)])  # type: ignore[arg-type]
+        with pytest.raises(TempuraError) as error:
+            query.run()
+        assert error.value.code == "RUN_IN_PROGRESS"
+        assert "process 1 on elsewhere" in error.value.what
+        assert not Files().remove_lock(lock)
+        os.utime(lock, (0, 0))
+        assert query.run().n == 3
+        assert not lock.exists()
+
+    def test_gc_leaves_the_work_of_another_machine_alone(self, tmp_path: Path) -> None:
+        prepare(tmp_path)
+        scenario(tmp_path, Files())
+        wh = warehouse(tmp_path, Files())
+        wh.gc()
+        id = "a" * 32
+        lock, folder = wh.path / f".tempura/attempts/{id}.lock", wh.path / f"queries/q/attempts/{id}"
+        folder.mkdir()
+        lock.write_text('{"host": "elsewhere", "pid": 1, "started": "2026-03-01"}')
+        assert wh.gc() == ()
+        os.utime(lock, (0, 0))
+        assert set(wh.gc()) == {f"queries/q/attempts/{id}", f".tempura/attempts/{id}.lock"}
 
     def test_two_processes_register_the_same_files(self, tmp_path: Path) -> None:
         prepare(tmp_path)

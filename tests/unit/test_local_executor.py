@@ -6,7 +6,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Consolidate, Filter, Join, Negate, Project, Rel, Scan, Support, Union, Values
 from tempura.algebra.scalar import TRUE, Call, Column, Literal, Output, Ref, equal
 from tempura.errors import TempuraError
-from tempura.execute.contract import StoredOutput, StoredState
+from tempura.execute.contract import FileSeal, Part, StoredOutput, StoredState
 from tempura.execute.local import BagExecutor
 from tempura.execute.sharing import shared, sinks_of
 from tempura.physical.operators import Load, Read, StateKey
@@ -107,14 +107,16 @@ def test_tables_are_read_again_rather_than_kept() -> None:
 
 
 def test_stored_data_survives_json() -> None:
-    state = StoredState("/a b", ("int", "decimal(7,2)"), True, (1,), 4, 10, 99, "{}")
-    output = StoredOutput("/a b", ("int",), 10, 99, "{}")
+    part = Part("/a b", 10, 99, True, (FileSeal("part-0.parquet", 99, "0ab1"),))
+    state = StoredState(("int", "decimal(7,2)"), (1,), 4, "{}", (part, Part("/c", 1, 9)))
+    output = StoredOutput(("int",), "{}", part)
+    assert (state.rows, state.bytes, state.weighted) == (11, 108, True)
     assert StoredState.from_json(state.to_json()) == state
     assert StoredOutput.from_json(output.to_json()) == output
 
 
-@pytest.mark.parametrize("broken", [{"bucket": "0"}, {"rows": "1"}, {"types": None}])
+@pytest.mark.parametrize("broken", [{"bucket": "0"}, {"buckets": "1"}, {"types": None}, {"parts": ["/a"]}])
 def test_broken_stored_data_is_refused(broken: dict[str, object]) -> None:
-    state = StoredState("/a", ("int",), False, (), 0, 1, 1, "{}")
+    state = StoredState(("int",), (), 0, "{}", (Part("/a", 1, 1),))
     with pytest.raises(TypeError):
         StoredState.from_json(state.to_json() | broken)

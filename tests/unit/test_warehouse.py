@@ -2,7 +2,8 @@
 
 import json
 import os
-from datetime import UTC, datetime
+import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -407,6 +408,97 @@ class TestDeclaring:
         moved.table("returns").append([(1, 1)])  # type: ignore[arg-type]
         moved.query("summary").run(methods="im1")
         assert moved.query("summary").verify()
+
+
+class TestDamage:
+    """A file altered by one byte, cut short or lost; a manifest of the future; a clock that goes back."""
+
+    @pytest.fixture
+    def query(self, world: World) -> Query:
+        query = world.query(Schedule.view())
+        world.put("a", FIRST)
+        query.run(methods="im1")
+        world.push([(1, 1)])
+        query.run(methods="im1")
+        return query
+
+    @staticmethod
+    def alter(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+
+    @staticmethod
+    def nothing(path: Path) -> None:
+        pass
+
+    @staticmethod
+    def truncate(path: Path) -> None:
+        path.write_bytes(path.read_bytes()[:-1])
+
+    @pytest.mark.parametrize("harm", ["alter", "truncate", "unlink", "nothing"])
+    def test_a_damaged_state_is_computed_anew(self, world: World, harm: str) -> None:
+        query = world.query(Schedule.progressive({"14:00": 0.1, "24:00": 1.0}))
+        world.put("a", FIRST)
+        query.run(at="14:00", methods="im1")
+        (state,) = (world.wh.path / "queries/summary/attempts").glob("*/states/*/rows.json")
+        getattr(self, harm, Path.unlink)(state)
+        world.push([(3, 3)])
+        report = query.run(at="24:00", methods="im1")
+        assert any("STATE_DAMAGED" in reason for reason in report.fallbacks) == (harm != "nothing")
+        assert query.verify()
+
+    @pytest.mark.parametrize("harm", ["alter", "truncate", "unlink"])
+    def test_a_damaged_result_is_refused_and_written_anew(self, world: World, query: Query, harm: str) -> None:
+        (output,) = (f for f in (world.wh.path / str(query.steps()[-1].output.path)).iterdir())  # type: ignore[union-attr]
+        getattr(self, harm, Path.unlink)(output)
+        with pytest.raises(TempuraError) as error:
+            query.result()
+        assert code(error) == "RESULT_DAMAGED"
+        assert not query.verify()
+        assert query.run().n == 3
+        assert query.verify()
+        assert query.run().nothing
+
+    def test_a_state_without_its_folder(self, world: World, query: Query) -> None:
+        for folder in (world.wh.path / "queries/summary/attempts").glob("*/states"):
+            shutil.rmtree(folder)
+        world.push([(3, 3)])
+        query.run(methods="im1")
+        assert query.verify()
+
+    @pytest.mark.parametrize("name", ["queries/summary/steps/2.json", "tables/returns/arrivals/1.json"])
+    def test_every_altered_byte_of_a_manifest_is_noticed(self, world: World, query: Query, name: str) -> None:
+        path = world.wh.path / name
+        good = path.read_bytes()
+        for i in range(0, len(good), 7):
+            path.write_bytes(good[:i] + bytes([good[i] ^ 1]) + good[i + 1 :])
+            with pytest.raises(TempuraError) as error:
+                query.verify()
+            assert code(error) in ("LEDGER_CORRUPT", "FORMAT_NEWER"), good[i - 20 : i + 20]
+        path.write_bytes(good)
+        assert query.verify()
+
+    @pytest.mark.parametrize(("number", "expected"), [(99, "FORMAT_NEWER"), (1, "FORMAT_OLDER")])
+    def test_a_manifest_of_another_version(self, world: World, query: Query, number: int, expected: str) -> None:
+        path = world.wh.path / "queries/summary/steps/2.json"
+        path.write_bytes(path.read_bytes().replace(b'"format": 2', f'"format": {number}'.encode()))
+        with pytest.raises(TempuraError) as error:
+            query.run()
+        assert code(error) == expected
+
+    def test_a_clock_that_goes_back(self, world: World, query: Query) -> None:
+        times = [step.logical_time for step in query.steps()]
+        world.now -= timedelta(minutes=2)
+        world.push([(3, 3)])
+        query.run()
+        assert query.steps()[-1].logical_time == times[-1], "corrected by a little: time stands still"
+        world.now -= timedelta(days=1)
+        world.push([(3, 4)])
+        with pytest.raises(TempuraError) as error:
+            query.run()
+        assert code(error) == "CLOCK_WENT_BACK"
+        assert len(query.steps()) == 3
 
 
 class TestGarbage:

@@ -1,7 +1,8 @@
 """What running a step leaves behind: plain data, which a ledger can keep as JSON."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from tempura.physical.operators import StateKey
 
@@ -9,40 +10,89 @@ WEIGHT = "_w"
 """The column that carries the weight of a row, in relations at execution time and in stored files."""
 
 
-@dataclass(frozen=True)
-class StoredState:
-    """A saved relation as Parquet files. Columns are positional: ``s0``, ``s1`` …, then the weight when ``weighted``.
+@dataclass(frozen=True, slots=True)
+class FileSeal:
+    """What a file was when it was committed: its path below its folder, its size in bytes, and the checksum of its content."""
 
-    ``types`` are the columns' types as Spark spells them, ``schema`` is the JSON of the files' StructType. ``bucket`` are the
-    positions of the columns by whose hash the rows are spread over ``buckets`` buckets; () when they are not. ``rows`` counts
-    stored rows (a row with weight 3 is one), ``bytes`` those of the files.
-    """
+    name: str
+    size: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A folder of Parquet files. ``rows`` counts stored rows (a row with weight 3 is one), ``bytes`` those of the data files;
+    ``weighted`` says that they have a weight column; ``seals`` are of all files, () until the part is committed."""
 
     path: str
-    types: tuple[str, ...]
-    weighted: bool
-    bucket: tuple[int, ...]
-    buckets: int
     rows: int
     bytes: int
-    schema: str
+    weighted: bool = False
+    seals: tuple[FileSeal, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Plain data, from which :meth:`from_json` makes an equal value."""
-        return {**asdict(self), "types": list(self.types), "bucket": list(self.bucket)}
+        plain = {"path": self.path, "rows": self.rows, "bytes": self.bytes, "weighted": self.weighted}
+        return {**plain, "seals": [[seal.name, seal.size, seal.checksum] for seal in self.seals]}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, object]) -> "StoredState":
+    def from_json(cls, data: object) -> "Part":
+        """The value that :meth:`to_json` described. Raises KeyError, TypeError or ValueError for anything else."""
+        if not isinstance(data, Mapping):
+            raise TypeError(f"expected an object, found {data!r}")
+        seals = tuple(FileSeal(str(n), _integer(s), str(c)) for n, s, c in map(_items, _items(data["seals"])))
+        numbers = _integer(data["rows"]), _integer(data["bytes"])
+        return cls(str(data["path"]), *numbers, data["weighted"] is True, seals)
+
+
+@dataclass(frozen=True)
+class StoredState:
+    """A saved relation as Parquet files in one or more parts. Columns are positional: ``s0``, ``s1`` …, then the weight in parts
+    that are weighted.
+
+    ``types`` are the columns' types as Spark spells them, ``schema`` is the JSON of the files' StructType. ``bucket`` are the
+    positions of the columns by whose hash the rows are spread over ``buckets`` buckets; () when they are not.
+    """
+
+    types: tuple[str, ...]
+    bucket: tuple[int, ...]
+    buckets: int
+    schema: str
+    parts: tuple[Part, ...]
+
+    @property
+    def rows(self) -> int:
+        """The rows of all parts."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all parts."""
+        return sum(part.bytes for part in self.parts)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows carry weights."""
+        return any(part.weighted for part in self.parts)
+
+    def with_parts(self, parts: Iterable[Part]) -> Self:
+        """The same state with other parts."""
+        return replace(self, parts=tuple(parts))
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data, from which :meth:`from_json` makes an equal value."""
+        plain = {"types": list(self.types), "bucket": list(self.bucket), "buckets": self.buckets, "schema": self.schema}
+        return {**plain, "parts": [part.to_json() for part in self.parts]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, object]) -> Self:
         """The value that :meth:`to_json` described. Raises KeyError, TypeError or ValueError for anything else."""
         return cls(
-            path=str(data["path"]),
             types=tuple(map(str, _items(data["types"]))),
-            weighted=data["weighted"] is True,
             bucket=tuple(_integer(position) for position in _items(data["bucket"])),
             buckets=_integer(data["buckets"]),
-            rows=_integer(data["rows"]),
-            bytes=_integer(data["bytes"]),
             schema=str(data["schema"]),
+            parts=tuple(map(Part.from_json, _items(data["parts"]))),
         )
 
 
@@ -50,26 +100,38 @@ class StoredState:
 class StoredOutput:
     """A query's result as Parquet files: a plain bag with positional columns (``s0``, ``s1`` …)."""
 
-    path: str
     types: tuple[str, ...]
-    rows: int
-    bytes: int
     schema: str
+    part: Part
+
+    @property
+    def path(self) -> str:
+        """The folder of the files."""
+        return self.part.path
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.part.rows
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the data files."""
+        return self.part.bytes
+
+    def with_part(self, part: Part) -> Self:
+        """The same result with its files elsewhere."""
+        return replace(self, part=part)
 
     def to_json(self) -> dict[str, object]:
         """Plain data, from which :meth:`from_json` makes an equal value."""
-        return {**asdict(self), "types": list(self.types)}
+        return {"types": list(self.types), "schema": self.schema, "part": self.part.to_json()}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, object]) -> "StoredOutput":
+    def from_json(cls, data: Mapping[str, object]) -> Self:
         """The value that :meth:`to_json` described. Raises KeyError, TypeError or ValueError for anything else."""
-        return cls(
-            path=str(data["path"]),
-            types=tuple(map(str, _items(data["types"]))),
-            rows=_integer(data["rows"]),
-            bytes=_integer(data["bytes"]),
-            schema=str(data["schema"]),
-        )
+        types = tuple(map(str, _items(data["types"])))
+        return cls(types, str(data["schema"]), Part.from_json(data["part"]))
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,8 @@ such files only for tables of its catalog; here each task of a ``repartition(n, 
 partitions and to buckets in the same way, and the files are renamed afterwards.
 """
 
-import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,7 @@ from pyspark.sql import functions as fn
 
 from tempura.algebra.scalar import Column
 from tempura.errors import TempuraError
-from tempura.execute.contract import WEIGHT, StoredOutput, StoredState
+from tempura.execute.contract import WEIGHT, Part, StoredOutput, StoredState
 from tempura.execute.identity import is_exact
 from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute
@@ -66,34 +63,36 @@ class Files:
         schema = self._write(rows, columns, folder)
         if bucket:
             _name_buckets(folder)
-        count, size = measure(folder)
+        part = Part(str(folder), *measure(folder), rows.weighted)
         types = tuple(column.type for column in columns)
-        buckets = self._buckets if bucket else 0
-        return StoredState(str(folder), types, rows.weighted, bucket, buckets, count, size, schema)
+        return StoredState(types, bucket, self._buckets if bucket else 0, schema, (part,))
 
     def save_output(self, rows: Relation, columns: Sequence[Column], folder: Path) -> StoredOutput:
         """Write a query's result, as a plain bag, into a new folder."""
         schema = self._write(Relation(expand(rows, columns), weighted=False), columns, folder)
-        count, size = measure(folder)
-        return StoredOutput(str(folder), tuple(column.type for column in columns), count, size, schema)
+        return StoredOutput(tuple(column.type for column in columns), schema, Part(str(folder), *measure(folder)))
 
     def load(self, stored: StoredState, columns: Sequence[Column]) -> Relation:
         """A state under the given columns, which are as many as it has and of the same types."""
-        frame = self._read(stored.path, stored.schema, stored.bucket, stored.buckets)
+        paths = [part.path for part in stored.parts]
+        frame = self._read(paths, stored.schema, stored.bucket, stored.buckets)
         return Relation(_renamed(frame, columns, (WEIGHT,) if stored.weighted else ()), stored.weighted)
 
     def load_output(self, stored: StoredOutput, columns: Sequence[Column]) -> DataFrame:
         """A result under the given columns."""
-        return _renamed(self._read(stored.path, stored.schema, (), 0), columns, ())
+        return _renamed(self._read([stored.path], stored.schema, (), 0), columns, ())
 
     def _write(self, rows: Relation, columns: Sequence[Column], folder: Path) -> str:
         named = rows.frame.select(*_positional(columns), *rows.carry())
         self._jvm.in_session(self._writer, named).write.mode("error").parquet(_uri(folder))
         return named.schema.json()
 
-    def _read(self, path: str, schema: str, bucket: tuple[int, ...], buckets: int) -> DataFrame:
-        if not Path(path).is_dir():
-            raise TempuraError("STATE_MISSING", f"there is no folder {path}.", "Restore it, or start the query anew.")
+    def _read(self, paths: Sequence[str], schema: str, bucket: tuple[int, ...], buckets: int) -> DataFrame:
+        for path in paths:
+            if not Path(path).is_dir():
+                raise TempuraError(
+                    "STATE_MISSING", f"There is no folder {path}.", "Restore it, or run the query again."
+                )
         jvm, session = self._jvm, self._session._jsparkSession
         typed = jvm.option(session.parseDataType(schema))
         # Paths are names, not patterns.
@@ -101,7 +100,7 @@ class Files:
         given = (
             session,
             "parquet",
-            jvm.seq([_uri(Path(path))]),
+            jvm.seq([_uri(Path(path)) for path in paths]),
             typed,
             jvm.seq([]),
             self._spec(bucket, buckets),
@@ -123,17 +122,6 @@ def measure(folder: Path) -> tuple[int, int]:
     """Rows and bytes of the Parquet files in a folder, from their footers: no Spark job."""
     files = sorted(folder.glob("part-*.parquet"))
     return sum(pq.read_metadata(file).num_rows for file in files), sum(file.stat().st_size for file in files)
-
-
-def link(stored: StoredState, folder: Path) -> StoredState:
-    """The same state under another folder: the files are linked, not copied, where the file system can."""
-    folder.mkdir(parents=True)
-    for file in sorted(Path(stored.path).iterdir()):
-        try:
-            os.link(file, folder / file.name)
-        except OSError:
-            shutil.copy2(file, folder / file.name)
-    return replace(stored, path=str(folder))
 
 
 def _can_bucket(type: str) -> bool:

@@ -10,7 +10,7 @@ from tempura.algebra.scalar import Column, SortKey
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
 from tempura.execute.failure import spark_errors_by_code
-from tempura.execute.files import Files, link
+from tempura.execute.files import Files
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute
 from tempura.execute.relation import Relation
@@ -96,7 +96,7 @@ class SparkExecutor:
     def _save(self, save: Save, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path) -> StoredState:
         carried = self._carried(save, states)
         if carried:
-            return link(carried, folder)
+            return carried
         columns = save.rel.columns
         stored = self._files.save(renderer.relation(save.rel), columns, save.bucket, folder)
         renderer.define(save.rel, self._files.load(stored, columns))

@@ -99,7 +99,7 @@ class Arrival:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the manifest."""
-        return {"format": 1, **asdict(self)}
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Arrival":

@@ -4,12 +4,13 @@ Everything that a commit depends on goes through :class:`Files`. The rules of du
 before a name points to it, and a folder is flushed after a name in it has changed.
 """
 
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tempura.warehouse import locks
 
 Observer = Callable[[str, Path], None]
 """Called with the operation and the path before each operation; a test raises or ends the process in it."""
@@ -87,45 +88,21 @@ class Files:
         return tuple(sorted(os.listdir(folder))) if folder.is_dir() else ()
 
     @contextmanager
-    def lock(self, path: Path) -> Iterator[None]:
-        """Hold an exclusive lock, waiting for it. The system releases it when the process ends, however it ends."""
+    def lock(self, path: Path, wait: bool = True) -> Iterator[None]:
+        """Hold an exclusive lock, waiting for it, else raising :class:`~tempura.warehouse.locks.HeldError`. It ends with the process,
+        however that ends."""
         self._before("lock", path)
-        while True:
-            with path.open("ab") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                if _is_at(file.fileno(), path):
-                    yield
-                    return
+        with locks.hold(path, wait):
+            yield
 
     def is_locked(self, path: Path) -> bool:
         """Whether a living process holds the lock."""
-        try:
-            with path.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        return False
+        return locks.is_held(path)
 
     def remove_lock(self, path: Path) -> bool:
         """Remove a lock that no process holds. Returns whether it was removed."""
         self._before("remove_lock", path)
-        try:
-            with path.open("rb") as file:
-                # Whoever waits for this lock finds that its file is gone, and makes another.
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
-        except (FileNotFoundError, BlockingIOError):
-            return False
-        return True
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
+        return locks.remove_if_free(path)
 
 
 def _fsync(path: Path) -> None:

@@ -50,7 +50,7 @@ def _needed(steps: Sequence[StepManifest]) -> set[str]:
     outputs = [step.output.path for step in steps if step.output][-_RESULTS_KEPT:]
     past = next((step for step in reversed(steps) if step.states), None)
     states = states_at(steps, past).values() if past else ()
-    return {*outputs, *(state.stored.path for state in states)}
+    return {*outputs, *(part.path for state in states for part in state.stored.parts)}
 
 
 def _unneeded(site: Site, folder: Path, needed: Sequence[Path]) -> list[Path]:

@@ -15,8 +15,12 @@ from typing import Any
 
 from tempura.errors import TempuraError
 from tempura.warehouse.files import Files
+from tempura.warehouse.seals import checksum
 
 Json = Mapping[str, Any]
+
+FORMAT = 2
+"""The format of what is committed; others are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,36 +75,56 @@ def to_bytes(data: Json) -> bytes:
     return (json.dumps(data, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
+def sealed(data: Json) -> dict[str, Any]:
+    """A manifest with its format, and the checksum of all the rest of it."""
+    whole = {**data, "format": FORMAT}
+    return {**whole, "checksum": checksum(to_bytes(whole))}
+
+
 def commit(files: Files, work: Attempt, target: Path, data: Json) -> None:
     """Commit a manifest under its final name.
 
     Raises TempuraError COMMIT_LOST when the name is taken: another process committed first, and nothing was changed.
     """
     files.make_folder(target.parent)
-    files.write(work.temporary, to_bytes(data))
+    files.write(work.temporary, to_bytes(sealed(data)))
     try:
         files.link(work.temporary, target)
     except FileExistsError:
         files.remove(work.temporary)
-        raise TempuraError(
-            "COMMIT_LOST",
-            f"Another process committed {target.parent.parent.name}/{target.parent.name}/{target.name} first;"
-            " this attempt changed nothing.",
-            "Call again to work from what is committed now.",
-        ) from None
+        raise _lost(target) from None
     files.sync_folder(target.parent)
     files.remove(work.temporary)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a committed file. Raises TempuraError LEDGER_CORRUPT when it is not what a commit wrote."""
+def _lost(target: Path) -> TempuraError:
+    name = "/".join(target.parts[-3:])
+    what = f"Another process committed {name} first; this attempt changed nothing."
+    return TempuraError("COMMIT_LOST", what, "Call again to work from what is committed now.")
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Read what a commit wrote. Raises TempuraError LEDGER_CORRUPT when it is anything else, FORMAT_NEWER or FORMAT_OLDER
+    when another version of Tempura wrote it."""
     try:
         data = json.loads(path.read_bytes())
     except (ValueError, OSError) as error:
-        raise TempuraError("LEDGER_CORRUPT", f"{path} cannot be read: {error}.", "Restore it from a backup.") from error
-    if not isinstance(data, dict):
-        raise TempuraError("LEDGER_CORRUPT", f"{path} does not hold a JSON object.", "Restore it from a backup.")
+        raise _corrupt(f"{path} cannot be read: {error}.") from error
+    if not isinstance(data, dict) or not isinstance(data.get("format"), int):
+        raise _corrupt(f"{path} does not hold a manifest.")
+    if data["format"] > FORMAT:
+        what = f"{path} has format {data['format']}; this version of Tempura knows formats up to {FORMAT}."
+        raise TempuraError("FORMAT_NEWER", what, "Use a newer version of Tempura.")
+    if data["format"] < FORMAT:
+        what = f"{path} has format {data['format']}, which only versions before the first release wrote."
+        raise TempuraError("FORMAT_OLDER", what, "Make the warehouse anew.")
+    if data.pop("checksum", None) != checksum(to_bytes(data)):
+        raise _corrupt(f"{path} was altered: its checksum does not fit.")
     return data
+
+
+def _corrupt(what: str) -> TempuraError:
+    return TempuraError("LEDGER_CORRUPT", what, "Restore it from a backup; what later manifests say builds on it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +144,12 @@ class Ledger:
 
     def entries(self) -> tuple[dict[str, Any], ...]:
         """All manifests, oldest first."""
-        return tuple(read_json(self.folder / f"{n}.json") for n in range(1, self.count() + 1))
+        return tuple(read_manifest(self.folder / f"{n}.json") for n in range(1, self.count() + 1))
+
+    def check_next(self, n: int) -> None:
+        """Raises TempuraError COMMIT_LOST when manifest ``n`` is committed already: there is no use in beginning to work for it."""
+        if self.count() >= n:
+            raise _lost(self.folder / f"{n}.json")
 
     def append(self, work: Attempt, n: int, data: Json) -> None:
         """Commit manifest ``n``, which the caller has taken for the next. Raises TempuraError COMMIT_LOST."""

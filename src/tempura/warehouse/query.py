@@ -1,9 +1,7 @@
 """Queries: planned over all the times at which work may run, run step by step, each step committed whole."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, tzinfo
-from pathlib import Path
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -19,12 +17,16 @@ from tempura.warehouse.declare import QuerySpec
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification
 from tempura.warehouse.ledger import Ledger
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, report_of
-from tempura.warehouse.run import Run
+from tempura.warehouse.run import Run, step_now
 from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.seals import damage
 from tempura.warehouse.situation import Situation, assess
 from tempura.warehouse.slots import Due, Slot, due, named, upcoming, zone_of
-from tempura.warehouse.steps import StepManifest
+from tempura.warehouse.steps import StepManifest, absolute
 from tempura.warehouse.table import Arrivals, Site
+
+_CORRECTION = timedelta(minutes=5)
+"""How far a clock may be set back without being called wrong: until it has caught up, logical time stands still."""
 
 Methods = str | Sequence[str]
 """``"all"``, or names of incremental methods."""
@@ -89,10 +91,11 @@ class Query:
         if found.slot is None:
             return RunReport(self.name, nothing=True, why=found.why)
         situation = self._situation(steps, found.slot, self.schedule)
-        if self.schedule.kind == "view" and steps and dict(steps[-1].inputs) == dict(situation.versions):
+        if self._is_current(steps, situation):
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {steps[-1].slot}")
-        run = self._run(steps, found, found.slot, situation, self._planned(situation, methods))
-        return self._dry(run) if dry_run else report_of(self.name, run.execute(progress), run.plan.fallbacks)
+        run = self._run(steps, found, found.slot, *self._sound_plan(situation, methods))
+        reasons = (*run.situation.lost, *run.plan.fallbacks)
+        return self._dry(run) if dry_run else report_of(self.name, run.execute(progress), reasons)
 
     def result(self) -> DataFrame:
         """The last committed result, in the query's order and under its column names. Raises TempuraError NO_RESULT."""
@@ -129,6 +132,9 @@ class Query:
                 "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
             )
         step = outputs[-1]
+        wrong = self._damage(step)
+        if wrong:
+            return Verification(False, 0, (), (wrong,), "checksums of the files")
         # The query's text may name tables that its plan does not read, because nothing of them can matter: they are empty here.
         unread = {name: Source(table.schema, Rows((), ())) for name, table in self._tables.items()}
         sources = unread | {name: self._tables[name].source(0, version) for name, version in step.inputs.items()}
@@ -172,7 +178,22 @@ class Query:
 
     def _situation(self, steps: Sequence[StepManifest], slot: Slot, schedule: Schedule) -> Situation:
         lifted, settings = self._lift(steps), self._settings(steps)
-        return assess(lifted, schedule, slot, steps, self._tables, self._site.engine, settings)
+        return assess(lifted, schedule, slot, steps, self._tables, self._site, settings)
+
+    def _is_current(self, steps: Sequence[StepManifest], situation: Situation) -> bool:
+        """Whether a view's last result is of the present rows, and is there."""
+        if self.schedule.kind != "view" or not steps or dict(steps[-1].inputs) != dict(situation.versions):
+            return False
+        return self._damage(steps[-1]) is None
+
+    def _sound_plan(self, situation: Situation, methods: Methods) -> tuple[Situation, ProgressivePlan]:
+        """A plan that loads no damaged state, and the situation that it was made for."""
+        while True:
+            plan = self._planned(situation, methods)
+            sound = situation.without_damaged(step_now(plan, situation))
+            if sound is situation:
+                return situation, plan
+            situation = sound
 
     def _planned(self, situation: Situation, methods: Methods) -> ProgressivePlan:
         names = (methods,) if isinstance(methods, str) else tuple(methods)
@@ -193,7 +214,21 @@ class Query:
             fingerprint=fingerprint(self._lift(steps).rel),
             sql=self._spec.sql,
             explained=QueryPlan(plan, situation.labels).explain(),
+            logical_time=self._logical_time(steps),
         )
+
+    def _logical_time(self, steps: Sequence[StepManifest]) -> datetime:
+        """The time of a run: never before the last one. Raises TempuraError CLOCK_WENT_BACK when the clock says otherwise by more
+        than clocks are corrected."""
+        now = self._site.clock().astimezone(UTC)
+        last = datetime.fromisoformat(steps[-1].logical_time) if steps else now
+        if last - now > _CORRECTION:
+            what = (
+                f"The clock says {now:%Y-%m-%d %H:%M} UTC, but query {self.name} was run at {last:%Y-%m-%d %H:%M} UTC."
+            )
+            remedy = "Set the clock. If it was wrong at the earlier run, query replace begins the query anew."
+            raise TempuraError("CLOCK_WENT_BACK", what, remedy)
+        return max(now, last)
 
     def _dry(self, run: Run) -> RunReport:
         point = run.situation.problem.points[run.situation.now]
@@ -246,8 +281,17 @@ class Query:
         return tuple(step for step in self.steps() if step.output)
 
     def _stored(self, step: StepManifest) -> StoredOutput:
+        """A result whose files are what was committed. Raises TempuraError RESULT_DAMAGED."""
+        wrong = self._damage(step)
+        if wrong:
+            remedy = "Restore it from a backup, or run the query again: the next result is written anew."
+            raise TempuraError("RESULT_DAMAGED", f"The result of query {self.name} of {step.slot}: {wrong}.", remedy)
         assert step.output is not None
-        return replace(step.output, path=str(self._site.root / Path(step.output.path)))
+        return step.output.with_part(absolute(step.output.part, self._site.root))
+
+    def _damage(self, step: StepManifest) -> str | None:
+        """What is wrong with the files of a step's result; None when there is nothing, or no result."""
+        return damage(absolute(step.output.part, self._site.root)) if step.output else None
 
 
 def _last(steps: Sequence[StepManifest]) -> Slot | None:

@@ -1,18 +1,22 @@
 """Executing one step of a plan and committing it whole."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from tempura.execute.contract import StepOutcome, StoredState
+from tempura.errors import TempuraError
+from tempura.execute.contract import Part, StepOutcome, StoredState
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.warehouse.engine import Progress, Settings, Work
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
+from tempura.warehouse.locks import HeldError
+from tempura.warehouse.seals import sealed
 from tempura.warehouse.situation import Situation
 from tempura.warehouse.slots import Due, Slot
-from tempura.warehouse.steps import SavedState, StepManifest, absolute, relative
+from tempura.warehouse.steps import SavedState, StepManifest, relative
 from tempura.warehouse.table import Site
 
 
@@ -31,49 +35,62 @@ class Run:
     fingerprint: str
     sql: str | None
     explained: str
+    logical_time: datetime
 
     @property
     def step(self) -> Step:
         """The step to execute; empty when the plan does nothing now."""
-        now = self.situation.now
-        return next((s for s in self.plan.steps if s.time == now), Step(now, (), None, 0))
+        return step_now(self.plan, self.situation)
 
     def execute(self, progress: Progress | None = None) -> StepManifest:
-        """Execute the step and commit its manifest. Raises TempuraError COMMIT_LOST when another process was first."""
+        """Execute the step and commit its manifest. Raises TempuraError RUN_IN_PROGRESS when a living process runs the query, and
+        COMMIT_LOST when another process was first."""
         files = self.site.files
-        started = self.site.clock().astimezone(UTC)
-        with attempt(files, self.site.attempts) as work:
+        ledger = Ledger(self.folder / "steps", files)
+        with self._alone(), attempt(files, self.site.attempts) as work:
+            ledger.check_next(self.n)
             folder = self.folder / "attempts" / work.id
             with discarding(files, folder):
                 files.make_folder(folder)
                 outcome = self._executed(folder, progress)
                 files.sync_tree(folder)
-                manifest = self._manifest(work.id, outcome, started)
+                manifest = self._manifest(work.id, outcome)
             with discarding_if_refused(files, folder):
-                Ledger(self.folder / "steps", files).append(work, self.n, manifest.to_json())
+                ledger.append(work, self.n, manifest.to_json())
         return manifest
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the query's lock: a second process is told now, and not after it has done the work as well."""
+        files, lock = self.site.files, self.folder / "run.lock"
+        files.make_folder(self.folder)
+        try:
+            with files.lock(lock, wait=False):
+                try:
+                    yield
+                finally:
+                    files.remove(lock)
+        except HeldError as held:
+            what = f"Query {self.folder.name} is being run by {held}."
+            raise TempuraError("RUN_IN_PROGRESS", what, "Wait until it has ended, then call again.") from None
 
     def _executed(self, folder: Path, progress: Progress | None) -> StepOutcome | None:
         if self.step.is_empty:
             return None
-        work = Work(self.step, self.situation.source, self._state, folder, self.settings, progress)
+        work = Work(self.step, self.situation.source, self.situation.state, folder, self.settings, progress)
         return self.site.engine.execute(work)
 
-    def _state(self, key: StateKey) -> StoredState:
-        return absolute(self.situation.state(key), self.site.root)
-
-    def _manifest(self, id: str, outcome: StepOutcome | None, started: datetime) -> StepManifest:
-        root = self.site.root
+    def _manifest(self, id: str, outcome: StepOutcome | None) -> StepManifest:
         output = outcome.output if outcome else None
         now = self.situation.now
         return StepManifest(
             n=self.n,
             slot=self.slot,
             skipped=self.due.skipped,
-            logical_time=started.isoformat(),
+            logical_time=self.logical_time.isoformat(),
             inputs=dict(self.situation.versions),
-            states=_saved(outcome.states, root) if outcome else (),
-            output=replace(output, path=str(Path(output.path).relative_to(root))) if output else None,
+            states=tuple(self._saved(*item) for item in outcome.states.items()) if outcome else (),
+            output=output.with_part(self._committed(output.part)) if output else None,
             attempt=id,
             method=self.plan.method,
             weight=self.situation.problem.points[now].weight,
@@ -88,6 +105,14 @@ class Run:
             sql=self.sql,
         )
 
+    def _saved(self, key: StateKey, stored: StoredState) -> SavedState:
+        return SavedState(key.expression, key.kind, stored.with_parts(map(self._committed, stored.parts)))
 
-def _saved(states: Mapping[StateKey, StoredState], root: Path) -> tuple[SavedState, ...]:
-    return tuple(SavedState(key.expression, key.kind, relative(stored, root)) for key, stored in states.items())
+    def _committed(self, part: Part) -> Part:
+        """A part as the manifest names it. Parts of earlier steps are sealed already."""
+        return relative(part if part.seals else sealed(part), self.site.root)
+
+
+def step_now(plan: ProgressivePlan, situation: Situation) -> Step:
+    """The step of a plan that can be run now; empty when the plan does nothing now."""
+    return next((s for s in plan.steps if s.time == situation.now), Step(situation.now, (), None, 0))

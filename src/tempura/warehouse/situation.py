@@ -1,33 +1,38 @@
 """Where a query stands: the run to be planned, its pinned inputs, and the states that can be loaded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tempura.algebra.rel import scans
-from tempura.errors import TempuraError
+from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import StoredState
 from tempura.frontend.lift import Lifted
-from tempura.physical.operators import Read, StateKey
+from tempura.physical.operators import Load, Read, StateKey
+from tempura.plan.progressive import Step
 from tempura.search.problem import Problem
 from tempura.tvr.views import Delta
 from tempura.warehouse.engine import Engine, Settings, Source
 from tempura.warehouse.facts import Versions, table_facts
 from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.seals import damage_of
 from tempura.warehouse.slots import Slot
-from tempura.warehouse.steps import SavedState, StepManifest, states_at
-from tempura.warehouse.table import Arrivals
+from tempura.warehouse.steps import SavedState, StepManifest, absolute, states_at
+from tempura.warehouse.table import Arrivals, Site
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     """A planning problem and what its leaves mean. ``pinned`` gives the versions of the tables at the first points: at the point of
-    the past when there is one, then now."""
+    the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
     tables: Mapping[str, Arrivals]
     states: Mapping[StateKey, SavedState]
     labels: tuple[str, ...]
+    root: Path
+    lost: tuple[Reason, ...] = ()
 
     @property
     def now(self) -> int:
@@ -54,7 +59,21 @@ class Situation:
         """A stored state. Raises TempuraError UNKNOWN_STATE."""
         if key not in self.states:
             raise TempuraError("UNKNOWN_STATE", f"The plan loads {key}, which is not stored.", "Please report it.")
-        return self.states[key].stored
+        stored = self.states[key].stored
+        return stored.with_parts(absolute(part, self.root) for part in stored.parts)
+
+    def without_damaged(self, step: Step) -> "Situation":
+        """The situation without those of the states that a step loads whose files are not what was committed; itself when all
+        are."""
+        sinks = [save.rel for save in step.saves] + ([step.emit] if step.emit is not None else [])
+        keys = {rel.key for sink in sinks for rel in sink.walk() if isinstance(rel, Load)} & set(self.states)
+        lost = {key: wrong for key in sorted(keys, key=str) if (wrong := damage_of(self.state(key)))}
+        if not lost:
+            return self
+        states = {key: state for key, state in self.states.items() if key not in lost}
+        reasons = tuple(Reason("STATE_DAMAGED", f"{key} is computed anew: {wrong}") for key, wrong in lost.items())
+        problem = replace(self.problem, states=frozenset(states))
+        return replace(self, problem=problem, states=states, lost=(*self.lost, *reasons))
 
 
 def assess(
@@ -63,20 +82,20 @@ def assess(
     slot: Slot,
     steps: Sequence[StepManifest],
     tables: Mapping[str, Arrivals],
-    engine: Engine,
+    site: Site,
     settings: Settings,
 ) -> Situation:
     """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain."""
     read = {name: tables[name] for name in sorted({scan.table for scan in scans(lifted.rel)})}
     versions = {name: table.register() for name, table in read.items()}
     _check_static(read, versions)
-    past = _past(steps, versions, engine, settings)
+    past = _past(steps, versions, site.engine, settings)
     points = schedule.points_from(slot.index, done=past is not None)
     pinned: tuple[Versions, ...] = ({name: past.inputs[name] for name in read}, versions) if past else (versions,)
     facts = {n: table_facts(t, [v[n] for v in pinned], len(points)) for n, t in read.items()}
     states = {s.key(0): s for s in states_at(steps, past).values()} if past else {}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
-    return Situation(Problem(lifted.rel, points, facts, frozenset(states)), pinned, read, states, labels)
+    return Situation(Problem(lifted.rel, points, facts, frozenset(states)), pinned, read, states, labels, site.root)
 
 
 def _past(steps: Sequence[StepManifest], versions: Versions, engine: Engine, settings: Settings) -> StepManifest | None:

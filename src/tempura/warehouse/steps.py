@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tempura.execute.contract import StoredOutput, StoredState
+from tempura.execute.contract import Part, StoredOutput, StoredState
 from tempura.physical.operators import StateKey
 from tempura.warehouse.slots import Slot
-
-FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,6 @@ class StepManifest:
         """Plain data for the ledger."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         return plain | {
-            "format": FORMAT,
             "slot": self.slot.to_json(),
             "skipped": [slot.to_json() for slot in self.skipped],
             "states": [{"expression": s.expression, "kind": s.kind, **s.stored.to_json()} for s in self.states],
@@ -98,11 +95,11 @@ def states_at(steps: Sequence[StepManifest], last: StepManifest) -> dict[tuple[s
     return found
 
 
-def relative(stored: StoredState, root: Path) -> StoredState:
-    """A state whose path is relative to the warehouse, so that the warehouse can be moved."""
-    return replace(stored, path=str(Path(stored.path).relative_to(root)))
+def relative(part: Part, root: Path) -> Part:
+    """A part whose path is relative to the warehouse, so that the warehouse can be moved."""
+    return replace(part, path=str(Path(part.path).relative_to(root)))
 
 
-def absolute(stored: StoredState, root: Path) -> StoredState:
+def absolute(part: Part, root: Path) -> Part:
     """The inverse of :func:`relative`."""
-    return replace(stored, path=str(root / stored.path))
+    return replace(part, path=str(root / part.path))

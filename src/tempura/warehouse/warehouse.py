@@ -16,10 +16,9 @@ from tempura.warehouse.engine import Changes, Engine
 from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder, data_files
 from tempura.warehouse.garbage import collect
-from tempura.warehouse.ledger import attempt, commit, read_json
+from tempura.warehouse.ledger import FORMAT, attempt, commit, read_manifest
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.steps import FORMAT
 from tempura.warehouse.table import Arrivals, Site
 from tempura.warehouse.text import check_format
 
@@ -256,10 +255,7 @@ def open_site(path: str | Path, engine: Engine, files: Files, clock: Callable[[]
     marker = root / ".tempura" / "format.json"
     if not marker.exists():
         _create(site, marker)
-    found = read_json(marker).get("format")
-    if not isinstance(found, int) or found > FORMAT:
-        what = f"{root} has format {found}; this version of Tempura knows formats up to {FORMAT}."
-        raise TempuraError("FORMAT_NEWER", what, "Use a newer version of Tempura.")
+    read_manifest(marker)
     warehouse = Warehouse(site)
     warehouse.make_declarations()
     return warehouse
@@ -268,7 +264,7 @@ def open_site(path: str | Path, engine: Engine, files: Files, clock: Callable[[]
 def _create(site: Site, marker: Path) -> None:
     try:
         with attempt(site.files, site.attempts) as work:
-            commit(site.files, work, marker, {"format": FORMAT})
+            commit(site.files, work, marker, {})
     except TempuraError as error:
         if error.code != "COMMIT_LOST":
             raise
