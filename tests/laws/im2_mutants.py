@@ -1,6 +1,6 @@
 """Wrong splits into P and N, and wrong uses of them."""
 
-from tempura.algebra.scalar import Literal
+from tempura.algebra.scalar import Literal, Output, Ref, conjunction, equal
 from tempura.rules.dsl import (
     INTER_TVR,
     Aggs,
@@ -148,6 +148,21 @@ def split_aggregate(X: Tvr, keys: Keys, aggs: Aggs) -> Split:
 
 
 @rule(INTER_TVR)
+def split_distinct_like_a_filter(X: Tvr, keys: Keys) -> Split:
+    """P(distinct(X)) = distinct(P(X))      N(distinct(X)) = distinct(N(X))      WRONG: a row may be in both"""
+    return split(X.aggregate(keys, ()), P=X.P.aggregate(keys, ()), N=X.N.aggregate(keys, ()), where=bool(keys))
+
+
+@rule(INTER_TVR)
+def split_distinct_by_equality(X: Tvr, keys: Keys) -> Split:
+    """N(distinct(X)) = the rows of distinct(N(X)) not in distinct(P(X))      WRONG: compared by =, NULL is in no relation"""
+    sure, loose = X.P.aggregate(keys, ()), X.N.aggregate(keys, ())
+    others = sure.project(tuple(Output(c.primed(), Ref(c)) for c in sure.columns))
+    on = conjunction(*(equal(Ref(c), Ref(c.primed())) for c in sure.columns))
+    return split(X.aggregate(keys, ()), P=sure, N=loose.anti_join(others, on), where=bool(keys))
+
+
+@rule(INTER_TVR)
 def merge_parts_at_two_times(Q: Query, t: Time, u: Time, links: Links) -> Rewrite:
     """Q[:u] = P(Q)[:u] + N(Q)[:t]      WRONG: what was held back has to be computed again"""
     return rewrite(Q[:u], Q.P[:u] + Q.N[:t], where=links.has(Q.N))
@@ -190,6 +205,8 @@ IM2_MUTANTS: tuple[Rule, ...] = (
     split_exists_join_early,
     split_exists_join_without_false,
     split_aggregate,
+    split_distinct_like_a_filter,
+    split_distinct_by_equality,
     merge_parts_at_two_times,
     delta_is_of_the_growing_part,
     state_is_of_the_growing_part,

@@ -132,6 +132,17 @@ def test_json_holds_every_step_and_cost() -> None:
     assert data["cost"] == plan.cost
 
 
+def test_im2_says_which_tables_are_not_fit_for_it() -> None:
+    """Sales only grow, and returns may be taken back: then no part of their outer join is sure to stay."""
+    sales, returns = facts(400, 700, 800), replace(facts(100, 200, 300), deleted=(0, 0, 10), append_only=False)
+    plan = make_plan(problem(sales, returns), ("im2",))
+    assert [str(reason) for reason in plan.fallbacks if reason.code.startswith("IM2")] == [
+        "IM2_NEEDS_INSERTS: returns may lose rows: no part of what reads it is sure to stay"
+    ]
+    assert "IM2_NEEDS_INSERTS" in explain(plan)
+    assert not make_plan(problem(sales, facts(100, 200, 300)), ("im2",)).fallbacks
+
+
 def test_prices_decide_how_much_is_done_early() -> None:
     def last_step(early_price: float) -> int:
         points = (Point(early_price, False), Point(1.0, True))

@@ -99,6 +99,12 @@ def only_matching(R: Bag, X: Bag, on: Expr) -> Bag:
     return R.semi_join(X.support(), on)
 
 
+def rows_not_in(R: Tvr, S: Tvr) -> Tvr:
+    """The rows of R that S, which has the same columns, does not have; NULL is equal to NULL."""
+    others = S.project(tuple(Output(c.primed(), Ref(c)) for c in S.columns))
+    return R.anti_join(others, conjunction(*(same(Ref(c), Ref(c.primed())) for c in R.columns)))
+
+
 def union_all(terms: tuple[Tvr, ...]) -> Tvr:
     """The sum of TVRs with the same columns."""
     return Tvr(Union(tuple(term.rel for term in terms)))

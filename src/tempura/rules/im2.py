@@ -38,7 +38,7 @@ from tempura.rules.dsl import (
     rule,
     split,
 )
-from tempura.rules.helpers import all_linear, states_exist, union_all
+from tempura.rules.helpers import all_linear, equality_is_identity, rows_not_in, states_exist, union_all
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import short_name
 
@@ -178,6 +178,21 @@ def split_exists_join(L: Tvr, R: Tvr, on: On, marker: Marker) -> Split:
 
 
 @rule(INTER_TVR, cite=(1,))
+def split_distinct(X: Tvr, keys: Keys) -> Split:
+    """P(distinct(X)) = distinct(P(X))      N(distinct(X)) = the rows of distinct(N(X)) that are not in distinct(P(X))
+
+    Not for values that are equal and differ, such as -0.0 and 0.0: which of them is kept depends on all rows.
+    """
+    sure, loose = X.P.aggregate(keys, ()), X.N.aggregate(keys, ())
+    return split(
+        X.aggregate(keys, ()),
+        P=sure,
+        N=rows_not_in(loose, sure),
+        where=bool(keys) and all(equality_is_identity(k.column.type) for k in keys),
+    )
+
+
+@rule(INTER_TVR, cite=(1,))
 def split_other(Q: Tvr) -> Split:
     """P(Q) = ∅      N(Q) = Q      otherwise: ▷, finalised aggregates, windows, the first rows of an order, tables that lose rows"""
     return split(Q, P=None, N=Q)
@@ -278,6 +293,7 @@ SPLITS: tuple[Rule, ...] = (
     split_full_join,
     split_semi_join,
     split_exists_join,
+    split_distinct,
     split_other,
 )
 """The rules that give P and N, the first that applies first."""
