@@ -460,6 +460,20 @@ class TestDamage:
         assert query.verify()
         assert query.run().nothing
 
+    @pytest.mark.parametrize("harm", ["alter", "truncate", "unlink"])
+    def test_damaged_rows_of_a_managed_table_are_refused(self, world: World, query: Query, harm: str) -> None:
+        (rows,) = (world.wh.path / "tables/returns/data").glob("*/*/*.parquet")
+        good = rows.read_bytes()
+        getattr(self, harm, Path.unlink)(rows)
+        world.put("b", SECOND)
+        for use in (query.run, query.verify, world.wh.table("returns").df):
+            with pytest.raises(TempuraError) as error:
+                use()
+            assert code(error) == "ROWS_DAMAGED"
+        rows.write_bytes(good)
+        query.run()
+        assert query.verify()
+
     def test_a_state_without_its_folder(self, world: World, query: Query) -> None:
         for folder in (world.wh.path / "queries/summary/attempts").glob("*/states"):
             shutil.rmtree(folder)

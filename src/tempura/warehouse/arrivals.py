@@ -50,13 +50,15 @@ def _outer(pick: Any, left: float | None, right: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of an arrival. ``path`` is relative to the table's folder; ``mtime`` in nanoseconds; ``bytes`` uncompressed."""
+    """A file of an arrival. ``path`` is relative to the table's folder; ``mtime`` in nanoseconds; ``bytes`` uncompressed;
+    ``checksum`` of a file that the warehouse wrote, else empty."""
 
     path: str
     size: int
     mtime: int
     rows: int
     bytes: int
+    checksum: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,21 +35,23 @@ def damage(part: Part) -> str | None:
     folder = Path(part.path)
     if not folder.is_dir():
         return f"folder {folder} is gone"
-    return next((wrong for seal in part.seals if (wrong := _broken(folder / seal.name, seal))), None)
+    found = (file_damage(folder / seal.name, seal.size, seal.checksum) for seal in part.seals)
+    return next(filter(None, found), None)
 
 
 def damage_of(stored: StoredState) -> str | None:
     """What is wrong with the files of a state; None when they are what was committed."""
-    return next((wrong for part in stored.parts if (wrong := damage(part))), None)
+    return next(filter(None, map(damage, stored.parts)), None)
 
 
-def _broken(path: Path, seal: FileSeal) -> str | None:
+def file_damage(path: Path, size: int, checksum: str) -> str | None:
+    """What is wrong with a file; None when it is what was committed. Reads it."""
     if not path.is_file():
         return f"file {path} is gone"
-    size = path.stat().st_size
-    if size != seal.size:
-        return f"file {path} has {size:,} bytes where {seal.size:,} were written"
-    return None if file_checksum(path) == seal.checksum else f"file {path} was altered"
+    found = path.stat().st_size
+    if found != size:
+        return f"file {path} has {found:,} bytes where {size:,} were written"
+    return None if file_checksum(path) == checksum else f"file {path} was altered"
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -18,6 +18,7 @@ from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder, data_files, partition_columns
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.parquet import inspect
+from tempura.warehouse.seals import file_checksum, file_damage
 
 _ATTEMPTS_AT_REGISTERING = 3
 
@@ -76,8 +77,19 @@ class Arrivals:
         return self.ledger.count()
 
     def source(self, after: int, upto: int) -> Source:
-        """The rows of the arrivals after one version up to another."""
-        return Source(self.schema, self._rows(self.arrivals()[after:upto]))
+        """The rows of the arrivals after one version up to another. Raises TempuraError ROWS_DAMAGED when the warehouse's own files
+        are no longer what was committed."""
+        arrivals = self.arrivals()[after:upto]
+        self._check_copies(arrivals)
+        return Source(self.schema, self._rows(arrivals))
+
+    def _check_copies(self, arrivals: Iterable[Arrival]) -> None:
+        files = ((self.home_of(a) / f.path, f) for a in arrivals for f in (*a.inserted, *a.deleted) if f.checksum)
+        for path, file in files:
+            wrong = file_damage(path, file.size, file.checksum)
+            if wrong:
+                remedy = "Restore it from a backup: these rows are kept nowhere else."
+                raise TempuraError("ROWS_DAMAGED", f"Table {self.name}: {wrong}.", remedy)
 
     def _rows(self, arrivals: Iterable[Arrival]) -> Rows:
         # Files without rows are left out: a push may write an empty file of deletions, which makes nothing signed.
@@ -243,7 +255,8 @@ class Arrivals:
         summary = inspect(path, self.schema, partition_columns(name), sample)
         for column, found in summary.columns.items():
             columns[column] = columns[column] + found if column in columns else found
-        return DataFile(name, stat.st_size, stat.st_mtime_ns, summary.rows, summary.bytes)
+        checksum = file_checksum(path) if home == self.copies else ""
+        return DataFile(name, stat.st_size, stat.st_mtime_ns, summary.rows, summary.bytes, checksum)
 
     def status(self) -> dict[str, Any]:
         """What is stored, as plain data."""
