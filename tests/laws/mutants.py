@@ -43,7 +43,15 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
-from tempura.rules.helpers import all_linear, is_order_sensitive, states_exist, sum_of, union_all
+from tempura.rules.helpers import (
+    all_linear,
+    is_order_sensitive,
+    results_of_changed_groups,
+    rows_of_changed_groups,
+    states_exist,
+    sum_of,
+    union_all,
+)
 from tempura.tvr.tvr import Bag, Tvr
 from tests.laws.im2_mutants import IM2_MUTANTS
 from tests.laws.logical_mutants import LOGICAL_MUTANTS
@@ -284,6 +292,23 @@ def affected_groups_that_cancel_out(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: 
     return rewrite(A[t:u], new - old, where=bool(keys) and not is_order_sensitive(A.rel))
 
 
+@rule(TVR_GENERATING)
+def stored_groups_of_rows_that_exist(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """Δ aggregate(X) = aggregate(X[:u] ⋉ K) - aggregate(X)[:t] ⋉ K      WRONG: K misses the groups that are gone"""
+    A = X.aggregate(keys, aggs)
+    new = rows_of_changed_groups(X[:u], X[t:u], keys)
+    old = results_of_changed_groups(A[:t], new, keys)
+    return rewrite(A[t:u], new.aggregate(keys, aggs) - old, where=bool(keys))
+
+
+@rule(TVR_GENERATING)
+def stored_groups_never_taken_away(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """Δ aggregate(X) = aggregate(X[:u] ⋉ K) - (aggregate(X[:u] ⋉ K) ⋉ K)      WRONG: takes away what it has just computed"""
+    A = X.aggregate(keys, aggs)
+    new = rows_of_changed_groups(X[:u], X[t:u], keys).aggregate(keys, aggs)
+    return rewrite(A[t:u], new - results_of_changed_groups(A[:u], X[t:u], keys), where=bool(keys))
+
+
 # --- others -----------------------------------------------------------------------------------------------------------
 
 
@@ -387,6 +412,17 @@ def window_of_new_rows_only(
     return rewrite(W[t:u], new.window(partition, order, calls) - old.window(partition, order, calls), where)
 
 
+@rule(TVR_GENERATING)
+def stored_partitions_of_rows_that_exist(
+    X: Tvr, partition: Partition, order: Order, calls: WindowCalls, t: Time, u: Time
+) -> Rewrite:
+    """Δ window(X) = window(X[:u] ⋉ K) - window(X)[:t] ⋉ K      WRONG: K misses the partitions that are gone"""
+    W, keys = X.window(partition, order, calls), partition_keys(partition, calls)
+    new = rows_of_changed_groups(X[:u], X[t:u], keys)
+    old = rows_of_changed_groups(W[:t], new, keys)
+    return rewrite(W[t:u], new.window(partition, order, calls) - old, where=bool(partition))
+
+
 CONTROL: Rule = finalize_that_drops_dead_groups
 """A right rule written like the wrong ones: what refutes them is the planted mistake."""
 
@@ -408,6 +444,9 @@ MUTANTS: tuple[Rule, ...] = (
     minimum_of_rows_that_are_gone,
     affected_groups_compared_by_equality,
     affected_groups_that_cancel_out,
+    stored_groups_of_rows_that_exist,
+    stored_groups_never_taken_away,
+    stored_partitions_of_rows_that_exist,
     union_that_drops_duplicates,
     top_of_delta_only,
     expand_of_what_changed,

@@ -20,7 +20,7 @@ def is_cheap_by_definition(rel: Rel) -> bool:
     """Operators whose snapshot may be computed from their inputs' snapshots at any time, without being a recompute of what
     could be maintained: row by row, or without any delta of their own."""
     if isinstance(rel, Aggregate):
-        return is_order_sensitive(rel) or (not rel.keys and not all_linear(rel.aggregates))
+        return not rel.keys and not all_linear(rel.aggregates)
     if isinstance(rel, Window):
         return not has_delta(rel)
     return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort | TopK | One | Opaque)
@@ -29,9 +29,9 @@ def is_cheap_by_definition(rel: Rel) -> bool:
 def has_delta(rel: Rel) -> bool:
     """Whether some delta rule better than the difference of two snapshots exists for the operator."""
     if isinstance(rel, Aggregate):
-        return bool(rel.keys) and not is_order_sensitive(rel)
+        return bool(rel.keys)
     if isinstance(rel, Window):
-        return bool(rel.partition) and not is_order_sensitive(rel)
+        return bool(rel.partition)
     return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort | Join)
 
 
@@ -66,9 +66,10 @@ def recompute_snapshot(Q: Query, t: Time) -> Rewrite:
 def merge_snapshot(Q: Query, t: Time, u: Time) -> Rewrite:
     """Q[:u] = Q[:t] + Q[t:u]
 
-    Not for order-sensitive values: their snapshots are computed once each, and deltas are differences of those.
+    The only way for order-sensitive values that have a delta: the delta takes away what was stored. The snapshots of those that have
+    none are computed once each, and their deltas are differences of snapshots.
     """
-    return rewrite(Q[:u], Q[:t] + Q[t:u], where=not is_order_sensitive(Q.rel))
+    return rewrite(Q[:u], Q[:t] + Q[t:u], where=has_delta(Q.rel) or not is_order_sensitive(Q.rel))
 
 
 @rule(INTRA_TVR, cite=(1,))

@@ -1,7 +1,13 @@
 """States and deltas of aggregations. ``A.state`` is the attribute perspective: one row per group, merged by value."""
 
 from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Aggs, Facts, Keys, Rewrite, Time, rewrite, rule
-from tempura.rules.helpers import all_linear, is_order_sensitive, rows_of_changed_groups, states_exist
+from tempura.rules.helpers import (
+    all_linear,
+    is_order_sensitive,
+    results_of_changed_groups,
+    rows_of_changed_groups,
+    states_exist,
+)
 from tempura.tvr.tvr import Tvr
 
 
@@ -95,4 +101,20 @@ def delta_aggregate_by_groups(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) 
         A[t:u],
         new.aggregate(keys, aggs) - old.aggregate(keys, aggs),
         where=bool(keys) and not is_order_sensitive(A.rel),
+    )
+
+
+@rule(TVR_GENERATING, cite=(2,))
+def delta_aggregate_against_stored(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """Δ aggregate(X) = aggregate(X[:u] ⋉ K) - aggregate(X)[:t] ⋉ K      K = the groups of ΔX
+
+    Takes away the rows that were emitted, instead of computing them again. The only delta of aggregates whose value depends on the
+    physical order of the rows (sums of floats, variances, FIRST, collected lists), where a second computation may give another value.
+    """
+    A = X.aggregate(keys, aggs)
+    new = rows_of_changed_groups(X[:u], X[t:u], keys).aggregate(keys, aggs)
+    return rewrite(
+        A[t:u],
+        new - results_of_changed_groups(A[:t], X[t:u], keys),
+        where=bool(keys) and not all_linear(aggs),
     )

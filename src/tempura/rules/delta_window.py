@@ -22,3 +22,22 @@ def delta_window(X: Tvr, partition: Partition, order: Order, functions: WindowCa
         new.window(partition, order, functions) - old.window(partition, order, functions),
         where=bool(partition) and not is_order_sensitive(W.rel),
     )
+
+
+@rule(TVR_GENERATING)
+def delta_window_against_stored(
+    X: Tvr, partition: Partition, order: Order, functions: WindowCalls, t: Time, u: Time
+) -> Rewrite:
+    """Δ window(X) = window(X[:u] ⋉ K) - window(X)[:t] ⋉ K      K = the partitions of ΔX
+
+    Takes away the rows that were emitted, instead of computing them again. The only delta of windows whose values depend on the
+    physical order of the rows (sums of floats, collected lists).
+    """
+    W = X.window(partition, order, functions)
+    keys = partition_keys(partition, functions)
+    new = rows_of_changed_groups(X[:u], X[t:u], keys).window(partition, order, functions)
+    return rewrite(
+        W[t:u],
+        new - rows_of_changed_groups(W[:t], X[t:u], keys),
+        where=bool(partition),
+    )

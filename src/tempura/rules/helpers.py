@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from tempura.algebra.rel import Aggregate, Rel, TopK, Union, keep
+from tempura.algebra.rel import Aggregate, Opaque, Rel, TopK, Union, keep
 from tempura.algebra.scalar import (
     TRUE,
     AggregateCall,
@@ -45,8 +45,11 @@ def all_linear(aggregates: tuple[AggregateOutput, ...]) -> bool:
 def order_sensitivity(rel: Rel) -> Reason | None:
     """Why the values of an operator depend on the physical order of its input: two computations of one snapshot may differ.
 
-    Then its snapshots are computed once each and never recomputed later (see ``merge_snapshot``).
+    Then its snapshots are computed once each and never recomputed later (see ``merge_snapshot``), and a delta takes away what was
+    stored, never a recomputation of it.
     """
+    if isinstance(rel, Opaque):
+        return rel.reason
     if not isinstance(rel, Aggregate | Window):
         return None
     for call in (a.call for a in (rel.aggregates if isinstance(rel, Aggregate) else rel.functions)):
@@ -77,7 +80,7 @@ def why_recomputed(rel: Rel) -> Reason | None:
         return order_sensitivity(rel) or Reason(
             "WINDOW_WITHOUT_PARTITION", "a change of any row may change the values of all rows"
         )
-    return order_sensitivity(rel)
+    return None
 
 
 def _why_not_linear(call: AggregateCall) -> Reason:
@@ -89,9 +92,18 @@ def rows_of_changed_groups(X: Bag, changed: Bag, keys: tuple[Output, ...]) -> Ba
 
     The support comes first: projected to the keys, an update (one row deleted, one inserted in the same group) cancels out.
     """
+    return _of_changed_groups(X, changed, keys, tuple(k.expr for k in keys))
+
+
+def results_of_changed_groups(A: Bag, changed: Bag, keys: tuple[Output, ...]) -> Bag:
+    """The rows of an aggregation's result, one per group, whose group has a row in ``changed``."""
+    return _of_changed_groups(A, changed, keys, tuple(Ref(k.column) for k in keys))
+
+
+def _of_changed_groups(rows: Bag, changed: Bag, keys: tuple[Output, ...], exprs: tuple[Expr, ...]) -> Bag:
     groups = changed.support().project(tuple(Output(k.column.primed(), k.expr) for k in keys)).support()
-    on: Expr = conjunction(*(same(k.expr, Ref(k.column.primed())) for k in keys))
-    return X.semi_join(groups, on)
+    on = conjunction(*(same(expr, Ref(k.column.primed())) for expr, k in zip(exprs, keys, strict=True)))
+    return rows.semi_join(groups, on)
 
 
 def only_matching(R: Bag, X: Bag, on: Expr) -> Bag:

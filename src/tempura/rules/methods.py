@@ -43,7 +43,9 @@ IM1: tuple[Rule, ...] = (
     delta_join.delta_exists_join,
     *STATES,
     delta_aggregate.delta_aggregate_by_groups,
+    delta_aggregate.delta_aggregate_against_stored,
     delta_window.delta_window,
+    delta_window.delta_window_against_stored,
 )
 """IM-1: keep every view up to date, by deltas with retractions (Tempura, example 1)."""
 

@@ -2,7 +2,7 @@
 expressions over views, never on TVRs."""
 
 from tempura.algebra.one import One
-from tempura.algebra.rel import Aggregate, Join, Project, Rel, Union, Values, empty, keep
+from tempura.algebra.rel import Aggregate, Join, Opaque, Project, Rel, Union, Values, empty, keep
 from tempura.algebra.scalar import Literal, Output, Ref
 from tempura.algebra.states import MergeStates, Partial
 
@@ -24,6 +24,8 @@ def prune(rel: Rel) -> Rel:
         case MergeStates():
             return rel.left if is_empty(rel.right) else rel
         case Aggregate() | Partial() if not rel.keys:
+            return rel
+        case Opaque():
             return rel
         case One():
             return Values(rel.columns, ((None,) * len(rel.columns),))

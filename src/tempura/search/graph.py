@@ -20,7 +20,7 @@ from tempura.search.events import GroupCreated, RuleApplied, RuleMatched
 from tempura.search.facts import PlanFacts
 from tempura.search.links import ClassLinks
 from tempura.search.space import Space
-from tempura.tvr.views import Snapshot, State, StateDelta, Time, View
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View
 
 ANY_TIME = (
     core.snapshot_of_inputs,
@@ -116,9 +116,10 @@ class Graph:
         view = goal.view
         yield from self._loads(goal)
         late = goal.time > max(view.at.time, self.problem.first)
-        if late and any(map(is_order_sensitive, self._operators(view))):
+        sensitive = any(map(is_order_sensitive, self._operators(view)))
+        if late and sensitive:
             return  # values that depend on the physical order of the input are computed once
-        for made in self.rewrites(view):
+        for made in self._one_lineage(view) if sensitive else self.rewrites(view):
             if not late or made.rule in ANY_TIME:
                 needed = tuple(Goal(v, goal.time) for v in made.views)
                 yield Alternative(made.rule, made.rhs, needed, self.weighted(made.cost, goal.time), made.member)
@@ -142,6 +143,16 @@ class Graph:
         """The name under which a view is stored."""
         kind = "snapshot" if isinstance(view.at, Snapshot) else "state"
         return StateKey(self.memo.fingerprint(view.tvr), kind, view.at.time)
+
+    def _one_lineage(self, view: View) -> tuple[Rewritten, ...]:
+        """What may be made of values that depend on the physical order of the input: they follow from the stored ones by a delta, where
+        there is one, and are computed from scratch otherwise. Both in one plan would retract values that were never emitted."""
+        rewrites = self.rewrites(view)
+        merged = tuple(made for made in rewrites if made.rule is core.merge_snapshot)
+        deltas = (v for made in merged for v in made.views if isinstance(v.at, Delta))
+        if merged and all(map(self.rewrites, deltas)):
+            return merged
+        return tuple(made for made in rewrites if made not in merged)
 
     # --- rules ---
 
