@@ -3,7 +3,7 @@
 import csv
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
-from tempura.algebra.rel import Aggregate, Join, Rel, Scan
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
+from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Scan
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, equal
 from tempura.execute.contract import Part, StepOutcome, StoredOutput, StoredState, Usage
 from tempura.execute.local import BagExecutor
 from tempura.frontend.lift import Lifted
@@ -32,6 +32,7 @@ Row = tuple[object, ...]
 
 SUMMARY = "sales LEFT JOIN returns, per category"
 COUNT = "count of sales"
+LARGE = "those of the summary with a total above 200"
 
 
 def _columns(scan: str, *fields: tuple[str, str]) -> tuple[Column, ...]:
@@ -57,6 +58,16 @@ def count_rel() -> Rel:
     sales = _columns("s", ("o_id", "int"))
     rows = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
     return Aggregate(Scan("sales", ("o_id",), sales), (), (rows,))
+
+
+def large_rel() -> Rel:
+    summary = summary_rel()
+    total = Ref(summary.columns[1])
+    return Filter(summary, Call("GreaterThan", (total, Literal(200, "bigint")), "boolean"))
+
+
+QUERIES: dict[str, Callable[[], Rel]] = {SUMMARY: summary_rel, COUNT: count_rel, LARGE: large_rel}
+"""The queries that the engine understands, by their text."""
 
 
 def arrow_rows(schema: StructType, rows: Sequence[Row]) -> pa.Table:
@@ -128,7 +139,7 @@ class BagEngine:
         return self.split_changes(rows) if changing else Changes(inserts=rows)
 
     def lift(self, query: Any, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
-        rel = {SUMMARY: summary_rel, COUNT: count_rel}[query.strip()]()
+        rel = QUERIES[query.strip()]()
         return Lifted(rel, (), tuple(c.name for c in rel.columns), len(rel.columns), "{}")
 
     def execute(self, work: Work) -> StepOutcome:

@@ -23,6 +23,7 @@ from tempura.errors import Reason, TempuraError
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import Alternative, ProgressivePlan, Save, Step
 from tempura.warehouse.engine import Verification
+from tempura.warehouse.replace import ReplaceReport
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
 from tempura.warehouse.schedule import Schedule
 
@@ -120,8 +121,13 @@ class FakeWarehouse:
             "queries": {"revenue": {"runs": 1, "next": "24:00", "due": False}},
         }
 
-    def gc(self) -> tuple[str, ...]:
-        return ("queries/revenue/attempts/x",)
+    def gc(self, keep: int, dry_run: bool) -> tuple[str, ...]:
+        return ("queries/revenue/attempts/x",) * keep
+
+    def replace_query(self, name: str, sql: str | None = None, dry_run: bool = False) -> ReplaceReport:
+        if not dry_run:
+            self.added.append((name, {"sql": sql}))
+        return ReplaceReport(name, ("agg (2 rows)",), ("join",), (), dry_run)
 
 
 @pytest.fixture
@@ -286,8 +292,19 @@ def test_history_status_and_gc(tempura: Tempura, warehouse: FakeWarehouse) -> No
     assert json.loads(tempura("history", "revenue", "--json").stdout)[0]["skipped"] == ["14:00"]
     assert "12,345" in tempura("status").stdout
     assert json.loads(tempura("status", "--json").stdout)["tables"]["sales"]["rows"] == 12345
-    assert json.loads(tempura("gc", "--json").stdout) == ["queries/revenue/attempts/x"]
-    assert "1 removed" in tempura("gc").stdout
+    assert json.loads(tempura("gc", "--keep", "1", "--json").stdout) == ["queries/revenue/attempts/x"]
+    assert "2 removed" in tempura("gc").stdout
+    assert "3 to be removed" in tempura("gc", "--dry-run", "--keep", "3").stdout
+
+
+def test_query_replace_asks(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    command = ("query", "replace", "revenue", "--sql", "SELECT 2")
+    assert "to be built: join" in tempura(*command, "--dry-run").stdout
+    assert "Replace it?" in tempura(*command).stdout
+    assert warehouse.added == []
+    assert "kept: agg (2 rows)" in tempura(*command, "--yes").stdout
+    assert json.loads(tempura(*command, "--json").stdout)["rebuilt"] == ["join"]
+    assert warehouse.added == [("revenue", {"sql": "SELECT 2"})] * 2
 
 
 def test_table_add_resolves_its_path(tempura: Tempura, warehouse: FakeWarehouse, tmp_path: Path) -> None:

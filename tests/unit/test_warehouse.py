@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.bag_engine import COUNT, SUMMARY, BagEngine, Row, parse, write_rows
+from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine, Row, parse, write_rows
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
@@ -515,6 +515,86 @@ class TestDamage:
         assert len(query.steps()) == 3
 
 
+class TestReplacedQueries:
+    TWICE = Schedule.progressive({"14:00": 0.1, "24:00": 1.0})
+
+    @pytest.fixture
+    def query(self, world: World) -> Query:
+        query = world.query(self.TWICE)
+        world.put("a", FIRST)
+        query.run(at="14:00", methods="im1")
+        return query
+
+    def test_states_that_still_occur_are_kept(self, world: World, query: Query) -> None:
+        for dry_run in (True, False):
+            report = world.wh.replace_query("summary", LARGE, dry_run=dry_run)
+            assert report.kept == ("agg((sales ⟕ returns)).state (2 rows)",)
+            assert report.rebuilt == report.dropped == ()
+            assert (world.wh.query("summary").sql == SUMMARY) == dry_run == bool(world.wh.query("summary").steps())
+        replaced = world.wh.query("summary")
+        assert world.wh.gc() == ()
+        with pytest.raises(TempuraError) as error:
+            replaced.result()
+        assert code(error) == "NO_RESULT"
+        world.push([(3, 3)])
+        replaced.run(at="24:00", methods="im1")
+        assert "load agg" in replaced.steps()[0].plan.split("step 2026-03-01 24:00")[1]
+        assert result(replaced) == SignedBag.of([("c1", 560, 1)])
+        assert replaced.verify()
+        assert [entry.n for entry in replaced.history()] == [1, 3]
+        world.wh.gc()
+        assert result(world.open().query("summary")) == SignedBag.of([("c1", 560, 1)])
+
+    def test_states_that_do_not_occur_are_dropped(self, world: World, query: Query) -> None:
+        report = world.wh.replace_query("summary", COUNT)
+        assert (report.kept, report.dropped) == ((), ("agg((sales ⟕ returns)).state (2 rows)",))
+        assert len(world.wh.gc()) == 1
+        counted = world.wh.query("summary")
+        counted.run(at="24:00")
+        assert result(counted) == SignedBag.of([(5,)])
+        assert counted.verify()
+
+    def test_what_the_declarations_say_by_now(self, world: World, query: Query) -> None:
+        """Also how a replacement goes on that was killed between the declaration and the ledger."""
+        path = world.wh.path / "tempura.toml"
+        path.write_text(path.read_text().replace(SUMMARY, LARGE))
+        with pytest.raises(TempuraError) as error:
+            world.wh.query("summary").run(at="24:00")
+        assert (code(error), "query replace" in error.value.remedy) == ("QUERY_CHANGED", True)
+        assert len(world.wh.replace_query("summary").kept) == 1
+        world.wh.query("summary").run(at="24:00")
+        assert world.wh.query("summary").verify()
+
+    def test_the_same_query_begins_anew(self, world: World, query: Query) -> None:
+        query.run(at="24:00")
+        assert query.run(at="24:00").nothing
+        world.wh.replace_query("summary")
+        again = world.wh.query("summary")
+        assert not again.run(at="24:00").nothing
+        assert again.verify()
+
+    def test_a_query_that_reads_a_table_which_the_old_one_did_not(self, world: World) -> None:
+        world.query()
+        world.put("a", FIRST)
+        world.push([(1, 1)])
+        query = world.wh.add_query("other", COUNT, schedule=self.TWICE)
+        query.run(at="14:00", methods="im1")
+        world.push([(2, 2)])
+        world.put("b", SECOND)
+        world.wh.replace_query("other", SUMMARY)
+        world.wh.query("other").run(at="24:00", methods="im1")
+        assert world.wh.query("other").verify()
+
+    def test_refusals(self, world: World, query: Query) -> None:
+        for arguments, expected in (
+            ({"name": "nobody", "sql": COUNT}, "UNKNOWN_QUERY"),
+            ({"name": "summary", "sql": COUNT, "df": COUNT}, "BAD_QUERY"),
+        ):
+            with pytest.raises(TempuraError) as error:
+                world.wh.replace_query(**arguments)  # type: ignore[arg-type]
+            assert code(error) == expected
+
+
 class TestGarbage:
     def test_two_results_are_kept_and_the_states_that_can_be_loaded(self, world: World) -> None:
         query = world.query(Schedule.view())
@@ -523,8 +603,12 @@ class TestGarbage:
             world.push([(i, i)])
             query.run(methods="im1")
         before = query.changes()
-        assert world.wh.gc()
+        assert world.wh.gc(keep=4, dry_run=True) != world.wh.gc(dry_run=True)
+        assert set(world.wh.gc(dry_run=True)) == set(world.wh.gc())
         assert world.wh.gc() == ()
+        with pytest.raises(TempuraError) as error:
+            world.wh.gc(keep=0)
+        assert code(error) == "BAD_NUMBER"
         assert query.changes() == before
         outputs = list((world.wh.path / "queries/summary/attempts").glob("*/output"))
         states = list((world.wh.path / "queries/summary/attempts").glob("*/states"))

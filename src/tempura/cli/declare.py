@@ -113,3 +113,32 @@ def add_query(
     with shell.progress("starting Spark"):
         shell.warehouse.add_query(name, sql=text, schedule=schedule)
     shell.say(f"query {name} added")
+
+
+@query.command("replace", epilog=example("tempura query replace summary --file summary.sql --dry-run"))
+@click.argument("name")
+@click.option("--sql", help="The new query. Without --sql and --file: what tempura.toml declares by now.")
+@click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file with the new query.")
+@click.option("--dry-run", is_flag=True, help="List what would be kept and built, and do nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for a program; asks nothing.")
+@click.pass_obj
+def replace_query(
+    shell: Shell, name: str, sql: str | None, file: Path | None, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Replace query NAME by another.
+
+    States whose expressions still occur are kept. What is kept, built and dropped is listed before anything is done.
+    """
+    if sql is not None and file is not None:
+        raise click.UsageError("Give the query with either --sql or --file.")
+    text = file.read_text() if file else sql
+    with shell.progress("planning"):
+        found = shell.warehouse.replace_query(name, sql=text, dry_run=dry_run or not (yes or as_json))
+    if not as_json:
+        shell.say(str(found))
+    if found.dry_run and not dry_run and click.confirm("Replace it?"):
+        found = shell.warehouse.replace_query(name, sql=text)
+        shell.say(f"query {name} replaced")
+    if as_json:
+        shell.json(found.to_json())

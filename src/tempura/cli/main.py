@@ -52,20 +52,23 @@ _OF_TABLES = ("rows", "version", "files", "bytes", "last_arrival")
 _OF_QUERIES = ("runs", "last", "next", "due", "result_of", "result_rows", "states", "state_bytes")
 
 
-@click.command(epilog=example("tempura gc"))
+@click.command(epilog=example("tempura gc --dry-run"))
+@click.option("--keep", default=2, show_default=True, help="How many of the last results of each query stay.")
+@click.option("--dry-run", is_flag=True, help="List what would be removed, and remove nothing.")
 @json_option
 @click.pass_obj
-def gc(shell: Shell, as_json: bool) -> None:
+def gc(shell: Shell, keep: int, dry_run: bool, as_json: bool) -> None:
     """Remove what nothing needs any more.
 
     The remains of interrupted runs, old results, and states that no later run can load.
     """
     with shell.progress("collecting"):
-        removed = shell.warehouse.gc()
+        removed = shell.warehouse.gc(keep, dry_run)
     if as_json:
         shell.json(list(removed))
         return
-    shell.say(*(f"removed {path}" for path in removed), f"{len(removed)} removed")
+    verb = "to be removed" if dry_run else "removed"
+    shell.say(*(f"{verb}: {path}" for path in removed), f"{len(removed)} {verb}")
 
 
 for command in (init, table, query, plan, explain, run, result, changes, verify, history, status, gc, demo, bench):

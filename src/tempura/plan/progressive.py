@@ -4,7 +4,7 @@ Expressions are :class:`~tempura.algebra.rel.Rel` trees over ``Read``, ``Load`` 
 are computed once. Every input that an operator declares set-like is positive: the plan has a ``Consolidate`` where it is needed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tempura.algebra.rel import Rel
@@ -49,6 +49,12 @@ class Step:
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         return not self.saves and self.emit is None
+
+    @property
+    def operators(self) -> Iterator[Rel]:
+        """The operators of all that is saved and emitted; shared ones more than once."""
+        for sink in (*(save.rel for save in self.saves), *((self.emit,) if self.emit is not None else ())):
+            yield from sink.walk()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Queries: planned over all the times at which work may run, run step by step, each step committed whole."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
@@ -15,9 +16,12 @@ from tempura.search.planner import make_plan
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.declare import QuerySpec
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification
-from tempura.warehouse.ledger import Ledger
+from tempura.warehouse.history import History, Replacement, names_of
+from tempura.warehouse.ledger import Ledger, attempt
+from tempura.warehouse.replace import ReplaceReport, usable
+from tempura.warehouse.replace import report_of as replaced
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, report_of
-from tempura.warehouse.run import Run, step_now
+from tempura.warehouse.run import Run, alone, step_now
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage
 from tempura.warehouse.situation import Situation, assess
@@ -62,14 +66,14 @@ class Query:
         ``schedule``: what would be planned under another one, over all of its times. Raises TempuraError SCHEDULE_ENDED when no
         run remains.
         """
-        steps = self.steps()
+        history = self.committed()
         asked = schedule or self.schedule
-        slot = self._upcoming(steps) if schedule is None else Slot("", 0, (*schedule.times, "refresh 1")[0])
-        situation = self._situation(steps, slot, asked)
+        slot = self._upcoming(history) if schedule is None else Slot("", 0, (*schedule.times, "refresh 1")[0])
+        situation = self._situation(history, slot, asked)
         return QueryPlan(self._planned(situation, methods), situation.labels)
 
-    def _upcoming(self, steps: Sequence[StepManifest]) -> Slot:
-        slot = upcoming(self.schedule, _last(steps), self._site.clock(), self._zone(steps))
+    def _upcoming(self, history: History) -> Slot:
+        slot = upcoming(self.schedule, _last(history), self._site.clock(), self._zone(history))
         if slot is None:
             raise TempuraError("SCHEDULE_ENDED", f"Query {self.name}: all times have been run.", "Add it anew.")
         return slot
@@ -86,14 +90,14 @@ class Query:
         ``dry_run`` plans only. ``progress`` is called with what is being done. Raises TempuraError COMMIT_LOST when another process
         committed this run first, UNKNOWN_TIME or TIME_PASSED for ``at``, and whatever is wrong with the tables' new files.
         """
-        steps = self.steps()
-        found = self._due(steps, at)
+        history = self.committed()
+        found = self._due(history, at)
         if found.slot is None:
             return RunReport(self.name, nothing=True, why=found.why)
-        situation = self._situation(steps, found.slot, self.schedule)
-        if self._is_current(steps, situation):
-            return RunReport(self.name, nothing=True, why=f"nothing has arrived since {steps[-1].slot}")
-        run = self._run(steps, found, found.slot, *self._sound_plan(situation, methods))
+        situation = self._situation(history, found.slot, self.schedule)
+        if self._is_current(history.last, situation):
+            return RunReport(self.name, nothing=True, why=f"nothing has arrived since {_last(history)}")
+        run = self._run(history, found, found.slot, *self._sound_plan(situation, methods))
         reasons = (*run.situation.lost, *run.plan.fallbacks)
         return self._dry(run) if dry_run else report_of(self.name, run.execute(progress), reasons)
 
@@ -104,7 +108,7 @@ class Query:
             raise TempuraError(
                 "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
             )
-        return self._site.engine.result(self._stored(outputs[-1]), self._lift(self.steps()))  # type: ignore[no-any-return]
+        return self._site.engine.result(self._stored(outputs[-1]), self._lift(self.committed()))  # type: ignore[no-any-return]
 
     def changes(self) -> DataFrame:
         """What changed from the result before to the last one: rows, ``_change`` (``insert`` or ``delete``) and ``_count``.
@@ -117,11 +121,11 @@ class Query:
                 "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
             )
         old = self._stored(outputs[-2]) if len(outputs) > 1 else None
-        return self._site.engine.changes(old, self._stored(outputs[-1]), self._lift(self.steps()))  # type: ignore[no-any-return]
+        return self._site.engine.changes(old, self._stored(outputs[-1]), self._lift(self.committed()))  # type: ignore[no-any-return]
 
     def history(self) -> tuple[HistoryEntry, ...]:
-        """The committed runs, oldest first."""
-        return tuple(history_of(step) for step in self.steps())
+        """The committed runs, oldest first; also those of a query that this one replaced."""
+        return tuple(history_of(step) for step in self.committed().runs)
 
     def verify(self, rows: Mapping[str, Rows] | None = None) -> Verification:
         """Compare the last result with a recomputation over the same versions of the tables. ``rows`` that a table is known to have
@@ -140,23 +144,52 @@ class Query:
         sources = unread | {name: self._tables[name].source(0, version) for name, version in step.inputs.items()}
         sources |= {name: Source(self._tables[name].schema, known) for name, known in (rows or {}).items()}
         query = self._spec.sql if self._spec.sql is not None else self._body()
-        lifted = self._lift(self.steps())
+        lifted = self._lift(self.committed())
         return self._site.engine.verify(Check(query, lifted, sources, self._stored(step), step.settings))
 
+    def committed(self) -> History:
+        """All that is committed of the query."""
+        return History.from_json(Ledger(self._folder / "steps", self._site.files).entries())
+
     def steps(self) -> tuple[StepManifest, ...]:
-        """The manifests of the committed runs, oldest first."""
-        entries = Ledger(self._folder / "steps", self._site.files).entries()
-        return tuple(StepManifest.from_json(entry) for entry in entries)
+        """The manifests of the query's committed runs, oldest first."""
+        return self.committed().steps
+
+    def replace(self, declare: Callable[[], None], dry_run: bool = False) -> ReplaceReport:
+        """Make this the query from now on, whatever the committed runs computed; ``declare`` writes that into the declarations. Its
+        history begins anew, from the states that it can use.
+
+        Raises TempuraError RUN_IN_PROGRESS, and what is wrong with the query or its tables.
+        """
+        with alone(self._site.files, self._folder):
+            history, now = self.committed(), self._site.clock().astimezone(UTC).isoformat()
+            lifted = self._lift(History(()))
+            states = names_of([state for run in history.loadable for state in run.states])
+            entry = Replacement(history.next, now, self._spec.sql, fingerprint(lifted.rel), states)
+            after = History((*history.entries, entry))
+            situation, plan = self._sound_plan(self._situation(after, self._upcoming(after), self.schedule), "all")
+            step = step_now(plan, situation)
+            kept = usable(lifted.rel, situation, step)
+            if not dry_run:
+                declare()
+                self._commit_replacement(replace(entry, kept=names_of(kept)))
+            return replaced(self.name, situation, step, kept, dry_run)
+
+    def _commit_replacement(self, entry: Replacement) -> None:
+        """Nothing is to be replaced before the first run."""
+        if entry.n > 1:
+            with attempt(self._site.files, self._site.attempts) as work:
+                Ledger(self._folder / "steps", self._site.files).append(work, entry.n, entry.to_json())
 
     def check_unchanged(self) -> None:
         """Raises TempuraError QUERY_CHANGED when the query's committed runs computed another query."""
-        self._lift(self.steps())
+        self._lift(self.committed())
 
     def status(self) -> dict[str, Any]:
         """Where the query stands, as plain data."""
-        steps = self.steps()
-        last, outputs = _last(steps), self._outputs()
-        now, zone = self._site.clock(), self._zone(steps)
+        history = self.committed()
+        steps, outputs, last = history.steps, history.outputs, _last(history)
+        now, zone = self._site.clock(), self._zone(history)
         following = upcoming(self.schedule, last, now, zone)
         return {
             "runs": len(steps),
@@ -172,19 +205,19 @@ class Query:
 
     # --- how a run comes about --------------------------------------------------------------------------------------
 
-    def _due(self, steps: Sequence[StepManifest], at: str | None) -> Due:
-        now, zone, last = self._site.clock(), self._zone(steps), _last(steps)
+    def _due(self, history: History, at: str | None) -> Due:
+        now, zone, last = self._site.clock(), self._zone(history), _last(history)
         return due(self.schedule, last, now, zone) if at is None else named(self.schedule, at, last, now, zone)
 
-    def _situation(self, steps: Sequence[StepManifest], slot: Slot, schedule: Schedule) -> Situation:
-        lifted, settings = self._lift(steps), self._settings(steps)
-        return assess(lifted, schedule, slot, steps, self._tables, self._site, settings)
+    def _situation(self, history: History, slot: Slot, schedule: Schedule) -> Situation:
+        lifted, settings = self._lift(history), self._settings(history)
+        return assess(lifted, schedule, slot, history.loadable, self._tables, self._site, settings)
 
-    def _is_current(self, steps: Sequence[StepManifest], situation: Situation) -> bool:
+    def _is_current(self, last: StepManifest | None, situation: Situation) -> bool:
         """Whether a view's last result is of the present rows, and is there."""
-        if self.schedule.kind != "view" or not steps or dict(steps[-1].inputs) != dict(situation.versions):
+        if self.schedule.kind != "view" or last is None or dict(last.inputs) != dict(situation.versions):
             return False
-        return self._damage(steps[-1]) is None
+        return self._damage(last) is None
 
     def _sound_plan(self, situation: Situation, methods: Methods) -> tuple[Situation, ProgressivePlan]:
         """A plan that loads no damaged state, and the situation that it was made for."""
@@ -199,29 +232,27 @@ class Query:
         names = (methods,) if isinstance(methods, str) else tuple(methods)
         return make_plan(situation.problem, names)
 
-    def _run(
-        self, steps: Sequence[StepManifest], found: Due, slot: Slot, situation: Situation, plan: ProgressivePlan
-    ) -> Run:
+    def _run(self, history: History, found: Due, slot: Slot, situation: Situation, plan: ProgressivePlan) -> Run:
         return Run(
             site=self._site,
             folder=self._folder,
-            n=len(steps) + 1,
+            n=history.next,
             due=found,
             slot=slot,
             situation=situation,
             plan=plan,
-            settings=self._settings(steps),
-            fingerprint=fingerprint(self._lift(steps).rel),
+            settings=self._settings(history),
+            fingerprint=fingerprint(self._lift(history).rel),
             sql=self._spec.sql,
             explained=QueryPlan(plan, situation.labels).explain(),
-            logical_time=self._logical_time(steps),
+            logical_time=self._logical_time(history),
         )
 
-    def _logical_time(self, steps: Sequence[StepManifest]) -> datetime:
+    def _logical_time(self, history: History) -> datetime:
         """The time of a run: never before the last one. Raises TempuraError CLOCK_WENT_BACK when the clock says otherwise by more
         than clocks are corrected."""
         now = self._site.clock().astimezone(UTC)
-        last = datetime.fromisoformat(steps[-1].logical_time) if steps else now
+        last = datetime.fromisoformat(history.last.logical_time) if history.last else now
         if last - now > _CORRECTION:
             what = (
                 f"The clock says {now:%Y-%m-%d %H:%M} UTC, but query {self.name} was run at {last:%Y-%m-%d %H:%M} UTC."
@@ -245,22 +276,22 @@ class Query:
             fallbacks=tuple(str(reason) for reason in run.plan.fallbacks),
         )
 
-    def _settings(self, steps: Sequence[StepManifest]) -> Settings:
+    def _settings(self, history: History) -> Settings:
         """Those of the first run: a query means the same in every run, whatever the session says today."""
-        return steps[-1].settings if steps else self._site.engine.settings()
+        return history.last.settings if history.last else self._site.engine.settings()
 
-    def _zone(self, steps: Sequence[StepManifest]) -> tzinfo:
+    def _zone(self, history: History) -> tzinfo:
         if self.schedule.kind != "progressive":
             # Only times of day have a zone; the session's is not asked for in vain.
             return UTC
-        return zone_of(self.schedule.timezone or self._settings(steps)["spark.sql.session.timeZone"])
+        return zone_of(self.schedule.timezone or self._settings(history)["spark.sql.session.timeZone"])
 
-    def _lift(self, steps: Sequence[StepManifest]) -> Lifted:
-        settings = self._settings(steps)
+    def _lift(self, history: History) -> Lifted:
+        settings = self._settings(history)
         if self._lifted is None or self._lifted[0] != settings:
             schemas = {name: table.schema for name, table in self._tables.items()}
             self._lifted = (settings, self._site.engine.lift(self._body(), schemas, settings))
-        self._check(self._lifted[1], steps)
+        self._check(self._lifted[1], history)
         return self._lifted[1]
 
     def _body(self) -> str | DataFrame:
@@ -271,14 +302,16 @@ class Query:
             raise TempuraError("QUERY_NOT_REGISTERED", what, "Call add_query with the same DataFrame again.")
         return self._frame
 
-    def _check(self, lifted: Lifted, steps: Sequence[StepManifest]) -> None:
-        same_text = bool(steps) and self._spec.sql is not None and steps[-1].sql == self._spec.sql
-        if steps and steps[-1].fingerprint != fingerprint(lifted.rel) and not same_text:
-            what = f"Query {self.name} differs from the one that its {len(steps)} committed runs computed."
-            raise TempuraError("QUERY_CHANGED", what, "Restore it, or add the new query under another name.")
+    def _check(self, lifted: Lifted, history: History) -> None:
+        known = history.current
+        same_text = known is not None and self._spec.sql is not None and known.sql == self._spec.sql
+        if known is not None and known.fingerprint != fingerprint(lifted.rel) and not same_text:
+            what = f"Query {self.name} differs from the one that its {len(history.runs)} committed runs computed."
+            remedy = "Restore it, or replace the query: replace_query, or the command `query replace`."
+            raise TempuraError("QUERY_CHANGED", what, remedy)
 
     def _outputs(self) -> tuple[StepManifest, ...]:
-        return tuple(step for step in self.steps() if step.output)
+        return self.committed().outputs
 
     def _stored(self, step: StepManifest) -> StoredOutput:
         """A result whose files are what was committed. Raises TempuraError RESULT_DAMAGED."""
@@ -294,5 +327,5 @@ class Query:
         return damage(absolute(step.output.part, self._site.root)) if step.output else None
 
 
-def _last(steps: Sequence[StepManifest]) -> Slot | None:
-    return steps[-1].slot if steps else None
+def _last(history: History) -> Slot | None:
+    return history.last.slot if history.last else None

@@ -11,6 +11,7 @@ from tempura.execute.contract import Part, StepOutcome, StoredState
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.warehouse.engine import Progress, Settings, Work
+from tempura.warehouse.files import Files
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.locks import HeldError
 from tempura.warehouse.seals import sealed
@@ -47,7 +48,7 @@ class Run:
         COMMIT_LOST when another process was first."""
         files = self.site.files
         ledger = Ledger(self.folder / "steps", files)
-        with self._alone(), attempt(files, self.site.attempts) as work:
+        with alone(files, self.folder), attempt(files, self.site.attempts) as work:
             ledger.check_next(self.n)
             folder = self.folder / "attempts" / work.id
             with discarding(files, folder):
@@ -58,21 +59,6 @@ class Run:
             with discarding_if_refused(files, folder):
                 ledger.append(work, self.n, manifest.to_json())
         return manifest
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Hold the query's lock: a second process is told now, and not after it has done the work as well."""
-        files, lock = self.site.files, self.folder / "run.lock"
-        files.make_folder(self.folder)
-        try:
-            with files.lock(lock, wait=False):
-                try:
-                    yield
-                finally:
-                    files.remove(lock)
-        except HeldError as held:
-            what = f"Query {self.folder.name} is being run by {held}."
-            raise TempuraError("RUN_IN_PROGRESS", what, "Wait until it has ended, then call again.") from None
 
     def _executed(self, folder: Path, progress: Progress | None) -> StepOutcome | None:
         if self.step.is_empty:
@@ -106,7 +92,8 @@ class Run:
         )
 
     def _saved(self, key: StateKey, stored: StoredState) -> SavedState:
-        return SavedState(key.expression, key.kind, stored.with_parts(map(self._committed, stored.parts)))
+        sealed = stored.with_parts(map(self._committed, stored.parts))
+        return SavedState(key.expression, key.kind, sealed, label_of(self.step, key))
 
     def _committed(self, part: Part) -> Part:
         """A part as the manifest names it. Parts of earlier steps are sealed already."""
@@ -116,3 +103,28 @@ class Run:
 def step_now(plan: ProgressivePlan, situation: Situation) -> Step:
     """The step of a plan that can be run now; empty when the plan does nothing now."""
     return next((s for s in plan.steps if s.time == situation.now), Step(situation.now, (), None, 0))
+
+
+def label_of(step: Step, key: StateKey) -> str:
+    """What a state that a step saves holds, for people."""
+    rel = next(save.rel for save in step.saves if save.key == key)
+    return step.notes[rel].view.split("[:")[0] if rel in step.notes else ""
+
+
+@contextmanager
+def alone(files: Files, folder: Path) -> Iterator[None]:
+    """Hold the lock of the query in a folder: a second process is told now, and not after it has done the work as well.
+
+    Raises TempuraError RUN_IN_PROGRESS.
+    """
+    lock = folder / "run.lock"
+    files.make_folder(folder)
+    try:
+        with files.lock(lock, wait=False):
+            try:
+                yield
+            finally:
+                files.remove(lock)
+    except HeldError as held:
+        what = f"Query {folder.name} is being run by {held}."
+        raise TempuraError("RUN_IN_PROGRESS", what, "Wait until it has ended, then call again.") from None

@@ -65,8 +65,7 @@ class Situation:
     def without_damaged(self, step: Step) -> "Situation":
         """The situation without those of the states that a step loads whose files are not what was committed; itself when all
         are."""
-        sinks = [save.rel for save in step.saves] + ([step.emit] if step.emit is not None else [])
-        keys = {rel.key for sink in sinks for rel in sink.walk() if isinstance(rel, Load)} & set(self.states)
+        keys = {rel.key for rel in step.operators if isinstance(rel, Load)} & set(self.states)
         lost = {key: wrong for key in sorted(keys, key=str) if (wrong := damage_of(self.state(key)))}
         if not lost:
             return self
@@ -89,22 +88,20 @@ def assess(
     read = {name: tables[name] for name in sorted({scan.table for scan in scans(lifted.rel)})}
     versions = {name: table.register() for name, table in read.items()}
     _check_static(read, versions)
-    past = _past(steps, versions, site.engine, settings)
+    past = _past(steps, site.engine, settings)
     points = schedule.points_from(slot.index, done=past is not None)
-    pinned: tuple[Versions, ...] = ({name: past.inputs[name] for name in read}, versions) if past else (versions,)
+    # Of a table that the past did not read, no state was built either: nothing has arrived in it since.
+    before = {name: past.inputs.get(name, versions[name]) for name in read} if past else {}
+    pinned: tuple[Versions, ...] = (before, versions) if past else (versions,)
     facts = {n: table_facts(t, [v[n] for v in pinned], len(points)) for n, t in read.items()}
     states = {s.key(0): s for s in states_at(steps, past).values()} if past else {}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
     return Situation(Problem(lifted.rel, points, facts, frozenset(states)), pinned, read, states, labels, site.root)
 
 
-def _past(steps: Sequence[StepManifest], versions: Versions, engine: Engine, settings: Settings) -> StepManifest | None:
+def _past(steps: Sequence[StepManifest], engine: Engine, settings: Settings) -> StepManifest | None:
     """The last step that left states which can be loaded now."""
-    for step in reversed(steps):
-        readable = step.is_loadable(engine.version, settings) and set(step.inputs) == set(versions)
-        if step.states and readable:
-            return step
-    return None
+    return next((s for s in reversed(steps) if s.states and s.is_loadable(engine.version, settings)), None)
 
 
 def _check_static(tables: Mapping[str, Arrivals], versions: Versions) -> None:

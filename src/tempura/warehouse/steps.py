@@ -12,15 +12,35 @@ from tempura.warehouse.slots import Slot
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """A state in the store: fingerprint and kind of the view; it was current at the versions of its step."""
+    """A state in the store: fingerprint and kind of the view; it was current at the versions of its step. ``label`` is for people."""
 
     expression: str
     kind: str
     stored: StoredState
+    label: str = ""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """What tells it from the other states of its step."""
+        return self.expression, self.kind
 
     def key(self, time: int) -> StateKey:
         """The state's name in a plan where its step is the given time point."""
         return StateKey(self.expression, self.kind, time)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the ledger."""
+        return {
+            "expression": self.expression,
+            "kind": self.kind,
+            "label": self.label,
+            **self.stored.to_json(),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "SavedState":
+        """The inverse of :meth:`to_json`."""
+        return SavedState(data["expression"], data["kind"], StoredState.from_json(data), data["label"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +75,7 @@ class StepManifest:
         return plain | {
             "slot": self.slot.to_json(),
             "skipped": [slot.to_json() for slot in self.skipped],
-            "states": [{"expression": s.expression, "kind": s.kind, **s.stored.to_json()} for s in self.states],
+            "states": [state.to_json() for state in self.states],
             "output": self.output.to_json() if self.output else None,
         }
 
@@ -65,7 +85,7 @@ class StepManifest:
         return StepManifest(
             slot=Slot.from_json(data["slot"]),
             skipped=tuple(Slot.from_json(slot) for slot in data["skipped"]),
-            states=tuple(SavedState(s["expression"], s["kind"], StoredState.from_json(s)) for s in data["states"]),
+            states=tuple(map(SavedState.from_json, data["states"])),
             output=StoredOutput.from_json(data["output"]) if data["output"] else None,
             **{name: data[name] for name in _PLAIN},
         )
@@ -91,7 +111,7 @@ def states_at(steps: Sequence[StepManifest], last: StepManifest) -> dict[tuple[s
     found: dict[tuple[str, str], SavedState] = {}
     for step in (*steps, last):
         if dict(step.inputs) == dict(last.inputs) and step.is_loadable(last.engine, last.settings):
-            found |= {(s.expression, s.kind): s for s in step.states}
+            found |= {s.name: s for s in step.states}
     return found
 
 

@@ -15,9 +15,10 @@ from tempura.warehouse.declare import DeclarationFile, Declarations, QuerySpec, 
 from tempura.warehouse.engine import Changes, Engine
 from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder, data_files
-from tempura.warehouse.garbage import collect
+from tempura.warehouse.garbage import Sweep, collect
 from tempura.warehouse.ledger import FORMAT, attempt, commit, read_manifest
 from tempura.warehouse.query import Query
+from tempura.warehouse.replace import ReplaceReport
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.table import Arrivals, Site
 from tempura.warehouse.text import check_format
@@ -205,10 +206,43 @@ class Warehouse:
         query.check_unchanged()
         if spec != declared:
             self._declarations.put_query(name, spec)
-        if df is not None:
-            self._frames[name] = df
-        self._queries[name] = (self._declarations.read(), query)
+        self._remember(name, query, df)
         return query
+
+    def replace_query(
+        self,
+        name: str,
+        sql: str | None = None,
+        df: DataFrame | None = None,
+        schedule: Schedule | None = None,
+        dry_run: bool = False,
+    ) -> ReplaceReport:
+        """Put another query in the place of a declared one, or, with neither ``sql`` nor ``df``, the one that ``tempura.toml`` declares in
+        the place of what the committed runs computed. States whose expressions still occur are kept; the report lists them, those
+        to be built and those dropped. ``dry_run`` only lists.
+
+        Raises TempuraError UNKNOWN_QUERY, BAD_QUERY, RUN_IN_PROGRESS, and what is wrong with the query itself.
+        """
+        declared = self._declarations.read().queries
+        if name not in declared:
+            raise TempuraError("UNKNOWN_QUERY", f"There is no query {name!r}.", _choices(declared, "add_query"))
+        if sql is not None and df is not None:
+            raise TempuraError("BAD_QUERY", f"Query {name} is given as sql= and as df=.", "Give one of them.")
+        old = declared[name]
+        text = sql if sql is not None or df is not None else old.sql
+        frame = df if df is not None else self._frames.get(name)
+        mark = self._fingerprint(frame) if text is None and frame is not None else None
+        spec = QuerySpec(schedule or old.schedule, text, mark or (None if text is not None else old.fingerprint))
+        query = Query(self._site, name, spec, self._tables(), frame if text is None else None)
+        report = query.replace(lambda: None if spec == old else self._declarations.put_query(name, spec), dry_run)
+        if not dry_run:
+            self._remember(name, query, frame if text is None else None)
+        return report
+
+    def _remember(self, name: str, query: Query, frame: DataFrame | None) -> None:
+        if frame is not None:
+            self._frames[name] = frame
+        self._queries[name] = (self._declarations.read(), query)
 
     def query(self, name: str) -> Query:
         """A declared query. Raises TempuraError UNKNOWN_QUERY."""
@@ -238,11 +272,12 @@ class Warehouse:
             "queries": {name: self.query(name).status() for name in declared.queries},
         }
 
-    def gc(self) -> tuple[str, ...]:
+    def gc(self, keep: int = 2, dry_run: bool = False) -> tuple[str, ...]:
         """Remove what no committed run or arrival refers to and no living process works on, and results and states that are no
-        longer needed: the last two results are kept. Returns the paths removed, relative to the warehouse."""
+        longer needed: the last ``keep`` results of each query stay. ``dry_run`` removes nothing. Returns the paths, relative to the
+        warehouse. Raises TempuraError BAD_NUMBER."""
         queries = [self.query(name) for name in self._declarations.read().queries]
-        return collect(self._site, queries, self._tables().values(), self._declarations)
+        return collect(self._site, queries, self._tables().values(), self._declarations, Sweep(keep, dry_run))
 
 
 def open_site(path: str | Path, engine: Engine, files: Files, clock: Callable[[], datetime] | None = None) -> Warehouse:

@@ -1,0 +1,96 @@
+"""What is committed of a query: its runs, and the replacements of its text, in one ledger."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from tempura.warehouse.steps import SavedState, StepManifest
+
+Name = tuple[str, str]
+"""A state by fingerprint of its expression and kind of view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A committed replacement: from entry ``n`` on the query is another. ``kept`` are the states that occur in it as well."""
+
+    n: int
+    time: str
+    sql: str | None
+    fingerprint: str
+    kept: tuple[Name, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the ledger."""
+        return {"kind": "replacement", **asdict(self)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Replacement":
+        """The inverse of :meth:`to_json`."""
+        kept = tuple((str(expression), str(kind)) for expression, kind in data["kept"])
+        return Replacement(data["n"], data["time"], data["sql"], data["fingerprint"], kept)
+
+
+@dataclass(frozen=True)
+class History:
+    """The entries of a query's ledger, oldest first."""
+
+    entries: tuple[StepManifest | Replacement, ...]
+
+    @staticmethod
+    def from_json(entries: Sequence[Mapping[str, Any]]) -> "History":
+        """The history that a ledger holds."""
+        return History(tuple((Replacement if e.get("kind") else StepManifest).from_json(e) for e in entries))
+
+    @cached_property
+    def runs(self) -> tuple[StepManifest, ...]:
+        """All runs, those of replaced queries too."""
+        return tuple(entry for entry in self.entries if isinstance(entry, StepManifest))
+
+    @cached_property
+    def steps(self) -> tuple[StepManifest, ...]:
+        """The runs of the query as it is now."""
+        return tuple(run for run in self.runs if not self._replaced or run.n > self._replaced.n)
+
+    @cached_property
+    def loadable(self) -> tuple[StepManifest, ...]:
+        """The runs with the states that the query can use: all of its own, and what was kept of those before."""
+        return tuple(map(self._with_kept, self.runs))
+
+    @property
+    def outputs(self) -> tuple[StepManifest, ...]:
+        """The runs of the query as it is now that have a result."""
+        return tuple(step for step in self.steps if step.output)
+
+    @property
+    def last(self) -> StepManifest | None:
+        """The last run of the query as it is now."""
+        return self.steps[-1] if self.steps else None
+
+    @property
+    def current(self) -> StepManifest | Replacement | None:
+        """What says which query it is."""
+        return self.entries[-1] if self.entries else None
+
+    @property
+    def next(self) -> int:
+        """The number of the next entry."""
+        return len(self.entries) + 1
+
+    @cached_property
+    def _replaced(self) -> Replacement | None:
+        """The last replacement."""
+        return next((entry for entry in reversed(self.entries) if isinstance(entry, Replacement)), None)
+
+    def _with_kept(self, run: StepManifest) -> StepManifest:
+        for entry in self.entries:
+            if isinstance(entry, Replacement) and entry.n > run.n:
+                kept: set[Name] = set(entry.kept)
+                run = replace(run, states=tuple(state for state in run.states if state.name in kept))
+        return run
+
+
+def names_of(states: Sequence[SavedState]) -> tuple[Name, ...]:
+    """The names of states, sorted, each once."""
+    return tuple(sorted({state.name for state in states}))
