@@ -6,6 +6,7 @@ Domains are small, so that keys collide; rows repeat, are deleted, updated and N
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 from math import nan
 from random import Random
 
@@ -91,13 +92,20 @@ def random_case(rule: Rule, rng: Random) -> Case:
         builder = logical_cases.Builder(maker)
         builder.build(rule.pattern)
         return Case(maker.tables, builder.bindings)
-    relations = {n: maker.relation(n, k) for n, k in rule.parameters.items() if k in ("Tvr", "Query", "Tvrs")}
-    sides = [value[0].columns if isinstance(value, tuple) else value.columns for value in relations.values()]
+    relations = {n: maker.relation(n, k) for n, k in rule.parameters.items() if k in ("Tvr", "Query", "Tvrs", "Sides")}
+    sides = [columns for n, value in relations.items() for columns in _sides(value, rule.parameters[n])]
     times = [name for name, kind in rule.parameters.items() if kind == "Time"]
     drawn = sorted(rng.sample(range(TIMES), len(times)))
     drawn_apart = {*relations, *times, *(n for n, kind in rule.parameters.items() if kind in GIVEN_KINDS)}
     others = {n: maker.parameter(k, sides) for n, k in rule.parameters.items() if n not in drawn_apart}
     return Case(maker.tables, {**relations, **others, **dict(zip(times, drawn, strict=True))})
+
+
+def _sides(value: Tvr | tuple[Tvr, ...], kind: str) -> list[tuple[Column, ...]]:
+    """The columns of the relations that a metavariable stands for; the terms of a union have the same."""
+    if isinstance(value, Tvr):
+        return [value.columns]
+    return [R.columns for R in value] if kind == "Sides" else [value[0].columns]
 
 
 @dataclass
@@ -112,6 +120,8 @@ class CaseMaker:
 
     def relation(self, name: str, kind: str) -> Tvr | tuple[Tvr, ...]:
         """A value for a metavariable that stands for one or more relations."""
+        if kind == "Sides":
+            return tuple(Tvr(self.scan(f"{name}{i}")) for i in range(self.rng.choice((2, 3, 3))))
         if kind == "Tvrs":
             return tuple(map(Tvr, self.terms(name)))
         return Tvr(self.query(name) if kind == "Query" or self.chance(0.2) else self.scan(name))
@@ -253,6 +263,8 @@ class CaseMaker:
         match kind:
             case "On":
                 return self.condition(*sides)
+            case "OnAll":
+                return conjunction(*(self.condition(a, b) for a, b in pairwise(sides)))
             case "Pred":
                 return self.predicate(sum(sides, ()))
             case "Marker" | "AnyMarker":

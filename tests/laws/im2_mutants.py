@@ -13,6 +13,7 @@ from tempura.rules.dsl import (
     Links,
     Marker,
     On,
+    OnAll,
     Outer,
     Outputs,
     Pred,
@@ -20,6 +21,7 @@ from tempura.rules.dsl import (
     Query,
     Rewrite,
     Rule,
+    Sides,
     Split,
     Time,
     Tvrs,
@@ -27,7 +29,7 @@ from tempura.rules.dsl import (
     rule,
     split,
 )
-from tempura.rules.helpers import states_exist, union_all
+from tempura.rules.helpers import joined, states_exist, union_all
 from tempura.tvr.tvr import Tvr
 
 
@@ -72,6 +74,13 @@ def split_union_of_first(terms: Tvrs) -> Split:
 def split_inner_join_symmetric(L: Tvr, R: Tvr, on: On) -> Split:
     """P = P(L) ⋈ P(R)      N = L ⋈ N(R) + N(L) ⋈ R      WRONG: counts N(L) ⋈ N(R) twice"""
     return split(L.join(R, on), P=L.P.join(R.P, on), N=L.join(R.N, on) + L.N.join(R, on))
+
+
+@rule(INTER_TVR)
+def split_multi_join_symmetric(terms: Sides, on: OnAll) -> Split:
+    """P = P(R) ⋈ P(S) ⋈ ...      N = N(R) ⋈ S ⋈ ... + R ⋈ N(S) ⋈ ... + ...      WRONG: counts N(R) ⋈ N(S) twice"""
+    rest = (joined((*terms[:i], X.N, *terms[i + 1 :]), on) for i, X in enumerate(terms))
+    return split(joined(terms, on), P=joined(tuple(R.P for R in terms), on), N=union_all(tuple(rest)))
 
 
 @rule(INTER_TVR)
@@ -195,6 +204,7 @@ IM2_MUTANTS: tuple[Rule, ...] = (
     split_generate_that_forgets_outer,
     split_union_of_first,
     split_inner_join_symmetric,
+    split_multi_join_symmetric,
     split_inner_join_by_left,
     split_join_with_growing,
     split_left_join_early,

@@ -30,6 +30,7 @@ from tempura.rules.dsl import (
     Limit,
     Marker,
     On,
+    OnAll,
     Order,
     Outer,
     Partition,
@@ -37,6 +38,7 @@ from tempura.rules.dsl import (
     Projections,
     Rewrite,
     Rule,
+    Sides,
     Time,
     Tvrs,
     WindowCalls,
@@ -46,6 +48,8 @@ from tempura.rules.dsl import (
 from tempura.rules.helpers import (
     all_linear,
     is_order_sensitive,
+    joined,
+    joined_bags,
     results_of_changed_groups,
     rows_of_changed_groups,
     states_exist,
@@ -71,6 +75,24 @@ def product_rule_with_both_sides_old(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -
         L.join(R, on)[t:u],
         L[t:u].join(R[:t], on) + L[:t].join(R[t:u], on),
     )
+
+
+@rule(TVR_GENERATING)
+def product_of_many_with_all_others_new(terms: Sides, on: OnAll, t: Time, u: Time) -> Rewrite:
+    """Δ(R ⋈ S ⋈ ...) = ΔR ⋈ S[:u] ⋈ ... + R[:u] ⋈ ΔS ⋈ ... + ...      WRONG: ΔR ⋈ ΔS is counted twice"""
+    sums = (
+        joined_bags((*(R[:u] for R in terms[:i]), X[t:u], *(R[:u] for R in terms[i + 1 :])), on)
+        for i, X in enumerate(terms)
+    )
+    return rewrite(joined(terms, on)[t:u], sum_of(tuple(sums)))
+
+
+@rule(TVR_GENERATING)
+def product_of_many_by_first_and_last(terms: Sides, on: OnAll, t: Time, u: Time) -> Rewrite:
+    """Δ(R ⋈ ... ⋈ S) = ΔR ⋈ ... ⋈ S[:t] + R[:u] ⋈ ... ⋈ ΔS      WRONG: forgets what changes between"""
+    first = joined_bags((terms[0][t:u], *(R[:t] for R in terms[1:])), on)
+    last = joined_bags((*(R[:u] for R in terms[:-1]), terms[-1][t:u]), on)
+    return rewrite(joined(terms, on)[t:u], first + last)
 
 
 @rule(TVR_GENERATING)
@@ -428,6 +450,8 @@ CONTROL: Rule = finalize_that_drops_dead_groups
 
 MUTANTS: tuple[Rule, ...] = (
     product_rule_with_both_sides_old,
+    product_of_many_with_all_others_new,
+    product_of_many_by_first_and_last,
     product_rule_on_left_join,
     push_filter_without_guard,
     anti_join_delta_of_inserts_only,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -156,6 +157,8 @@ def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:
             return tuple(map(columns.outputs, rel.projections))
         case Join():
             return (rel.kind, columns.expr(rel.on))  # a marker is a new column: its identity does not matter
+        case MultiJoin():
+            return (columns.expr(rel.on),)
         case Aggregate() | Partial() | MergeStates() | Finalize():
             return (columns.outputs(rel.keys), columns.aggregates(rel.aggregates))
         case TopK():

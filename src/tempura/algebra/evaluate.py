@@ -6,6 +6,7 @@ Every operator is computed from its definition: joins by comparing each pair of 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import cast
 
 from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
@@ -16,6 +17,7 @@ from tempura.algebra.evaluate_scalar import is_true, refuse_collation
 from tempura.algebra.evaluate_window import evaluate_window
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import TOO_MANY_ROWS, One
 from tempura.algebra.rel import (
     Aggregate,
@@ -166,6 +168,14 @@ def _join(rel: Join, left: SignedBag, right: SignedBag) -> SignedBag:
         case "full":
             padded_right = _padded(right_alone, len(rel.left.columns), 0)
             return inner + _padded(left_alone, 0, len(rel.right.columns)) + padded_right
+
+
+def _multi_join(rel: MultiJoin, *terms: SignedBag) -> SignedBag:
+    if len(set(rel.columns)) < len(rel.columns):
+        raise ValueError(f"the terms of a join share columns: {rel.label}")
+    picks = product(*(term.items() for term in terms))
+    found = ((sum((row for row, _ in pick), ()), math.prod(weight for _, weight in pick)) for pick in picks)
+    return SignedBag((row, weight) for row, weight in found if is_true(rel.on, _env(rel, row)))
 
 
 def _matches(rel: Join, left: Row, right: Row) -> bool:
@@ -352,5 +362,5 @@ _OPERATORS: Mapping[type[Rel], Callable[..., SignedBag]] = {
     Values: _values, Filter: _filter, Project: _project, Union: _union, Sort: _sort, Negate: _negate,
     Consolidate: _consolidate, Support: _support, Join: _join, Aggregate: _aggregate, Partial: _partial,
     MergeStates: _merge_states, Finalize: _finalize, TopK: _top, One: _one, Window: _window, Expand: _expand,
-    Generate: _generate,
+    Generate: _generate, MultiJoin: _multi_join,
 }  # fmt: skip

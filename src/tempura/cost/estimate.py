@@ -12,6 +12,7 @@ from math import exp, prod
 from tempura.algebra.canonical import Resolve, as_it_is
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
+from tempura.algebra.multi_join import MultiJoin, in_order
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -126,6 +127,8 @@ class Estimator:
                 return self.rows(rel.input) * _FAN_OUT.get(rel.generator.function, _UNKNOWN_FAN_OUT)
             case Join():
                 return self._join(rel, self.rows(rel.left), self.rows(rel.right))
+            case MultiJoin():
+                return self.rows(in_order(rel))
             case Aggregate() | Partial():
                 return self.groups(rel.input, rel.keys)
             case Expand():
@@ -171,6 +174,8 @@ class Estimator:
                 return self.rows(rel.with_inputs(*(View(i, Delta(t, u)) for i in rel.inputs)))
             case Join():
                 return self._delta_join(rel, t, u)
+            case MultiJoin():
+                return self.rows(View(in_order(rel), Delta(t, u)))
             case Aggregate():
                 return 2 * self.groups(View(rel.input, Delta(t, u)), rel.keys)
             case Window() if rel.partition:

@@ -2,6 +2,7 @@
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
 from tempura.algebra.window import Window
@@ -32,7 +33,7 @@ def has_delta(rel: Rel) -> bool:
         return bool(rel.keys)
     if isinstance(rel, Window):
         return bool(rel.partition)
-    return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort | Join)
+    return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort | Join | MultiJoin)
 
 
 @rule(TVR_GENERATING, cite=(1,))

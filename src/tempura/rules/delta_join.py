@@ -4,8 +4,21 @@
 not consolidated, gives wrong results.
 """
 
-from tempura.rules.dsl import TVR_GENERATING, AnyMarker, Facts, How, Marker, On, Rewrite, Time, rewrite, rule
-from tempura.rules.helpers import only_matching
+from tempura.rules.dsl import (
+    TVR_GENERATING,
+    AnyMarker,
+    Facts,
+    How,
+    Marker,
+    On,
+    OnAll,
+    Rewrite,
+    Sides,
+    Time,
+    rewrite,
+    rule,
+)
+from tempura.rules.helpers import joined, joined_bags, only_matching, sum_of
 from tempura.tvr.tvr import Tvr
 
 
@@ -31,6 +44,20 @@ def delta_inner_join_left_old(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewri
         L.join(R, on)[t:u],
         L[t:u].join(R[:u], on) + L[:t].join(R[t:u], on),
     )
+
+
+@rule(TVR_GENERATING, cite=(1, 2))
+def delta_multi_join(terms: Sides, on: OnAll, t: Time, u: Time) -> Rewrite:
+    """Δ(R ⋈ S ⋈ ...) = ΔR ⋈ S[:t] ⋈ ... + R[:u] ⋈ ΔS ⋈ ... + ...      new before what changes, old after it
+
+    The product rule for many factors at once. Each term is joined in an order of its own, starting from its change, and no
+    snapshot of a join of some of the relations is needed.
+    """
+    sums = (
+        joined_bags((*(R[:u] for R in terms[:i]), X[t:u], *(R[:t] for R in terms[i + 1 :])), on)
+        for i, X in enumerate(terms)
+    )
+    return rewrite(joined(terms, on)[t:u], sum_of(tuple(sums)))
 
 
 @rule(TVR_GENERATING, cite=(1,))

@@ -65,8 +65,12 @@ Query = Annotated[Tvr, Kind("Query")]
 """A TVR that is the result of an operator (any), not a table."""
 Tvrs = Annotated[tuple[Tvr, ...], Kind("Tvrs")]
 """One or more TVRs with the same columns."""
+Sides = Annotated[tuple[Tvr, ...], Kind("Sides")]
+"""Two or more TVRs that are joined: with columns of their own."""
 On = Annotated[Expr, Kind("On")]
 """A join condition."""
+OnAll = Annotated[Expr, Kind("OnAll")]
+"""The condition of a join of many."""
 Marker = Annotated[Column, Kind("Marker")]
 """The column in which an existence join says whether there is a match."""
 How = Annotated[JoinKind, Kind("How")]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Aggregate, Opaque, Rel, TopK, Union, keep
 from tempura.algebra.scalar import (
     TRUE,
@@ -120,6 +121,16 @@ def rows_not_in(R: Tvr, S: Tvr) -> Tvr:
 def union_all(terms: tuple[Tvr, ...]) -> Tvr:
     """The sum of TVRs with the same columns."""
     return Tvr(Union(tuple(term.rel for term in terms)))
+
+
+def joined(terms: tuple[Tvr, ...], on: Expr) -> Tvr:
+    """The inner join of TVRs."""
+    return Tvr(MultiJoin(tuple(term.rel for term in terms), on))
+
+
+def joined_bags(terms: tuple[Bag, ...], on: Expr) -> Bag:
+    """The inner join of bags."""
+    return Bag(MultiJoin(tuple(term.rel for term in terms), on))
 
 
 def sum_of(terms: tuple[Bag, ...]) -> Bag:

@@ -23,6 +23,7 @@ from tempura.rules.dsl import (
     Links,
     Marker,
     On,
+    OnAll,
     Order,
     Outer,
     Outputs,
@@ -31,6 +32,7 @@ from tempura.rules.dsl import (
     Query,
     Rewrite,
     Rule,
+    Sides,
     Split,
     Time,
     Tvrs,
@@ -38,7 +40,7 @@ from tempura.rules.dsl import (
     rule,
     split,
 )
-from tempura.rules.helpers import all_linear, equality_is_identity, rows_not_in, states_exist, union_all
+from tempura.rules.helpers import all_linear, equality_is_identity, joined, rows_not_in, states_exist, union_all
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import short_name
 
@@ -106,6 +108,13 @@ def split_inner_join(L: Tvr, R: Tvr, on: On) -> Split:
         P=L.P.join(R.P, on),
         N=L.P.join(R.N, on) + L.N.join(R, on),
     )
+
+
+@rule(INTER_TVR, cite=(1,))
+def split_multi_join(terms: Sides, on: OnAll) -> Split:
+    """P(R ⋈ S ⋈ ...) = P(R) ⋈ P(S) ⋈ ...      N = N(R) ⋈ S ⋈ ... + P(R) ⋈ N(S) ⋈ ... + ..."""
+    rest = (joined((*(R.P for R in terms[:i]), X.N, *terms[i + 1 :]), on) for i, X in enumerate(terms))
+    return split(joined(terms, on), P=joined(tuple(R.P for R in terms), on), N=union_all(tuple(rest)))
 
 
 @rule(INTER_TVR, cite=(1,))
@@ -288,6 +297,7 @@ SPLITS: tuple[Rule, ...] = (
     split_sort,
     split_union,
     split_inner_join,
+    split_multi_join,
     split_join_with_static,
     split_left_join,
     split_full_join,

@@ -60,9 +60,9 @@ def hole(name: str, kind: str, number: int) -> object:
     match kind:
         case "Tvr" | "Query":
             return Tvr(Hole(name))
-        case "Tvrs":
+        case "Tvrs" | "Sides":
             return (Tvr(Hole(name, many=True)),)
-        case "On" | "Pred" | "Generator":
+        case "On" | "OnAll" | "Pred" | "Generator":
             return Call("?" + name, (), "boolean")
         case "Marker" | "AnyMarker":
             return Column("?" + name, name, "boolean" if kind == "Marker" else "boolean?")

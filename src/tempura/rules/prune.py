@@ -1,6 +1,7 @@
 """What an empty input makes of an operator. Time-dependent: a delta is empty at one time and not at another, so this acts on
 expressions over views, never on TVRs."""
 
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Join, Opaque, Project, Rel, Union, Values, empty, keep
 from tempura.algebra.scalar import Literal, Output, Ref
@@ -19,6 +20,8 @@ def prune(rel: Rel) -> Rel:
     match rel:
         case Join():
             return _join(rel)
+        case MultiJoin():
+            return empty(rel.columns)
         case Union():
             return _union(rel)
         case MergeStates():

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
     Aggregate,
@@ -106,7 +107,7 @@ class PlanFacts:
                 return self._tables[rel.table].is_insert_only(t, u)
             case Filter() | Project() | Expand() | Generate() | Sort() | Union():
                 return all(inputs)
-            case Join(kind="inner" | "semi"):
+            case Join(kind="inner" | "semi") | MultiJoin():
                 return all(inputs)
             case Join(kind="left" | "anti" | "exists"):
                 return inputs[0] and self.is_unchanged(rel.right, t, u)

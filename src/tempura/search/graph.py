@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Rel, Scan, Values, empty, renamed
 from tempura.cost.estimate import width
 from tempura.memo.edge import Edge
@@ -88,6 +89,8 @@ class Graph:
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
         self._prepared: dict[Rel, Rel] = {}
+        self._clusters = space.clusters
+        self._orders = space.orders
 
     @cached_property
     def outputs(self) -> tuple[Goal, ...]:
@@ -167,9 +170,13 @@ class Graph:
         return self._rewritten[view]
 
     def _operators(self, view: View) -> tuple[Rel, ...]:
-        """The operators that a rule may match: all members of a class. A state belongs to one aggregation."""
+        """The operators that a rule may match: all members of a class, and a cluster of inner joins as one. A state belongs to one
+        aggregation."""
         tvr = view.tvr
-        return tuple(member.rel for member in self.memo.members(tvr)) if isinstance(tvr, Edge) else (tvr,)
+        if not isinstance(tvr, Edge):
+            return (tvr,)
+        joined = self._clusters.of(tvr)
+        return (*(member.rel for member in self.memo.members(tvr)), *([joined] if joined else []))
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
         for rule in self._rules:
@@ -214,7 +221,8 @@ class Graph:
             else:
                 inputs = tuple(map(self._prepare, rel.inputs))
                 pruned = prune(rel.with_inputs(*inputs) if inputs else rel)
-                self._prepared[rel] = self.facts.enforce(self.facts.without_support(pruned))
+                ordered = self._orders.ordered(pruned) if isinstance(pruned, MultiJoin) else pruned
+                self._prepared[rel] = self.facts.enforce(self.facts.without_support(ordered))
         return self._prepared[rel]
 
     def normalise(self, view: View) -> Rel:

@@ -4,6 +4,7 @@ from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
 from tempura.memo.events import Event, Listener
 from tempura.memo.memo import Memo
+from tempura.search.joins import Clusters, JoinOrders
 from tempura.search.problem import Problem
 
 
@@ -17,6 +18,8 @@ class Space:
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
         self.estimate = Estimator(problem.tables, self.memo.representative)
+        self.clusters = Clusters(self.memo)
+        self.orders = JoinOrders(self.model, self.estimate)
 
     def tell(self, event: Event) -> None:
         """Let every listener know."""

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK, Union
 from tempura.algebra.scalar import Column
@@ -108,6 +109,8 @@ def short_name(rel: Rel) -> str:
     match rel:
         case Join():
             return f"({short_name(rel.left)} {_SYMBOLS[rel.kind]} {short_name(rel.right)})"
+        case MultiJoin():
+            return f"({' ⋈ '.join(map(short_name, rel.terms))})"
         case Aggregate():
             return f"agg({short_name(rel.input)})"
         case One():

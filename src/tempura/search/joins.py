@@ -1,0 +1,180 @@
+"""Inner joins of many relations: seen as one, and put into the order that is cheapest for what is joined."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tempura.algebra.multi_join import MultiJoin, next_join
+from tempura.algebra.rel import Filter, Join, Project, Rel, keep
+from tempura.algebra.scalar import Column, Expr, Output, Ref, conjunction, conjuncts, substitute
+from tempura.cost.estimate import Estimator
+from tempura.cost.model import CostModel
+from tempura.memo.edge import Edge
+from tempura.memo.memo import Memo
+from tempura.physical.operators import Read
+from tempura.tvr.views import Delta, View
+
+_EXACT = 8
+"""Up to so many terms the best left-deep order is found, above it a greedy one."""
+
+# --- clusters -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Relations that are joined, the parts of the condition, which of their columns are the columns of the result, and the classes
+    between them and the result."""
+
+    terms: tuple[Edge, ...]
+    parts: tuple[Expr, ...]
+    columns: tuple[Column, ...]
+    inside: frozenset[int]
+
+
+class Clusters:
+    """The largest clusters of inner joins among the classes of a memo: a join inside one that is known is not looked at again."""
+
+    def __init__(self, memo: Memo) -> None:
+        self._memo = memo
+        self._known: dict[int, Rel | None] = {}
+        self._inside: set[int] = set()
+
+    def of(self, edge: Edge) -> Rel | None:
+        """What a class computes as one join of three or more relations; None when it is no such join. Conditions between joins are
+        taken in, and projections that only choose columns are looked through."""
+        if edge.id in self._inside:
+            return None
+        if edge.id not in self._known:
+            cluster = self._cluster(edge, set())
+            self._known[edge.id] = self._joined(edge, cluster) if len(cluster.terms) > 2 else None
+        return self._known[edge.id]
+
+    def _joined(self, edge: Edge, cluster: Cluster) -> Rel:
+        self._inside |= cluster.inside - {edge.id}
+        joined = MultiJoin(cluster.terms, conjunction(*cluster.parts))
+        own = self._memo.own(edge).columns
+        if joined.columns == own == cluster.columns:
+            return joined
+        return Project(joined, tuple(Output(c, Ref(made)) for c, made in zip(own, cluster.columns, strict=True)))
+
+    def _cluster(self, edge: Edge, taken: set[Column]) -> Cluster:
+        """``taken`` are the columns that other terms have: two uses of one join are two sets of terms, with columns of their own."""
+        match self._memo.representative(edge):
+            case Join(left=Edge() as left, right=Edge() as right, kind="inner") as join:
+                a, b = self._cluster(left, taken), self._cluster(right, taken)
+                on = _renamed(conjuncts(join.on), join.columns, a.columns + b.columns)
+                inside = a.inside | b.inside | {edge.id}
+                return Cluster(a.terms + b.terms, a.parts + b.parts + on, a.columns + b.columns, inside)
+            case (Filter(input=Edge() as source) | Project(input=Edge() as source)) as unary if _is_transparent(unary):
+                inner = self._cluster(source, taken)
+                if len(inner.terms) > 1:
+                    return _through(unary, source, replace(inner, inside=inner.inside | {edge.id}))
+                taken.difference_update(inner.columns)
+        columns = tuple(_fresh(column, taken) for column in edge.columns)
+        taken.update(columns)
+        return Cluster((replace(edge, outputs=columns),), (), columns, frozenset())
+
+
+def _is_transparent(rel: Filter | Project) -> bool:
+    return isinstance(rel, Filter) or all(isinstance(output.expr, Ref) for output in rel.outputs)
+
+
+def _through(rel: Filter | Project, source: Edge, inner: Cluster) -> Cluster:
+    """A filter adds to the condition, a projection chooses columns."""
+    if isinstance(rel, Filter):
+        return replace(inner, parts=inner.parts + _renamed(conjuncts(rel.predicate), source.columns, inner.columns))
+    new = dict(zip(source.columns, inner.columns, strict=True))
+    return replace(inner, columns=tuple(new[o.expr.column] for o in rel.outputs if isinstance(o.expr, Ref)))
+
+
+def _fresh(column: Column, taken: set[Column]) -> Column:
+    while column in taken:
+        column = column.primed()
+    return column
+
+
+def _renamed(parts: Sequence[Expr], old: Sequence[Column], new: Sequence[Column]) -> tuple[Expr, ...]:
+    names: Mapping[Column, Expr] = dict(zip(old, map(Ref, new), strict=True))
+    return tuple(substitute(part, names) for part in parts)
+
+
+# --- orders -------------------------------------------------------------------------------------------------------------
+
+
+class JoinOrders:
+    """Orders for joins of many relations. The order is found once per join and changing term, for the sizes at the first time that is
+    asked for, and holds at all times."""
+
+    def __init__(self, model: CostModel, estimate: Estimator) -> None:
+        self._model = model
+        self._estimate = estimate
+        self._orders: dict[tuple[object, ...], tuple[int, ...]] = {}
+
+    def ordered(self, rel: MultiJoin) -> Rel:
+        """The join as joins of two, in the cheapest order; constants and changes count as what they are."""
+        key = (rel.on, rel.columns, tuple(map(_is_change, rel.terms)))
+        if key not in self._orders:
+            self._orders[key] = self._exact(rel) if len(rel.terms) <= _EXACT else self._greedy(rel)
+        first, *others = self._orders[key]
+        made, parts = rel.terms[first], conjuncts(rel.on)
+        for i in others:
+            made, parts = self._step(made, rel.terms[i], parts)
+        return keep(made, rel.columns)
+
+    def _step(self, left: Rel, right: Rel, parts: Sequence[Expr]) -> tuple[Join, tuple[Expr, ...]]:
+        """The next join, and the parts of the condition that are still open."""
+        made = next_join(left, right, parts)
+        return made, tuple(part for part in parts if not part.reads_only(made.columns))
+
+    def _exact(self, rel: MultiJoin) -> tuple[int, ...]:
+        """Dynamic programming over sets of terms: per set, the cheapest way to have joined it (Selinger et al., SIGMOD 1979)."""
+        found: dict[frozenset[int], _Partial] = {
+            frozenset((i,)): _Partial(t, conjuncts(rel.on), (i,), 0) for i, t in enumerate(rel.terms)
+        }
+        for _ in rel.terms[1:]:
+            longer: dict[frozenset[int], _Partial] = {}
+            for known, partial in found.items():
+                for i in _candidates(rel, partial):
+                    grown = self._grown(partial, rel, i)
+                    if (old := longer.get(known | {i})) is None or grown.cost < old.cost:
+                        longer[known | {i}] = grown
+            found = longer
+        (best,) = found.values()
+        return best.order
+
+    def _greedy(self, rel: MultiJoin) -> tuple[int, ...]:
+        """From the smallest term on, always the cheapest next join."""
+        first = min(range(len(rel.terms)), key=lambda i: self._estimate.rows(rel.terms[i]))
+        partial = _Partial(rel.terms[first], conjuncts(rel.on), (first,), 0)
+        while len(partial.order) < len(rel.terms):
+            partial = min((self._grown(partial, rel, i) for i in _candidates(rel, partial)), key=lambda p: p.cost)
+        return partial.order
+
+    def _grown(self, partial: "_Partial", rel: MultiJoin, i: int) -> "_Partial":
+        made, parts = self._step(partial.rel, rel.terms[i], partial.parts)
+        cost = partial.cost + self._model.operator(made, self._estimate)
+        return _Partial(made, parts, (*partial.order, i), cost)
+
+
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """Some terms, joined: the expression, the parts of the condition that are open, the order, what it costs so far."""
+
+    rel: Rel
+    parts: tuple[Expr, ...]
+    order: tuple[int, ...]
+    cost: int
+
+
+def _candidates(rel: MultiJoin, partial: _Partial) -> list[int]:
+    """The terms that a part of the condition connects; all others when there is none: a product only where it cannot be avoided."""
+    others = [i for i in range(len(rel.terms)) if i not in partial.order]
+    return [i for i in others if _connects(partial, rel.terms[i])] or others
+
+
+def _connects(partial: _Partial, term: Rel) -> bool:
+    known, new = frozenset(partial.rel.columns), frozenset(term.columns)
+    return any(part.columns & known and part.columns & new and part.columns <= known | new for part in partial.parts)
+
+
+def _is_change(rel: Rel) -> bool:
+    return any(isinstance(leaf, View | Read) and isinstance(leaf.at, Delta) for leaf in rel.walk())
