@@ -33,6 +33,7 @@ Row = tuple[object, ...]
 SUMMARY = "sales LEFT JOIN returns, per category"
 COUNT = "count of sales"
 LARGE = "those of the summary with a total above 200"
+PER_KEY = "count of sums per category"
 
 
 def _columns(scan: str, *fields: tuple[str, str]) -> tuple[Column, ...]:
@@ -66,7 +67,15 @@ def large_rel() -> Rel:
     return Filter(summary, Call("GreaterThan", (total, Literal(200, "bigint")), "boolean"))
 
 
-QUERIES: dict[str, Callable[[], Rel]] = {SUMMARY: summary_rel, COUNT: count_rel, LARGE: large_rel}
+def per_key_rel() -> Rel:
+    """A view over the view that :func:`summary_rel` is: how many categories have each number of returns."""
+    sums = _columns("u", ("cat", "string"), ("back", "bigint"))
+    rows = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
+    key = Output(Column("key", "back", "bigint"), Ref(sums[1]))
+    return Aggregate(Scan("sums", ("cat", "back"), sums), (key,), (rows,))
+
+
+QUERIES: dict[str, Callable[[], Rel]] = {SUMMARY: summary_rel, COUNT: count_rel, LARGE: large_rel, PER_KEY: per_key_rel}
 """The queries that the engine understands, by their text."""
 
 
@@ -99,7 +108,7 @@ def read_any(files: FileSet, path: str) -> list[dict[str, object]]:
 
 def parse(ddl: str) -> StructType:
     pairs = [part.split() for part in ddl.split(",")]
-    return StructType([StructField(name, _TYPES[type.upper()], True) for name, type in pairs])
+    return StructType([StructField(name.strip("`"), _TYPES[type.upper()], True) for name, type in pairs])
 
 
 def bag(rows: Rows, fields: Sequence[str]) -> SignedBag:
@@ -162,6 +171,15 @@ class BagEngine:
     def changes(self, old: StoredOutput | None, new: StoredOutput, lifted: Lifted) -> SignedBag:
         return _load(new.path) - _load(old.path) if old else _load(new.path)
 
+    def delta(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> list[Row]:
+        before = bag(old.rows, old.schema.names) if isinstance(old, Source) else _load(old.path) if old else SignedBag()
+        changes = (_load(new.path) - before).items()
+        return [(*row, "insert" if n > 0 else "delete") for row, n in changes for _ in range(abs(n))]
+
+    def merge(self, changes: Any, present: Source, keys: Sequence[str]) -> tuple[SignedBag, tuple[str, ...]]:
+        signed = [(row[:-1], 1 if row[-1] == "insert" else -1) for row in changes]
+        return bag(present.rows, present.schema.names) + SignedBag(signed), ()
+
     def verify(self, check: Check) -> Verification:
         expected = evaluate(check.lifted.rel, lambda leaf: _scan(check, leaf))
         found = _load(check.stored.path)
@@ -173,7 +191,8 @@ class BagEngine:
         return Changes(*parts)
 
     def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
-        write_rows(folder / "part-0.parquet", schema, rows)
+        listed = [row for row, n in rows.items() for _ in range(n)] if isinstance(rows, SignedBag) else rows
+        write_rows(folder / "part-0.parquet", schema, listed)
 
     def missing(self, present: Source, arriving: Rows) -> str | None:
         names = present.schema.names

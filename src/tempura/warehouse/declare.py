@@ -30,7 +30,8 @@ def check_name(kind: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A declared table. ``path`` is None for a managed table, else a folder, relative to the warehouse. ``schema`` is DDL.
+    """A declared table. ``path`` is a folder, relative to the warehouse, whose files hold the rows, or ``query`` is one whose results
+    they are; a managed table has neither. ``schema`` is DDL.
     ``settle``: seconds that a file must be old to count. ``options`` of the files' format. The rest are promises, enforced when rows
     arrive."""
 
@@ -42,10 +43,16 @@ class TableSpec:
     static: bool = False
     settle: float = 0.0
     options: Mapping[str, str] = field(default_factory=dict)
+    query: str | None = None
 
     def to_toml(self) -> dict[str, Any]:
         """What differs from the default."""
-        given: dict[str, Any] = {"path": self.path, "format": self.format if self.path else None, "schema": self.schema}
+        given: dict[str, Any] = {
+            "path": self.path,
+            "query": self.query,
+            "format": self.format if self.path else None,
+            "schema": self.schema,
+        }
         given |= {
             "keys": list(self.keys),
             "append_only": self.append_only,
@@ -56,13 +63,32 @@ class TableSpec:
         return {key: value for key, value in given.items() if value not in (None, False, [], 0.0, {})}
 
 
+MODES = ("replace", "upsert", "changes")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSpec:
+    """Where a query's results are published: a path, relative to the warehouse if it lies in it, and a mode of :data:`MODES`. ``keys``
+    for ``upsert``."""
+
+    path: str
+    mode: str = "replace"
+    keys: tuple[str, ...] = ()
+
+    def to_toml(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"path": self.path, "mode": self.mode} | ({"keys": list(self.keys)} if self.keys else {})
+
+
 @dataclass(frozen=True, slots=True)
 class QuerySpec:
-    """A declared query: its SQL, or for a DataFrame the ``fingerprint`` under which it is registered in each process."""
+    """A declared query: its SQL, or for a DataFrame the ``fingerprint`` under which it is registered in each process. ``outputs`` are
+    the places where its results are published."""
 
     schedule: Schedule
     sql: str | None = None
     fingerprint: str | None = None
+    outputs: tuple[OutputSpec, ...] = ()
 
     def to_toml(self) -> dict[str, Any]:
         """Plain data; SQL over several lines stays readable."""
@@ -70,7 +96,8 @@ class QuerySpec:
         schedule = tomlkit.inline_table()
         for key, value in self.schedule.to_json().items():
             schedule[key] = value
-        return body | {"schedule": schedule}
+        outputs = {"outputs": [output.to_toml() for output in self.outputs]} if self.outputs else {}
+        return body | {"schedule": schedule} | outputs
 
 
 def _text(sql: str) -> Any:
@@ -157,12 +184,27 @@ def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
 
 def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:
     where = f"[queries.{name}]"
-    _check_keys(where, data, {"sql", "fingerprint", "schedule"}, {"schedule"})
+    _check_keys(where, data, {field.name for field in fields(QuerySpec)}, {"schedule"})
     if ("sql" in data) == ("fingerprint" in data):
         raise TempuraError("BAD_TOML", f"{where} needs either sql or fingerprint.", "Add sql = ...")
-    return QuerySpec(
-        Schedule.from_json(_plain(data["schedule"])), _plain(data.get("sql")), _plain(data.get("fingerprint"))
-    )
+    schedule = Schedule.from_json(_plain(data["schedule"]))
+    outputs = tuple(_output(where, output) for output in _plain(data.get("outputs", [])))
+    return QuerySpec(schedule, _plain(data.get("sql")), _plain(data.get("fingerprint")), outputs)
+
+
+def _output(where: str, data: Mapping[str, Any]) -> OutputSpec:
+    _check_keys(f"outputs in {where}", data, {field.name for field in fields(OutputSpec)}, {"path"})
+    return check_output(OutputSpec(**{**data, "keys": tuple(data.get("keys", ()))}))
+
+
+def check_output(spec: OutputSpec) -> OutputSpec:
+    """Raises TempuraError BAD_OUTPUT for an unknown mode, or keys that are missing or useless."""
+    if spec.mode not in MODES:
+        raise TempuraError("BAD_OUTPUT", f"An output has the mode {spec.mode!r}.", f"Use one of {', '.join(MODES)}.")
+    if (spec.mode == "upsert") != bool(spec.keys):
+        what = f"Output {spec.path} has mode {spec.mode} and {'no ' if not spec.keys else ''}keys."
+        raise TempuraError("BAD_OUTPUT", what, "Give keys with mode upsert, and only there.")
+    return spec
 
 
 def _check_keys(where: str, data: Mapping[str, Any], known: set[str], needed: set[str]) -> None:
@@ -177,3 +219,17 @@ def _check_keys(where: str, data: Mapping[str, Any], known: set[str], needed: se
 
 def _plain(value: Any) -> Any:
     return value.unwrap() if hasattr(value, "unwrap") else value
+
+
+def local_path(path: str) -> Path:
+    """A path of the local file system, absolute. Raises TempuraError UNSUPPORTED_PATH."""
+    scheme, separator, rest = path.partition("://")
+    if separator and scheme != "file":
+        raise TempuraError("UNSUPPORTED_PATH", f"{path} is not a local path.", "Use a folder of a local file system.")
+    return Path(rest if separator else path.removeprefix("file:")).expanduser().absolute()
+
+
+def declared_path(root: Path, path: str | Path) -> str:
+    """A path as it is declared: relative to the warehouse if it lies in it, so that both can be moved. Raises as above."""
+    local = local_path(str(path))
+    return str(local.relative_to(root)) if local.is_relative_to(root) else str(local)

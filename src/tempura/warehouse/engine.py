@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
+from tempura.errors import TempuraError
 from tempura.execute.contract import StepOutcome, StoredOutput, StoredState
 from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Read, StateKey
@@ -153,5 +154,23 @@ class Engine(Protocol):
     def changes(self, old: StoredOutput | None, new: StoredOutput, lifted: Lifted) -> Any:
         """What was inserted and deleted between two results."""
 
+    def delta(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> Any:
+        """What was inserted and deleted between two results, or rows that are there and a result: under the user's column names,
+        with ``_change``, a row as often as it came or went."""
+
+    def merge(self, changes: Any, present: Source, keys: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
+        """Rows by key after some changes: the rows to be written, and the files of those present which stay as they are."""
+
     def verify(self, check: Check) -> Verification:
         """Compare a stored result with a recomputation."""
+
+
+def schema_of(engine: Engine, lifted: Lifted) -> StructType:
+    """The columns of a query's result. Raises TempuraError BAD_OUTPUT when two have the same name."""
+    names = lifted.names[: lifted.visible]
+    if len({name.lower() for name in names}) < len(names):
+        what = f"Two columns of the result have the same name: {', '.join(names)}."
+        raise TempuraError("BAD_OUTPUT", what, "Rename one with AS.")
+    columns = lifted.rel.columns[: lifted.visible]
+    types = engine.parse_schema(", ".join(f"c{i} {column.type}" for i, column in enumerate(columns)))
+    return StructType([StructField(n, f.dataType, True) for n, f in zip(names, types.fields, strict=True)])

@@ -8,16 +8,16 @@ from typing import Protocol
 from pyspark.sql.types import StructType
 
 from tempura.warehouse.arrivals import Arrival, Origin
-from tempura.warehouse.engine import Changes
+from tempura.warehouse.engine import Changes, Source
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What becomes one arrival: Parquet files read where they are (``in_place``), or ``changes``, which are copied into the warehouse.
-    ``origins`` and ``position`` as in :class:`Arrival`. ``trust``: the deletes are known to be there."""
+    """What becomes one arrival: Parquet files read where they are (``in_place``), or ``changes`` to the rows that are there, which are
+    copied into the warehouse. ``origins`` and ``position`` as in :class:`Arrival`. ``trust``: the deletes are known to be there."""
 
     in_place: tuple[Path, ...] = ()
-    changes: Callable[[], Changes] | None = None
+    changes: Callable[[Source], Changes] | None = None
     origins: tuple[Origin, ...] = ()
     position: str = ""
     trust: bool = False

@@ -73,6 +73,11 @@ class Files:
         self._before("replace", target)
         source.replace(target)
 
+    def symlink(self, target: str, path: Path) -> None:
+        """Make a symbolic link. Raises FileExistsError when the name is taken."""
+        self._before("symlink", path)
+        path.symlink_to(target)
+
     def remove(self, path: Path) -> None:
         """Remove a file; no error when it is gone."""
         self._before("remove", path)

@@ -122,7 +122,7 @@ class Folder:
             return Batch(in_place=files)
         origins = tuple(self._origin(path) for path in files)
         wanted = self.file_set(files, schema, columns)
-        return Batch(changes=lambda: self.engine.load(wanted, changing), origins=origins)
+        return Batch(changes=lambda present: self.engine.load(wanted, changing), origins=origins)
 
     def _origin(self, path: Path) -> Origin:
         stat = path.stat()

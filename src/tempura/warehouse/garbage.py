@@ -49,7 +49,7 @@ def _collect_table(site: Site, table: Arrivals, sweep: Sweep) -> list[Path]:
 
 def _collect_query(site: Site, query: Query, sweep: Sweep) -> list[Path]:
     idle = _idle(site, site.root / "queries" / query.name / "attempts")
-    needed = _needed(query.committed(), sweep.keep)
+    needed = _needed(query.committed(), sweep.keep) | {s.output.path for s in query.compared() if s.output}
     removed = []
     for folder in idle:
         parts = [site.root / path for path in needed if (site.root / path).is_relative_to(folder)]

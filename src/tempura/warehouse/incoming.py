@@ -27,7 +27,7 @@ from tempura.execute.naming import attribute
 from tempura.execute.relation import Relation, expand
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.engine import Changes, Source
-from tempura.warehouse.rows import columns_of, nullable, signed_rows
+from tempura.warehouse.rows import columns_of, file_path, nullable, read_files, signed_rows
 from tempura.warehouse.text import CHANGE
 
 KINDS = ("insert", "delete", "update")
@@ -165,3 +165,21 @@ def _range(column: Column, low: object, high: object, nulls: bool | None) -> Spa
 
 def _named(source: Source, names: Sequence[str]) -> list[Column]:
     return [column for column in columns_of(source.schema) if column.name in names]
+
+
+def merged_rows(
+    session: SparkSession, changes: DataFrame, present: Source, keys: Sequence[str]
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Rows by key after some changes: those to be written, and the files of ``present`` that hold none of the keys changed."""
+    inserts = changes.filter(fn.col(CHANGE) == "insert").select(*(attribute(n) for n in present.schema.names))
+    if not present.rows.inserted:
+        return inserts, ()
+    changed = changes.select(*(attribute(key).alias(f"key.{i}") for i, key in enumerate(keys))).distinct()
+    same = [attribute(key).eqNullSafe(attribute(f"key.{i}")) for i, key in enumerate(keys)]
+    paths = [f"file:{path}" for path in present.rows.inserted]
+    located = session.read.schema(present.schema).option("__globPaths__", "false").parquet(*paths)
+    located = located.select(*(attribute(key) for key in keys), file_path().alias("_file"))
+    hit = {row[0] for row in located.join(changed, same, "left_semi").select("_file").distinct().collect()}
+    rewritten = read_files(session, present.schema, [p for p in present.rows.inserted if p in hit], None)
+    rows = rewritten.join(changed, same, "left_anti").unionAll(inserts)
+    return rows, tuple(path for path in present.rows.inserted if path not in hit)

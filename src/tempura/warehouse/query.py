@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,10 +15,11 @@ from tempura.frontend.lift import Lifted
 from tempura.plan.progressive import ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.warehouse.arrivals import Rows
-from tempura.warehouse.declare import QuerySpec
-from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification
+from tempura.warehouse.declare import OutputSpec, QuerySpec, check_output, declared_path
+from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, schema_of
 from tempura.warehouse.history import History, Replacement, names_of
 from tempura.warehouse.ledger import Ledger, attempt
+from tempura.warehouse.publish import Publication, Result, publications
 from tempura.warehouse.replace import ReplaceReport, usable
 from tempura.warehouse.replace import report_of as replaced
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, report_of
@@ -90,6 +92,12 @@ class Query:
         ``dry_run`` plans only. ``progress`` is called with what is being done. Raises TempuraError COMMIT_LOST when another process
         committed this run first, UNKNOWN_TIME or TIME_PASSED for ``at``, and whatever is wrong with the tables' new files.
         """
+        report = self._ran(at, methods, dry_run, progress)
+        if not dry_run:
+            self.publish(progress)
+        return report
+
+    def _ran(self, at: str | None, methods: Methods, dry_run: bool, progress: Progress | None) -> RunReport:
         history = self.committed()
         found = self._due(history, at)
         if found.slot is None:
@@ -103,25 +111,82 @@ class Query:
 
     def result(self) -> DataFrame:
         """The last committed result, in the query's order and under its column names. Raises TempuraError NO_RESULT."""
-        outputs = self._outputs()
+        outputs = self.outputs()
         if not outputs:
             raise TempuraError(
                 "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
             )
-        return self._site.engine.result(self._stored(outputs[-1]), self._lift(self.committed()))  # type: ignore[no-any-return]
+        return self._site.engine.result(self.stored(outputs[-1]), self._lift(self.committed()))  # type: ignore[no-any-return]
 
     def changes(self) -> DataFrame:
         """What changed from the result before to the last one: rows, ``_change`` (``insert`` or ``delete``) and ``_count``.
 
         Raises TempuraError NO_RESULT.
         """
-        outputs = self._outputs()
+        outputs = self.outputs()
         if not outputs:
             raise TempuraError(
                 "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
             )
-        old = self._stored(outputs[-2]) if len(outputs) > 1 else None
-        return self._site.engine.changes(old, self._stored(outputs[-1]), self._lift(self.committed()))  # type: ignore[no-any-return]
+        old = self.stored(outputs[-2]) if len(outputs) > 1 else None
+        return self._site.engine.changes(old, self.stored(outputs[-1]), self._lift(self.committed()))  # type: ignore[no-any-return]
+
+    def output(self, path: str | Path, mode: str = "replace", keys: Sequence[str] = ()) -> Path:
+        """Publish the result at a path, now and after each run: Parquet files under the query's column names, for anything to read.
+
+        ``replace``: the path shows the last result. ``upsert``: so, too, but only files with changed keys are written anew;
+        ``keys`` name columns that are unique in the result. ``changes``: a folder to which each result adds what it changed, with
+        ``_change`` (``insert`` or ``delete``). docs/guide.md says how to read them while a run publishes. Returns the path. The same
+        declaration again changes nothing, another one for the same path replaces it.
+
+        Raises TempuraError BAD_OUTPUT, UNSUPPORTED_PATH, OUTPUT_TAKEN for what is there already, DUPLICATE_KEY, OUTPUT_LOST.
+        """
+        spec = check_output(OutputSpec(declared_path(self._site.root, path), mode, tuple(keys)))
+        self._check_output(spec)
+        # What cannot be published is not declared.
+        self._publish([spec])
+        others = tuple(output for output in self._spec.outputs if output.path != spec.path)
+        self._spec = replace(self._spec, outputs=(*others, spec))
+        self._site.declarations.put_query(self.name, self._spec)
+        return self._site.root / spec.path
+
+    def publish(self, progress: Progress | None = None) -> tuple[Path, ...]:
+        """Publish the last result where :meth:`output` has declared it, unless it is there: after a run that was interrupted.
+        Returns the paths that changed. Raises as :meth:`output` does."""
+        return self._publish(self._spec.outputs, progress) if self._spec.outputs else ()
+
+    def _publish(self, specs: Sequence[OutputSpec], progress: Progress | None = None) -> tuple[Path, ...]:
+        for publication in self._publications(specs):
+            publication.published()
+        if not self.outputs():
+            return ()
+        with self._site.files.lock(self._folder / "outputs.lock"):
+            last, lifted = self.outputs()[-1], self.lifted
+            result = Result(last, self.stored(last), lifted, schema_of(self._site.engine, lifted))
+            return tuple(p.path for p in self._publications(specs) if self._published(p, result, progress))
+
+    def _published(self, publication: Publication, result: Result, progress: Progress | None) -> bool:
+        before = publication.published()
+        if progress and before != result.step:
+            progress(f"publishing {publication.path}")
+        return publication.publish(result, self.kept(before))
+
+    def _publications(self, specs: Sequence[OutputSpec]) -> list[Publication]:
+        return publications(self._site, self.name, specs, self.committed().runs)
+
+    def compared(self) -> tuple[StepManifest, ...]:
+        """The runs with whose results the next ones are compared when they are published."""
+        found = (p.published() for p in self._publications(self._spec.outputs) if p.spec.mode == "changes")
+        return tuple(step for step in found if step)
+
+    def _check_output(self, spec: OutputSpec) -> None:
+        names = schema_of(self._site.engine, self.lifted).names
+        if not set(spec.keys) <= set(names):
+            what = f"Keys {list(spec.keys)} are not all columns of the result: {', '.join(names)}."
+            raise TempuraError("BAD_OUTPUT", what, "Name columns of the result.")
+        for name, query in self._site.declarations.read().queries.items():
+            if name != self.name and spec.path in (output.path for output in query.outputs):
+                raise TempuraError("OUTPUT_TAKEN", f"Query {name} is published at {spec.path}.", "Use another path.")
 
     def history(self) -> tuple[HistoryEntry, ...]:
         """The committed runs, oldest first; also those of a query that this one replaced."""
@@ -130,7 +195,7 @@ class Query:
     def verify(self, rows: Mapping[str, Rows] | None = None) -> Verification:
         """Compare the last result with a recomputation over the same versions of the tables. ``rows`` that a table is known to have
         are read in the place of what arrived in it. Raises TempuraError NO_RESULT."""
-        outputs = self._outputs()
+        outputs = self.outputs()
         if not outputs:
             raise TempuraError(
                 "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
@@ -145,7 +210,7 @@ class Query:
         sources |= {name: Source(self._tables[name].schema, known) for name, known in (rows or {}).items()}
         query = self._spec.sql if self._spec.sql is not None else self._body()
         lifted = self._lift(self.committed())
-        return self._site.engine.verify(Check(query, lifted, sources, self._stored(step), step.settings))
+        return self._site.engine.verify(Check(query, lifted, sources, self.stored(step), step.settings))
 
     def committed(self) -> History:
         """All that is committed of the query."""
@@ -181,9 +246,14 @@ class Query:
             with attempt(self._site.files, self._site.attempts) as work:
                 Ledger(self._folder / "steps", self._site.files).append(work, entry.n, entry.to_json())
 
+    @property
+    def lifted(self) -> Lifted:
+        """The query in the algebra, as its runs compute it. Raises TempuraError for what is wrong with it."""
+        return self._lift(self.committed())
+
     def check_unchanged(self) -> None:
         """Raises TempuraError QUERY_CHANGED when the query's committed runs computed another query."""
-        self._lift(self.committed())
+        assert self.lifted
 
     def status(self) -> dict[str, Any]:
         """Where the query stands, as plain data."""
@@ -310,10 +380,15 @@ class Query:
             remedy = "Restore it, or replace the query: replace_query, or the command `query replace`."
             raise TempuraError("QUERY_CHANGED", what, remedy)
 
-    def _outputs(self) -> tuple[StepManifest, ...]:
+    def outputs(self) -> tuple[StepManifest, ...]:
+        """The committed runs that gave a result, oldest first."""
         return self.committed().outputs
 
-    def _stored(self, step: StepManifest) -> StoredOutput:
+    def kept(self, step: StepManifest | None) -> StoredOutput | None:
+        """The result of a run; None when there is no run, no result, or it was collected or damaged since."""
+        return self.stored(step) if step and step.output and not self._damage(step) else None
+
+    def stored(self, step: StepManifest) -> StoredOutput:
         """A result whose files are what was committed. Raises TempuraError RESULT_DAMAGED."""
         wrong = self._damage(step)
         if wrong:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StringType, StructField, StructType
@@ -13,6 +12,7 @@ from tempura.execute.naming import attribute
 from tempura.frontend.catalyst import first_line
 from tempura.warehouse.engine import FileSet
 from tempura.warehouse.folder import partition_columns
+from tempura.warehouse.rows import file_path
 from tempura.warehouse.text import CHANGE, has_header
 
 _RECORD = "_tempura_record"
@@ -33,7 +33,7 @@ def changing(session: SparkSession, files: FileSet) -> frozenset[str]:
     """Which of some files hold a row with a value in ``_change``."""
     reader = _reader(session, files).schema(StructType([StructField(CHANGE, StringType())]))
     frame = reader.format(files.format).load(_paths(files)).filter(fn.col(CHANGE).isNotNull())
-    found = {row[0] for row in frame.select(_file_path()).distinct().collect()}
+    found = {row[0] for row in frame.select(file_path()).distinct().collect()}
     return frozenset(path for path in files.files if path in found)
 
 
@@ -59,7 +59,7 @@ def _plain(session: SparkSession, files: FileSet, wanted: StructType) -> DataFra
 def _checked(session: SparkSession, files: FileSet, wanted: StructType) -> DataFrame:
     """A value that does not fit makes the reader keep the whole record as text beside it."""
     read = _reader(session, files).schema(StructType([*wanted.fields, StructField(_RECORD, StringType())]))
-    rows = read.format(files.format).load(_paths(files)).withColumn(_FILE, _file_path())
+    rows = read.format(files.format).load(_paths(files)).withColumn(_FILE, file_path())
     bad = rows.filter(attribute(_RECORD).isNotNull()).first()
     if bad is not None:
         raise _refused(session, files, wanted, bad.asDict())
@@ -102,10 +102,3 @@ def _reader(session: SparkSession, files: FileSet) -> DataFrameReader:
 
 def _paths(files: FileSet) -> list[str]:
     return [f"file:{file}" for file in files.files]
-
-
-def _file_path() -> SparkColumn:
-    """The path of the file that a row was read from, as :class:`FileSet` spells it."""
-    return fn.regexp_replace(
-        fn.url_decode(fn.replace("_metadata.file_path", fn.lit("+"), fn.lit("%2B"))), "^file:/*", "/"
-    )

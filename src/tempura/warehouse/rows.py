@@ -54,6 +54,12 @@ def read_files(session: SparkSession, schema: StructType, files: Sequence[str], 
     return frame.select(*(attribute(f.name) for f in schema.fields))
 
 
+def file_path() -> SparkColumn:
+    """The path of the file that a row was read from."""
+    encoded = fn.replace("_metadata.file_path", fn.lit("+"), fn.lit("%2B"))
+    return fn.regexp_replace(fn.url_decode(encoded), "^file:/*", "/")
+
+
 def signed_rows(session: SparkSession, source: Source) -> DataFrame:
     """The rows with a weight, 1 for an insertion, -1 for a deletion; columns are named as :func:`columns_of` identifies them."""
     ids = [column.id for column in columns_of(source.schema)]

@@ -21,8 +21,8 @@ from tempura.physical.operators import Read
 from tempura.warehouse import reading
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.engine import Changes, Check, FileSet, Settings, Source, Verification, Work
-from tempura.warehouse.incoming import conform, duplicate_key, missing_row, replaced_rows, split_changes
-from tempura.warehouse.rows import difference, marked_rows, nullable
+from tempura.warehouse.incoming import conform, duplicate_key, merged_rows, missing_row, replaced_rows, split_changes
+from tempura.warehouse.rows import difference, marked_rows, nullable, plain_rows
 from tempura.warehouse.settings import semantic_settings, session_with
 from tempura.warehouse.text import CHANGE
 from tempura.warehouse.verify import no_state, read_columns, verify
@@ -104,14 +104,34 @@ class SparkEngine:
         return self._results().result(stored, lifted.rel.columns, lifted.names, lifted.order)
 
     def changes(self, old: StoredOutput | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
+        return self._difference(old, new, lifted).withColumnRenamed(WEIGHT, "_count")
+
+    def delta(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
+        # What becomes of it is written in several parts, and compared in between: all of one evaluation.
+        counted = self._difference(old, new, lifted).localCheckpoint(eager=True)
+        names = [attribute(name) for name in counted.columns[:-1]]
+        copies = fn.explode(fn.array_repeat(fn.lit(True), fn.col(WEIGHT).cast("int")))
+        return counted.select(*names, copies.alias(WEIGHT)).drop(WEIGHT)
+
+    def _difference(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
+        """The rows that are not in both, under the user's names, with ``_change``, and how often."""
         visible = lifted.rel.columns[: lifted.visible]
         names = [column.id for column in visible]
         now = self._results().result(new, lifted.rel.columns, names)
-        before = self._results().result(old, lifted.rel.columns, names) if old else now.limit(0)
+        match old:
+            case None:
+                before = now.limit(0)
+            case Source():
+                before = plain_rows(now.sparkSession, old).toDF(*names)
+            case StoredOutput():
+                before = self._results().result(old, lifted.rel.columns, names)
         delta = difference(now, before, visible)
         kind = fn.when(fn.col(WEIGHT) > 0, "insert").otherwise("delete").alias(CHANGE)
         named = (attribute(c.id).alias(name) for c, name in zip(visible, lifted.names, strict=True))
-        return delta.select(*named, kind, fn.abs(WEIGHT).alias("_count"))
+        return delta.select(*named, kind, fn.abs(WEIGHT).alias(WEIGHT))
+
+    def merge(self, changes: DataFrame, present: Source, keys: Sequence[str]) -> tuple[DataFrame, tuple[str, ...]]:
+        return merged_rows(clone(self._session), changes, present, keys)
 
     def verify(self, check: Check) -> Verification:
         return verify(session_with(self._session, check.settings), check)

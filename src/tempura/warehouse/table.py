@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival, ColumnSummary, DataFile, Rows, totals
-from tempura.warehouse.declare import TableSpec
+from tempura.warehouse.declare import DeclarationFile, TableSpec
 from tempura.warehouse.engine import Changes, Engine, Source
 from tempura.warehouse.feed import Batch, Feed
 from tempura.warehouse.files import Files
@@ -37,15 +37,21 @@ class Site:
     clock: Callable[[], datetime] = _now
 
     @property
+    def declarations(self) -> DeclarationFile:
+        """What the warehouse declares."""
+        return DeclarationFile(self.root / "tempura.toml", self.root / ".tempura" / "declare.lock", self.files)
+
+    @property
     def attempts(self) -> Path:
         """The locks and temporary files of work in progress."""
         return self.root / ".tempura" / "attempts"
 
 
 class Arrivals:
-    """The stored side of a table: its arrivals, versions and files."""
+    """The stored side of a table: its arrivals, versions and files. They come from a ``feed``: from ``upstream`` if there is one, else
+    from the files of a folder; a managed table has none, its rows are pushed."""
 
-    def __init__(self, site: Site, name: str, spec: TableSpec) -> None:
+    def __init__(self, site: Site, name: str, spec: TableSpec, upstream: Feed | None = None) -> None:
         self.site = site
         self.name = name
         self.spec = spec
@@ -53,6 +59,7 @@ class Arrivals:
         self.copies = self.home / "data"
         self.folder = (site.root / spec.path).resolve() if spec.path else self.copies
         self.ledger = Ledger(self.home / "arrivals", site.files)
+        self.feed = upstream or (Folder(site.engine, name, spec, self.folder) if spec.path else None)
 
     @cached_property
     def schema(self) -> StructType:
@@ -106,11 +113,6 @@ class Arrivals:
 
     # --- what arrives -----------------------------------------------------------------------------------------------
 
-    @cached_property
-    def feed(self) -> Feed | None:
-        """Where arrivals come from; None for a managed table, whose rows are pushed."""
-        return Folder(self.site.engine, self.name, self.spec, self.folder) if self.spec.path else None
-
     def register(self) -> int:
         """Register what has come in the table's feed; nothing to do for a managed table. Returns the version.
 
@@ -141,16 +143,12 @@ class Arrivals:
         COMMIT_LOST.
         """
         if self.feed is not None:
-            remedy = "Put new files there." if self.spec.path else "Leave that to it."
-            what = f"Table {self.name} takes its rows from {self._origin}."
-            raise TempuraError("NOT_MANAGED", what, remedy)
+            origin = f"the files in {self.folder}" if self.spec.path else f"the results of query {self.spec.query}"
+            remedy = "Put new files there." if self.spec.path else "Run that query."
+            raise TempuraError("NOT_MANAGED", f"Table {self.name} takes its rows from {origin}.", remedy)
         arrivals = self.arrivals()
-        self._take(arrivals, Batch(changes=lambda: changes, trust=trust))
+        self._take(arrivals, Batch(changes=lambda present: changes, trust=trust))
         return len(arrivals) + 1
-
-    @property
-    def _origin(self) -> str:
-        return f"the files in {self.folder}"
 
     def _take(self, arrivals: Sequence[Arrival], batch: Batch) -> Arrival:
         """Make a batch the next arrival. ``arrivals`` are those that it comes after."""
@@ -163,7 +161,9 @@ class Arrivals:
                 return arrival
             folder = self.copies / work.id
             with discarding(self.site.files, folder):
-                arrival = self._copied(folder, arrivals, batch, batch.changes())
+                arrival = self._copied(
+                    folder, arrivals, batch, batch.changes(Source(self.schema, self._rows(arrivals)))
+                )
             with discarding_if_refused(self.site.files, folder):
                 self.ledger.append(work, len(arrivals) + 1, arrival.to_json())
         return arrival

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from pyspark.sql.types import StructType
 
 from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
-from tempura.warehouse.declare import DeclarationFile, Declarations, QuerySpec, TableSpec, check_name
-from tempura.warehouse.engine import Changes, Engine
+from tempura.warehouse.declare import Declarations, QuerySpec, TableSpec, check_name, declared_path, local_path
+from tempura.warehouse.derived import Upstream
+from tempura.warehouse.engine import Changes, Engine, schema_of
 from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder, data_files
 from tempura.warehouse.garbage import Sweep, collect
@@ -84,9 +86,7 @@ class Warehouse:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._declarations = DeclarationFile(
-            site.root / "tempura.toml", site.root / ".tempura" / "declare.lock", site.files
-        )
+        self._declarations = site.declarations
         self._frames: dict[str, DataFrame] = {}
         self._queries: dict[str, tuple[Declarations, Query]] = {}
 
@@ -112,20 +112,26 @@ class Warehouse:
         static: bool = False,
         settle: float = 0.0,
         options: Mapping[str, str] | None = None,
+        query: str | None = None,
     ) -> Table:
-        """Declare a table: with ``path`` a folder of files, of which new ones are arrivals, else a managed table, whose rows are
-        pushed. ``format`` is parquet, csv or json; ``options`` are those of Spark's reader, such as ``{"sep": ";"}``. ``schema`` (DDL or
-        StructType) is taken from the files when it is not given. Only files older than ``settle`` seconds count. The promises
+        """Declare a table. With ``path`` it is a folder of files, of which new ones are arrivals; with ``query`` it holds the results of
+        another query, and what each result changed is an arrival; else it is managed: rows are pushed.
+
+        ``format`` of the files is parquet, csv or json; ``options`` are those of Spark's reader, such as ``{"sep": ";"}``. ``schema`` (DDL
+        or StructType) is taken from the files when it is not given. Only files older than ``settle`` seconds count. The promises
         ``keys``, ``append_only`` and ``static`` are enforced when rows arrive. The same declaration again changes nothing.
 
-        Raises TempuraError BAD_NAME, BAD_SCHEMA, BAD_KEYS, BAD_OPTION, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH, FOLDER_MISSING,
-        TABLE_EXISTS.
+        Raises TempuraError BAD_NAME, BAD_SCHEMA, BAD_KEYS, BAD_OPTION, BAD_SOURCE, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH, UNKNOWN_QUERY,
+        FOLDER_MISSING, TABLE_EXISTS.
         """
         check_name("table", name)
-        folder = self._folder(path) if path is not None else None
+        if query is not None and (path is not None or schema is not None):
+            what = f"Table {name} takes its rows and columns from query {query}."
+            raise TempuraError("BAD_SOURCE", what, "Give no path and no schema with it.")
+        folder = declared_path(self.path, path) if path is not None else None
         declared = self._declarations.read().tables.get(name)
         reading = self._options(format, options or {}, declared)
-        spec = TableSpec("", folder, format, tuple(keys), append_only, static, float(settle), reading)
+        spec = TableSpec("", folder, format, tuple(keys), append_only, static, float(settle), reading, query)
         ddl = declared.schema if declared and schema is None else self._schema(name, spec, schema)
         spec = replace(spec, schema=ddl)
         self._check_keys(name, spec)
@@ -144,11 +150,11 @@ class Warehouse:
         return Table(tables[name])
 
     def _tables(self) -> dict[str, Arrivals]:
-        return {name: Arrivals(self._site, name, spec) for name, spec in self._declarations.read().tables.items()}
+        return {name: self._arrivals(name, spec) for name, spec in self._declarations.read().tables.items()}
 
-    def _folder(self, path: str | Path) -> str:
-        local = _local(str(path)).absolute()
-        return str(local.relative_to(self.path)) if local.is_relative_to(self.path) else str(local)
+    def _arrivals(self, name: str, spec: TableSpec) -> Arrivals:
+        upstream = Upstream(self._site.engine, name, partial(self.query, spec.query)) if spec.query else None
+        return Arrivals(self._site, name, spec, upstream)
 
     def _options(self, format: str, options: Mapping[str, str], declared: TableSpec | None) -> Mapping[str, str]:
         """The options of a format, the time zone in which text is read among them: pinned, whatever a later session says."""
@@ -161,7 +167,9 @@ class Warehouse:
 
     def _schema(self, name: str, spec: TableSpec, schema: str | StructType | None) -> str:
         engine = self._site.engine
-        if schema is not None:
+        if spec.query is not None:
+            parsed = schema_of(engine, self.query(spec.query).lifted)
+        elif schema is not None:
             parsed = engine.parse_schema(schema) if isinstance(schema, str) else schema
         elif spec.path is None:
             raise TempuraError("BAD_SCHEMA", f"Managed table {name} has no schema.", 'Add schema="id INT, …".')
@@ -201,7 +209,8 @@ class Warehouse:
             raise TempuraError("BAD_QUERY", f"Query {name} needs either sql= or df=.", "Give one of them.")
         declared = self._declarations.read().queries.get(name)
         timing = schedule or (declared.schedule if declared else Schedule.view())
-        spec = QuerySpec(timing, sql, self._fingerprint(df) if df is not None else None)
+        outputs = declared.outputs if declared else ()
+        spec = QuerySpec(timing, sql, self._fingerprint(df) if df is not None else None, outputs)
         query = Query(self._site, name, spec, self._tables(), df)
         query.check_unchanged()
         if spec != declared:
@@ -232,7 +241,8 @@ class Warehouse:
         text = sql if sql is not None or df is not None else old.sql
         frame = df if df is not None else self._frames.get(name)
         mark = self._fingerprint(frame) if text is None and frame is not None else None
-        spec = QuerySpec(schedule or old.schedule, text, mark or (None if text is not None else old.fingerprint))
+        mark = mark or (None if text is not None else old.fingerprint)
+        spec = QuerySpec(schedule or old.schedule, text, mark, old.outputs)
         query = Query(self._site, name, spec, self._tables(), frame if text is None else None)
         report = query.replace(lambda: None if spec == old else self._declarations.put_query(name, spec), dry_run)
         if not dry_run:
@@ -285,7 +295,7 @@ def open_site(path: str | Path, engine: Engine, files: Files, clock: Callable[[]
 
     Raises TempuraError UNSUPPORTED_PATH, FORMAT_NEWER, and NO_ATOMIC_COMMIT when the file system cannot commit.
     """
-    root = _local(str(path)).absolute().resolve()
+    root = local_path(str(path)).resolve()
     site = Site(root, files, engine, clock) if clock else Site(root, files, engine)
     marker = root / ".tempura" / "format.json"
     if not marker.exists():
@@ -306,13 +316,6 @@ def _create(site: Site, marker: Path) -> None:
     except OSError as error:
         what = f"{site.root} cannot be used: {error}."
         raise TempuraError("NO_ATOMIC_COMMIT", what, "Use a local file system that has hard links.") from error
-
-
-def _local(path: str) -> Path:
-    scheme, separator, rest = path.partition("://")
-    if separator and scheme != "file":
-        raise TempuraError("UNSUPPORTED_PATH", f"{path} is not a local path.", "Use a folder of a local file system.")
-    return Path(rest if separator else path.removeprefix("file:")).expanduser()
 
 
 def _choices(names: Iterable[str], maker: str) -> str:

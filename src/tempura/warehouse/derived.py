@@ -1,0 +1,50 @@
+"""Tables that are the results of another query: each result is an arrival of what it changed, however it was computed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from tempura.errors import TempuraError
+from tempura.warehouse.arrivals import Arrival
+from tempura.warehouse.engine import Changes, Engine, Source, schema_of
+from tempura.warehouse.feed import Batch
+from tempura.warehouse.query import Query
+from tempura.warehouse.steps import StepManifest
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The feed of a table that holds the results of a query."""
+
+    engine: Engine
+    table: str
+    query: Callable[[], Query]
+
+    def pending(self, arrivals: Sequence[Arrival], schema: StructType) -> Iterator[Batch]:
+        """The last result, as changes to the one that arrived before. Raises TempuraError WRONG_SCHEMA when it has other columns."""
+        query = self.query()
+        results = {_position(step): step for step in query.outputs()}
+        before = arrivals[-1].position if arrivals else ""
+        last = next(reversed(results), before)
+        if last == before:
+            return
+        self._check_columns(schema_of(self.engine, query.lifted), schema)
+        old = query.kept(results.get(before))
+
+        def changes(present: Source) -> Changes:
+            # A result that was collected meanwhile is still there as the rows of this table.
+            delta = self.engine.delta(old or present, query.stored(results[last]), query.lifted)
+            return self.engine.split_changes(delta)
+
+        yield Batch(changes=changes, position=last, trust=True)
+
+    def _check_columns(self, found: StructType, schema: StructType) -> None:
+        if self.engine.schema_text(found) != self.engine.schema_text(schema):
+            what = f"Table {self.table} has the columns {self.engine.schema_text(schema)}, but the query that it is made of"
+            what += f" gives {self.engine.schema_text(found)}."
+            raise TempuraError("WRONG_SCHEMA", what, "Add a table of another name for the new columns.")
+
+
+def _position(step: StepManifest) -> str:
+    return f"{step.n} {step.attempt}"

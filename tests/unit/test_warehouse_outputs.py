@@ -1,0 +1,251 @@
+"""Published results and views over views, over an engine without a JVM."""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from tests.unit.bag_engine import PER_KEY, SUMMARY, read_rows
+from tests.unit.test_warehouse import FIRST, SECOND, World
+
+from tempura.algebra.bag import SignedBag
+from tempura.errors import TempuraError
+from tempura.warehouse.files import Files
+from tempura.warehouse.query import Query
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.warehouse import open_site
+
+VIEW = Schedule.view()
+EARLY = [("c1", 390 + 170, 1), ("c2", 150, 0)]
+LATE = [("c1", 560 + 150, 1), ("c2", 450, 0), (None, 220, 0)]
+
+
+class Stopped(BaseException):
+    """A process that ends: no handler of the code under test sees it as one of its errors."""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.lake.mkdir(parents=True)
+    world.put("a", FIRST)
+    return world
+
+
+def first_run(world: World) -> Query:
+    query = world.query(VIEW)
+    world.push([(1, 10)])
+    query.run()
+    return query
+
+
+def second_run(world: World, query: Query) -> None:
+    if not (world.lake / "b.parquet").exists():
+        world.put("b", SECOND)
+    query.run()
+
+
+def shown(path: Path) -> list[tuple[object, ...]]:
+    """The rows that a reader of a folder sees, which goes by no rules of ours."""
+    files = sorted(p for p in path.resolve().rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
+    visible = [str(p) for p in files if not any(n.startswith(".") for n in p.relative_to(path.resolve()).parts)]
+    return sorted((tuple(row.values()) for row in read_rows(visible)), key=str)
+
+
+def rows(*groups: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    return sorted((row for group in groups for row in group), key=str)
+
+
+def code(error: pytest.ExceptionInfo[TempuraError]) -> str:
+    return error.value.code
+
+
+class TestOutputs:
+    @pytest.mark.parametrize(("mode", "keys"), [("replace", []), ("upsert", ["cat"])])
+    def test_the_path_shows_the_last_result(self, world: World, mode: str, keys: list[str]) -> None:
+        query = first_run(world)
+        path = query.output(world.folder / "marts/summary", mode, keys)
+        assert shown(path) == rows(EARLY)
+        before = path.resolve()
+        second_run(world, query)
+        assert shown(path) == rows(LATE)
+        # Who reads the version before goes on reading it.
+        assert shown(before) == rows(EARLY)
+        assert query.publish() == ()
+
+    def test_changes_add_up_to_the_result(self, world: World) -> None:
+        query = first_run(world)
+        path = query.output(world.folder / "feed", "changes")
+        assert shown(path) == rows([(*row, "insert") for row in EARLY])
+        second_run(world, query)
+        assert sorted(p.name for p in path.iterdir()) == ["step=1", "step=2"]
+        gone = [(*row, "delete") for row in EARLY]
+        assert shown(path) == rows([(*row, "insert") for row in EARLY], gone, [(*row, "insert") for row in LATE])
+
+    def test_a_feed_of_changes_is_a_table_of_another_warehouse(self, world: World) -> None:
+        query = first_run(world)
+        path = query.output(world.folder / "feed", "changes")
+        other = open_site(world.folder / "other", world.engine, Files())
+        table = other.add_table("sums", path=path, schema="cat STRING, total BIGINT, back BIGINT")
+        second_run(world, query)
+        found: object = table.df()
+        assert found == SignedBag.of(LATE)
+
+    def test_it_is_kept_with_the_query(self, world: World) -> None:
+        query = first_run(world)
+        inside = world.wh.path / "out"
+        query.output(inside, "upsert", ["cat"])
+        query.output(world.folder / "feed", "changes")
+        again = world.open()
+        text = (again.path / "tempura.toml").read_text()
+        assert 'path = "out"\nmode = "upsert"\nkeys = ["cat"]\n' in text
+        again.add_query("summary", SUMMARY, schedule=Schedule.view(5))
+        second_run(world, again.query("summary"))
+        assert shown(inside) == rows(LATE)
+        assert len(list((world.folder / "feed").iterdir())) == 2
+
+    def test_nothing_is_shown_before_the_first_result(self, world: World) -> None:
+        query = world.query(VIEW)
+        path = query.output(world.folder / "marts/summary")
+        assert not path.exists()
+        query.run()
+        assert shown(path) == rows([("c1", 560, 0), ("c2", 150, 0)])
+
+    def test_gc_keeps_what_the_next_changes_are_compared_with(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        query = first_run(world)
+        path = query.output(world.folder / "feed", "changes")
+        with monkeypatch.context() as patch:
+            # As if each run had been killed before it published.
+            patch.setattr(Query, "publish", lambda self, progress: ())
+            for i in range(3):
+                world.push([(2, i)])
+                query.run()
+        world.wh.gc()
+        assert query.publish() == (path,)
+        changes = [row for row in shown(path) if row[0] == "c2"]
+        assert changes == rows([("c2", 150, 0, "insert"), ("c2", 150, 0, "delete"), ("c2", 450, 3, "insert")])
+
+    def test_refusals(self, world: World) -> None:
+        query = first_run(world)
+        taken = world.folder / "taken"
+        taken.mkdir()
+        (taken / "theirs.csv").write_text("")
+        query.output(world.folder / "mine")
+        world.wh.add_query("other", SUMMARY, schedule=VIEW).run()
+        refused: list[tuple[Callable[[], object], str]] = [
+            (lambda: query.output(taken), "OUTPUT_TAKEN"),
+            (lambda: query.output(taken, "changes"), "OUTPUT_TAKEN"),
+            (lambda: world.wh.query("other").output(world.folder / "mine"), "OUTPUT_TAKEN"),
+            (lambda: query.output(world.folder / "x", "append"), "BAD_OUTPUT"),
+            (lambda: query.output(world.folder / "x", "upsert"), "BAD_OUTPUT"),
+            (lambda: query.output(world.folder / "x", "replace", ["cat"]), "BAD_OUTPUT"),
+            (lambda: query.output(world.folder / "x", "upsert", ["dog"]), "BAD_OUTPUT"),
+            (lambda: query.output(world.folder / "x", "upsert", ["back"]), "DUPLICATE_KEY"),
+        ]
+        world.push([(2, 10)])
+        query.run()
+        for act, expected in refused:
+            with pytest.raises(TempuraError) as error:
+                act()
+            assert code(error) == expected
+        assert not (world.folder / "x").exists()
+
+    def test_what_another_warehouse_published_is_not_overwritten(self, world: World) -> None:
+        query = first_run(world)
+        path = query.output(world.folder / "mine")
+        shutil.rmtree(world.wh.path)
+        world.wh = world.open()
+        with pytest.raises(TempuraError) as error:
+            first_run(world).output(path)
+        assert code(error) == "OUTPUT_TAKEN"
+
+    @pytest.mark.parametrize(("mode", "keys"), [("replace", []), ("upsert", ["cat"]), ("changes", [])])
+    def test_stopped_at_every_file_operation(self, world: World, mode: str, keys: list[str]) -> None:
+        path = first_run(world).output(world.folder / "out", mode, keys)
+        world.put("b", SECOND)
+        calm, seen = world.folder / "calm", list[str]()
+        shutil.copytree(world.folder / "wh", calm / "wh", symlinks=True)
+        kept = world.folder / "kept"
+        shutil.copytree(world.folder, kept, symlinks=True, ignore=lambda *_: ["kept", "calm"])
+        old, new = shown(path), None
+        for stop in range(1, 1000):
+            for name in ("wh", "out", ".out.tempura"):
+                remove(world.folder / name)
+                if (kept / name).is_symlink():
+                    os.symlink((kept / name).readlink(), world.folder / name)
+                elif (kept / name).exists():
+                    shutil.copytree(kept / name, world.folder / name)
+            seen.clear()
+
+            def before(operation: str, at: Path, stop: int = stop) -> None:
+                seen.append(operation)
+                if len(seen) == stop:
+                    raise Stopped
+
+            try:
+                open_site(world.folder / "wh", world.engine, Files(before)).query("summary").run()
+            except Stopped:
+                assert shown(path) in (old, new or shown(path))
+                # What is shown is one result or the other, and running again ends in the same place.
+                open_site(world.folder / "wh", world.engine, Files()).query("summary").run()
+                new = new or shown(path)
+                assert shown(path) == new
+            else:
+                assert stop > 20
+                assert shown(path) == new
+                return
+
+
+def remove(path: Path) -> None:
+    path.unlink() if path.is_symlink() else shutil.rmtree(path, ignore_errors=True)
+
+
+class TestViewsOverViews:
+    def test_each_result_arrives_as_what_it_changed(self, world: World) -> None:
+        query = first_run(world)
+        world.wh.add_table("sums", query="summary")
+        above = world.wh.add_query("above", PER_KEY, schedule=VIEW)
+        above.run()
+        assert held(above) == SignedBag.of([(1, 1), (0, 1)])
+        second_run(world, query)
+        above.run(methods="im1")
+        assert held(above) == SignedBag.of([(1, 1), (0, 2)])
+        assert above.verify()
+        about = world.wh.status()["tables"]["sums"]
+        assert (about["version"], about["rows"], about["query"]) == (2, 3, "summary")
+        assert above.run().nothing
+
+    def test_also_when_the_result_was_recomputed_or_collected(self, world: World) -> None:
+        query = first_run(world)
+        table = world.wh.add_table("sums", query="summary", keys=["cat"])
+        assert set(table.df().items()) == {(row, 1) for row in EARLY}  # type: ignore[operator]
+        for i in range(3):
+            world.push([(2, i)])
+            query.run(methods="batch")
+        assert world.wh.gc()
+        found: object = table.df()
+        assert found == SignedBag.of([("c1", 560, 1), ("c2", 450, 3)])
+        # What did not change did not arrive again.
+        assert [a.rows for a in table._arrivals.arrivals()] == [(2, 0), (1, 1)]
+
+    def test_refusals(self, world: World) -> None:
+        first_run(world)
+        with pytest.raises(TempuraError) as error:
+            world.wh.add_table("sums", query="nothing")
+        assert code(error) == "UNKNOWN_QUERY"
+        with pytest.raises(TempuraError) as error:
+            world.wh.add_table("sums", query="summary", path=world.lake)
+        assert code(error) == "BAD_SOURCE"
+        table = world.wh.add_table("sums", query="summary")
+        with pytest.raises(TempuraError, match="the results of query summary") as error:
+            table.append([("c1", 1, 1)])  # type: ignore[arg-type]
+        assert code(error) == "NOT_MANAGED"
+
+
+def held(query: Query) -> SignedBag:
+    found: object = query.result()
+    assert isinstance(found, SignedBag)
+    return found
