@@ -1,5 +1,6 @@
 """Commits: killed at every file operation, failing at every file operation, and raced by another process."""
 
+import errno
 import os
 import socket
 import threading
@@ -154,8 +155,10 @@ def test_killed_at_every_file_operation(tmp_path: Path, operations: list[str]) -
 def test_failing_at_every_file_operation(tmp_path: Path, operations: list[str]) -> None:
     """An error of the system, unlike a kill, runs the clean-up: it must not take away what was committed."""
     for n, folder in folders(tmp_path, len(operations)):
-        with pytest.raises((OSError, TempuraError)):
+        with pytest.raises(TempuraError) as error:
             scenario(folder, at_operation(n, fail))
+        # The very first commit asks whether the file system can do it.
+        assert error.value.code in ("DISK_FULL", "NO_ATOMIC_COMMIT"), operations[n - 1]
         scenario(folder, Files())
         check(folder)
 
@@ -191,6 +194,17 @@ def test_data_is_flushed_before_the_manifest_names_it(operations: list[str]) -> 
     assert pushed < operations.index("link 1.json", operations.index("link 1.json"))
     output = operations.index("sync rows.json")
     assert output < max(links)
+
+
+def test_a_file_system_that_cannot_commit_is_refused(tmp_path: Path) -> None:
+    def no_links(operation: str, path: Path) -> None:
+        if operation == "link":
+            raise OSError(errno.EPERM, "Operation not permitted")
+
+    with pytest.raises(TempuraError) as error:
+        warehouse(tmp_path, Files(no_links))
+    assert error.value.code == "NO_ATOMIC_COMMIT"
+    assert "Operation not permitted" in error.value.what
 
 
 class TestRaces:

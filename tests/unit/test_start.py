@@ -5,8 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from tempura.errors import TempuraError
+from tempura.frontend import expressions
 from tempura.frontend.start import Java, driver_memory, find_java, java_for_spark, java_version, usable_cores
 
 
@@ -123,3 +125,10 @@ def test_java_home_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_memory_and_cores_are_within_bounds() -> None:
     assert 1 << 30 <= driver_memory() <= 8 << 30
     assert 1 <= usable_cores() <= (os.cpu_count() or 1)
+
+
+def test_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    with pytest.raises(TempuraError) as error:
+        expressions._jvm()
+    assert error.value.code == "NO_SESSION"

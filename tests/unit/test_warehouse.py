@@ -7,13 +7,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine, Row, parse, write_rows
+from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine, Row, parse, summary_rel, write_rows
 
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.rel import scans
 from tempura.errors import TempuraError
+from tempura.physical.operators import Read, StateKey
+from tempura.tvr.views import Snapshot
 from tempura.warehouse.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.slots import Slot
 from tempura.warehouse.warehouse import Warehouse, open_site
 
 SALES = "o_id INT, cat STRING, price INT"
@@ -473,6 +477,18 @@ class TestDamage:
         rows.write_bytes(good)
         query.run()
         assert query.verify()
+
+    def test_plans_that_cannot_be_meant(self, world: World, query: Query) -> None:
+        """A defect of the planner is told, before it makes a wrong answer."""
+        world.push([], [(1, 1)])
+        situation = query._situation(query.committed(), Slot("", 2, "refresh 3"), query.schedule)
+        with pytest.raises(TempuraError) as error:
+            situation.state(StateKey("0" * 64, "snapshot", 0))
+        assert code(error) == "UNKNOWN_STATE"
+        scan = next(rel for rel in scans(summary_rel()) if rel.table == "returns")
+        with pytest.raises(TempuraError) as error:
+            situation.source(Read(scan, Snapshot(1), signed=False))
+        assert code(error) == "UNSIGNED_READ"
 
     def test_a_state_without_its_folder(self, world: World, query: Query) -> None:
         for folder in (world.wh.path / "queries/summary/attempts").glob("*/states"):

@@ -17,6 +17,9 @@ def spark_errors_by_code() -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         found = _coded(error.java_exception)
+        if found is None and "No space left on device" in str(error):
+            remedy = "Free some, for instance by gc, and call again: what was committed is whole."
+            raise TempuraError("DISK_FULL", "Spark found no space left on a device.", remedy) from error
         if found is None:
             raise
         raise TempuraError(*found, "This is what Spark says of the query over the rows of this run.") from error

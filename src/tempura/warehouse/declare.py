@@ -15,6 +15,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from tempura.errors import TempuraError
 from tempura.warehouse.files import Files
+from tempura.warehouse.ledger import full_disk_by_code
 from tempura.warehouse.schedule import Schedule
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -152,7 +153,7 @@ class DeclarationFile:
             raise TempuraError("BAD_TOML", f"{self.path}: {error}.", "Correct the file.") from error
 
     def _edit(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
-        with self.files.lock(self.lock):
+        with full_disk_by_code(self.path), self.files.lock(self.lock):
             document = self._parse()
             change(document)
             temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.tmp")

@@ -5,6 +5,7 @@ the temporary name and flushes the folder. Work that leads to a commit happens u
 lock that a living process holds, so that ``gc`` can tell work in progress from what a killed process left behind.
 """
 
+import errno
 import json
 import uuid
 from collections.abc import Iterator, Mapping
@@ -35,17 +36,31 @@ class Attempt:
 @contextmanager
 def attempt(files: Files, folder: Path) -> Iterator[Attempt]:
     """Begin work whose traces carry one identity. What a killed process leaves of it is found by ``gc``."""
-    files.make_folder(folder)
     id = uuid.uuid4().hex
     work = Attempt(id, folder / f"{id}.lock", folder / f"{id}.tmp")
-    with files.lock(work.lock):
-        try:
-            yield work
-        except Exception:
-            files.remove(work.temporary)
+    with full_disk_by_code(folder):
+        files.make_folder(folder)
+        with files.lock(work.lock):
+            try:
+                yield work
+            except Exception:
+                files.remove(work.temporary)
+                files.remove(work.lock)
+                raise
             files.remove(work.lock)
+
+
+@contextmanager
+def full_disk_by_code(folder: Path) -> Iterator[None]:
+    """Raise TempuraError DISK_FULL for the system's error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        files.remove(work.lock)
+        what = f"There is no space left for {error.filename or folder}."
+        remedy = "Free some, for instance by gc, and call again: what was committed is whole."
+        raise TempuraError("DISK_FULL", what, remedy) from error
 
 
 @contextmanager
