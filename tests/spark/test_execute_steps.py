@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from tests.spark.bags import columns, executor, frame, random_bag, scan, signed_bag
+from tests.spark.versions import since
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Consolidate, Filter, Join, Negate, Opaque, Project, Rel, Support, Union, Values
@@ -177,7 +178,9 @@ def test_buckets_save_the_exchange(two_steps: Run, spark: SparkSession) -> None:
         assert exchanges(run.dataframe(Join(LOADED_SALES, LOADED_RETURNS, "left", ON))) == 0
         assert exchanges(run.dataframe(Partial(LOADED_SALES, by_key, TOTALS))) == 0
         assert exchanges(run.dataframe(Join(LOADED_SALES, DR, "inner", ON))) == 1, "only the delta is shuffled"
-        assert exchanges(run.dataframe(MergeStates(LOADED_STATE, Partial(DS, KEYS, TOTALS), KEYS, TOTALS))) == 1
+        merged = run.dataframe(MergeStates(LOADED_STATE, Partial(DS, KEYS, TOTALS), KEYS, TOTALS))
+        # Spark 4.0 does not see that a union of relations which are partitioned alike is so, too.
+        assert exchanges(merged) == (1 if since(4, 1) else 2)
     finally:
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
         spark.conf.set("spark.sql.shuffle.partitions", str(shuffled))

@@ -4,10 +4,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import pyarrow
 import pytest
 from pyspark import RDD
 from pyspark.sql import SparkSession, functions
 from tests.spark.lifting import lift, schemas
+from tests.spark.versions import batch_function, since
 
 from tempura.errors import TempuraError
 from tempura.frontend.lift import lift_dataframe, lift_sql, schema_leaf
@@ -72,9 +74,20 @@ def test_a_dataframe_that_cannot_be_lifted(spark: SparkSession) -> None:
     assert "SQL" in error.value.remedy
 
 
-def test_a_python_function(spark: SparkSession) -> None:
+def test_a_python_function_is_lifted(spark: SparkSession) -> None:
     spark.udf.register("tempura_twice", lambda x: 2 * x, "int")
     lifted = lift(spark, "SELECT tempura_twice(o_id) AS x FROM returns")
+    assert lifted.reasons == ()
+    assert "PythonUDF(o_id; tempura_twice," in str(lifted.rel)
+
+
+@pytest.mark.skipif(not since(4, 1), reason="Spark 4.0 has no functions over Arrow arrays")
+def test_a_python_function_over_groups_is_not(spark: SparkSession) -> None:
+    def longest(x: pyarrow.Array) -> int:
+        return len(x)
+
+    spark.udf.register("tempura_longest", batch_function("arrow_udf", longest, "int"))
+    lifted = lift(spark, "SELECT tempura_longest(o_id) AS x FROM returns")
     assert [reason.code for reason in lifted.reasons] == ["UDF"]
 
 

@@ -1,32 +1,33 @@
 """Queries that Tempura cannot look into: run by Spark as they are, over snapshots of their tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.rel import Opaque, Rel, Scan
 from tempura.errors import TempuraError
-from tempura.execute.jvm import Jvm
 from tempura.execute.relation import Relation, expand
-from tempura.frontend.session import clone
 from tempura.physical.operators import Read
 
 
-def recompute(session: SparkSession, rel: Opaque, tables: Sequence[Relation]) -> Relation:
-    """The result of the query's SQL over the given rows of its tables, as a plain bag.
+@runtime_checkable
+class Answering(Protocol):
+    """The handle of an ``Opaque`` query."""
 
-    ``rel.handle`` has the SQL text in its attribute ``sql``. The tables become temporary views of a clone of the session, so that
-    the session's own views stay what they are. Raises TempuraError ``NOT_EXECUTABLE`` when there is no SQL text.
+    def answer(self, session: SparkSession, rows: Mapping[str, DataFrame]) -> DataFrame:
+        """What Spark answers when the tables have these rows, whose columns are the tables' by position."""
+
+
+def recompute(session: SparkSession, rel: Opaque, tables: Sequence[Relation]) -> Relation:
+    """The query's answer over the given rows of its tables, as a plain bag.
+
+    ``rel.handle`` answers it. Raises TempuraError ``NOT_EXECUTABLE`` when there is none.
     """
-    sql = getattr(rel.handle, "sql", None)
-    if not isinstance(sql, str):
-        raise TempuraError("NOT_EXECUTABLE", f"there is no SQL text to run for {rel.label}.", "Give the query as SQL.")
-    jvm, own = Jvm(session), clone(session)
-    for table, rows in zip(rel.tables, tables, strict=True):
-        scan = _scanned(table)
-        named = expand(rows, table.columns).toDF(*scan.fields)
-        jvm.in_session(own, named).createOrReplaceTempView(scan.table)
-    result = jvm.in_session(session, own.sql(sql))
+    if not isinstance(rel.handle, Answering):
+        raise TempuraError("NOT_EXECUTABLE", f"nothing says how to run {rel.label}.", "Lift the query anew.")
+    rows = {_scanned(t).table: expand(r, t.columns) for t, r in zip(rel.tables, tables, strict=True)}
+    result = rel.handle.answer(session, rows)
     return Relation(result.toDF(*(column.id for column in rel.outputs)), weighted=False)
 
 

@@ -1,6 +1,7 @@
 """Catalyst's Aggregate, whose result expressions mix keys and aggregates, as the algebra's Aggregate with a Project on
 top."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -8,12 +9,15 @@ from tempura.algebra.rel import Aggregate, Project, Rel
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref
 from tempura.frontend.catalyst import JavaObject, items
 from tempura.frontend.recompute import NotLiftableError
-from tempura.frontend.scalars import ScalarLifter, Scope, mode_of
+from tempura.frontend.scalars import ScalarLifter, Scope
 
 EXACT = frozenset(
     ("Count", "Sum", "Average", "Min", "Max", "BitAndAgg", "BitOrAgg", "BitXorAgg", "HyperLogLogPlusPlus", "Percentile")
 )
 """Aggregates whose value is a function of the bag of inputs (sums of floats up to rounding, which the rules know)."""
+
+_NUMBER = re.compile(r"#\d+L?")
+"""Of an expression id, in the names that Spark 4.0 makes up; another one in each process."""
 
 _COMPARING = frozenset(("Min", "Max", "HyperLogLogPlusPlus"))
 
@@ -54,7 +58,7 @@ class Split:
         """Name and expression of a result column, over keys, aggregates and the columns ``more``."""
         expr = self.scalars.lift(node, {**self.scope, **more}, self.aggregate)
         known: dict[Expr, Column] = {key.expr: key.column for key in self.keys if not isinstance(key.expr, Literal)}
-        return node.name(), over_columns(expr, known)
+        return _NUMBER.sub("", node.name()), over_columns(expr, known)
 
     def aggregate(self, node: JavaObject) -> Expr:
         """The column of an AggregateExpression; equal aggregates share one."""
@@ -154,9 +158,7 @@ def _counts_rows(operands: tuple[Expr, ...]) -> bool:
 
 
 def _detail(name: str, function: JavaObject, scalars: ScalarLifter) -> str:
-    if name == "Sum":
-        return mode_of(function.evalContext()).split()[0]
-    return mode_of(function.evalMode()) if name == "Average" else scalars.detail(function)
+    return scalars.mode(function) if name in ("Sum", "Average") else scalars.detail(function)
 
 
 def refuse_grouping(type: str) -> None:

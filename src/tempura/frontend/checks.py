@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import JavaObject, class_of, contains, items
-from tempura.frontend.operators import marked_table
+from tempura.frontend.marker import marked_table
 
 _CONSTANT_LEAVES = ("OneRowRelation", "LocalRelation", "Range", "CTERelationRef", "UnionLoopRef", "ResolvedInlineTable")
 
@@ -41,7 +41,7 @@ def tables_read(analysed: JavaObject) -> dict[str, JavaObject]:
     unnoticed.
     """
     found: dict[str, JavaObject] = {}
-    for plan in _plans(analysed):
+    for plan in plans(analysed):
         for leaf in items(plan.collectLeaves()):
             table = marked_table(leaf)
             if table is not None:
@@ -55,14 +55,15 @@ def tables_read(analysed: JavaObject) -> dict[str, JavaObject]:
     return found
 
 
-def _plans(analysed: JavaObject) -> Iterator[JavaObject]:
+def plans(analysed: JavaObject) -> Iterator[JavaObject]:
+    """A plan and those of its sub-queries."""
     yield analysed
     yield from items(analysed.subqueriesAll())
 
 
 def _expressions(analysed: JavaObject) -> Iterator[JavaObject]:
     """Every expression node of a plan and its sub-queries."""
-    for plan in _plans(analysed):
+    for plan in plans(analysed):
         stack = [plan]
         while stack:
             node = stack.pop()

@@ -13,14 +13,15 @@ from pyspark.sql.types import StructField, StructType
 from tempura.algebra.rel import Opaque, Rel
 from tempura.algebra.scalar import SortKey
 from tempura.errors import Reason, TempuraError
-from tempura.frontend.catalyst import JavaObject, analyse_sql, first_line, items, jvm_of, optimise
+from tempura.frontend.catalyst import JavaObject, analyse_sql, contains, first_line, items, jvm_of, optimise
 from tempura.frontend.checks import refuse_unrepeatable, tables_read
+from tempura.frontend.marker import MARKER
 from tempura.frontend.narrow import narrow, refuse_types
-from tempura.frontend.operators import MARKER, Part, PlanLifter
+from tempura.frontend.operators import Part, PlanLifter
 from tempura.frontend.recompute import NotLiftableError, Recompute
 from tempura.frontend.session import active, clone, require_classic
 
-__all__ = ["Lifted", "Recompute", "lift_dataframe", "lift_sql", "schema_leaf"]
+__all__ = ["Lifted", "Recompute", "lift_dataframe", "lift_sql", "recomputation", "schema_leaf"]
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,26 @@ def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
     """
     work = clone(session)
     with active(work):
-        for name, schema in tables.items():
-            schema_leaf(work, name, schema).createOrReplaceTempView(name)
-        analysed = analyse_sql(work, sql)
+        analysed = _analysed(work, sql, tables)
         refuse_unrepeatable(work, analysed)
         sources = tables_read(analysed)
         try:
             return _lifted(work, analysed)
         except NotLiftableError as error:
             return _recomputed(work, analysed, sources, sql, error.reason)
+
+
+def recomputation(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> Recompute:
+    """The same statement, to be answered by Spark over rows of the tables. Raises TempuraError as :func:`lift_sql` does."""
+    work = clone(session)
+    with active(work):
+        return Recompute(sql, _analysed(work, sql, tables))
+
+
+def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) -> JavaObject:
+    for name, schema in tables.items():
+        schema_leaf(work, name, schema).createOrReplaceTempView(name)
+    return analyse_sql(work, sql)
 
 
 def lift_dataframe(df: DataFrame) -> Lifted:
@@ -98,10 +110,17 @@ def _lifted(work: SparkSession, analysed: JavaObject) -> Lifted:
         raise NotLiftableError("TOO_DEEP", "the plan is nested too deeply") from error
     except (PySparkException, Py4JError) as error:
         # Rules may fail on plans that they never see when all rules run.
-        raise NotLiftableError("OPTIMIZER", first_line(error)) from error
+        raise NotLiftableError(*_why_not(work, analysed, error)) from error
     rel = narrow(part.rel)
     refuse_types(jvm_of(work), rel)
     return _result(analysed, rel, part.order)
+
+
+def _why_not(work: SparkSession, analysed: JavaObject, error: Exception) -> tuple[str, str]:
+    """Why Catalyst's rules fail on a plan: code and text."""
+    if contains(work, analysed, "UNION_LOOP"):
+        return "RECURSION", "a recursive query"  # Spark 4.0 does not come as far as the operator
+    return "OPTIMIZER", first_line(error)
 
 
 def _recomputed(

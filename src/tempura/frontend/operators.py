@@ -13,13 +13,11 @@ from tempura.algebra.window import Window
 from tempura.frontend.aggregates import Names, lift_aggregate, over_columns, project
 from tempura.frontend.catalyst import JavaObject, class_of, items, jvm_of
 from tempura.frontend.literals import NoPythonValueError, python_value
+from tempura.frontend.marker import marked_table
 from tempura.frontend.recompute import NotLiftableError
 from tempura.frontend.scalars import ScalarLifter
 from tempura.frontend.subqueries import Subqueries
 from tempura.frontend.windows import lift_functions
-
-MARKER = "tempura.table"
-"""The key of the column metadata that says of which table a leaf is."""
 
 _JOINS: dict[str, JoinKind] = {
     "Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "left", "FullOuter": "full",
@@ -289,11 +287,3 @@ def _row(row: JavaObject, types: list[JavaObject], columns: tuple[Column, ...]) 
         return tuple(python_value(row.get(i, types[i]), column.type) for i, column in enumerate(columns))
     except NoPythonValueError as error:
         raise NotLiftableError("VALUES_TYPE", f"constant rows with values of type {error}") from error
-
-
-def marked_table(node: JavaObject) -> str | None:
-    """The table of a leaf, from the marker in its columns' metadata; None for other operators."""
-    if node.children().size() > 0 or node.output().size() == 0:
-        return None
-    metadata = node.output().apply(0).metadata()
-    return str(metadata.getString(MARKER)) if metadata.contains(MARKER) else None

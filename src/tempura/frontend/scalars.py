@@ -12,6 +12,7 @@ from tempura.algebra.scalar import Call, Column, Expr, Literal, Ref
 from tempura.frontend.catalyst import EXPRESSIONS, JavaObject, items, simple_name
 from tempura.frontend.literals import NoPythonValueError, python_value
 from tempura.frontend.recompute import NotLiftableError
+from tempura.frontend.udf import USER_DEFINED, user_function
 
 Scope = Mapping[int, Column]
 """Columns by the id of Catalyst's expression id, which scalar sub-queries have, too."""
@@ -25,14 +26,15 @@ _NOT_DETAIL = frozenset((
 ))  # fmt: skip
 """Constructor arguments that do not change an expression's value: positions in a text, ids, hints, buffers."""
 
+_MODES = ("evalMode", "evalContext")
+
 _REFUSED = {
     "OuterReference": ("CORRELATED", "a correlated sub-query is left"),
     "WindowExpression": ("WINDOW", "a window function"),
-    "ScalaUDF": ("UDF", "a user-defined function"),
 }
 _REFUSED_TRAITS = {
     f"{EXPRESSIONS}.PlanExpression": ("SUBQUERY", "a sub-query inside an expression"),
-    f"{EXPRESSIONS}.UserDefinedExpression": ("UDF", "a user-defined function"),
+    f"{EXPRESSIONS}.UserDefinedExpression": ("UDF", "a user-defined function that is not one of a row's values"),
     f"{EXPRESSIONS}.Generator": ("GENERATE", "a function that returns several rows"),
 }
 _TREES = ("org.apache.spark.sql.catalyst.trees.TreeNode", f"{EXPRESSIONS}.NamedExpression")
@@ -95,7 +97,14 @@ class ScalarLifter:
                 return str(node.evalMode().toString()).lower() + zone
             case "NamedLambdaVariable":
                 return f"v{self._variables.setdefault(node.exprId().id(), len(self._variables))}"
+        if form.name in USER_DEFINED:
+            return user_function(node)
         return ",".join(_argument(name, node.productElement(i)) for i, name in form.detail)
+
+    def mode(self, node: JavaObject) -> str:
+        """``ansi``, ``legacy`` or ``try``: how an aggregate computes, which it keeps under another name in each version."""
+        modes = (mode_of(node.productElement(i)) for i, name in self.form(node).detail if name in _MODES)
+        return next(modes).split()[0]
 
     # --- classes ----------------------------------------------------------------------------------------------------
 
@@ -108,7 +117,9 @@ class ScalarLifter:
         return self._forms[name]
 
     def _form(self, node: JavaObject, kind: JavaObject, name: str) -> Form:
-        refusal = _REFUSED.get(name) or next((why for t, why in _REFUSED_TRAITS.items() if self._is(t, kind)), None)
+        refusal = _REFUSED.get(name)
+        if refusal is None and name not in USER_DEFINED:
+            refusal = next((why for t, why in _REFUSED_TRAITS.items() if self._is(t, kind)), None)
         names = node.productElementNames()
         found = []
         for i in range(node.productArity()):
@@ -162,7 +173,7 @@ def _literal(node: JavaObject) -> Expr:
 
 
 def _argument(name: str, value: object) -> str:
-    if name in ("evalMode", "evalContext"):
+    if name in _MODES:
         return mode_of(value)
     return f"{name}={_text(value)}"
 

@@ -15,7 +15,7 @@ from tempura.execute.contract import WEIGHT
 from tempura.execute.identity import consolidate
 from tempura.execute.naming import attribute
 from tempura.execute.relation import Relation, expand
-from tempura.frontend.operators import MARKER
+from tempura.frontend.marker import MARKER
 from tempura.warehouse.engine import Source
 
 

@@ -23,6 +23,7 @@ from tempura.execute.identity import is_exact
 from tempura.execute.naming import attribute
 from tempura.execute.relation import Relation, expand
 from tempura.execute.spark import SparkExecutor
+from tempura.frontend.lift import recomputation
 from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
 from tempura.warehouse.determined import determined, is_determined
@@ -53,9 +54,10 @@ class _Comparison:
         """The query as the user wrote it, run by Spark alone; one from a DataFrame as the algebra recomputes it."""
         if not isinstance(self.check.query, str):
             return self.by_algebra()
-        for name, source in self.check.tables.items():
-            plain_rows(self.session, source).createOrReplaceTempView(name)
-        return self.session.sql(self.check.query).toDF(*(column.id for column in self.visible))
+        sources = self.check.tables
+        query = recomputation(self.session, self.check.query, {name: source.schema for name, source in sources.items()})
+        rows = {name: plain_rows(self.session, source) for name, source in sources.items()}
+        return query.answer(self.session, rows).toDF(*(column.id for column in self.visible))
 
     def by_algebra(self) -> DataFrame:
         """The query recomputed from the algebra: ties are broken as in every step."""

@@ -1,0 +1,14 @@
+"""Leaves of a plan that stand for tables."""
+
+from tempura.frontend.catalyst import JavaObject
+
+MARKER = "tempura.table"
+"""The key of the column metadata that says of which table a leaf is."""
+
+
+def marked_table(node: JavaObject) -> str | None:
+    """The table of a leaf, from the marker in its columns' metadata; None for other operators."""
+    if node.children().size() > 0 or node.output().size() == 0:
+        return None
+    metadata = node.output().apply(0).metadata()
+    return str(metadata.getString(MARKER)) if metadata.contains(MARKER) else None

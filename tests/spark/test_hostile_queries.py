@@ -1,0 +1,108 @@
+"""Queries that are easy to maintain wrongly, through the warehouse, arrival by arrival: each result is Spark's own."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+from tests.spark.hostile_queries import ARRIVALS, QUERIES, TABLES
+
+import tempura as tp
+from tempura.frontend.lift import schema_leaf
+from tempura.frontend.session import active, clone
+from tempura.warehouse.query import Query
+
+METHODS = ("im1",)
+
+REPRESENTATIVE = (
+    ("joins", 8),
+    ("sub-queries", 1),
+    ("sets", 5),
+    ("aggregates", 15),
+    ("windows", 2),
+    ("lateral", 12),
+    ("order and limit", 0),
+)
+"""Queries by group and place that are run each time; ``script/test-full`` runs all."""  # fmt: skip
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session for many small queries: nothing is compiled."""
+    own = clone(spark)
+    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    own.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    with active(own):
+        yield own
+
+
+class Trial:
+    """A warehouse with some queries, and beside it the rows that its tables should have."""
+
+    def __init__(self, session: SparkSession, folder: Path, queries: Sequence[str]) -> None:
+        self._session = session
+        self._rows: dict[str, Counter[str]] = {name: Counter() for name in TABLES}
+        self._warehouse = tp.open(folder, spark=session, clock=lambda: datetime(2026, 3, 1, 12, tzinfo=UTC))
+        for name, schema in TABLES.items():
+            self._warehouse.add_table(name, schema=schema)
+        self._queries = [self._warehouse.add_query(f"q{i}", sql=sql) for i, sql in enumerate(queries)]
+
+    def run(self) -> list[str]:
+        """What is wrong, at which time."""
+        return [problem for time in range(len(ARRIVALS)) for problem in self._step(time)]
+
+    def _step(self, time: int) -> Iterator[str]:
+        for name, (new, old) in ARRIVALS[time].items():
+            if old:
+                self._warehouse.table(name).delete(self._frame(name, old))
+            if new:
+                self._warehouse.table(name).append(self._frame(name, new))
+            self._rows[name].update(new)
+            self._rows[name].subtract(old)
+        for name in TABLES:
+            self._frame(name, list(self._rows[name].elements())).createOrReplaceTempView(name)
+        for query in self._queries:
+            problem = self._problem(query)
+            if problem:
+                yield f"{time}: {query.sql}: {problem}"
+
+    def _problem(self, query: Query) -> str | None:
+        try:
+            query.run(methods=METHODS)
+            ours, theirs = query.result(), self._session.sql(str(query.sql))
+            if ours.columns != theirs.columns or ours.dtypes != theirs.dtypes:
+                return f"columns {ours.dtypes}, should be {theirs.dtypes}"
+            found, wanted = bag(ours), bag(theirs)
+        except Exception as error:
+            return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return None if found == wanted else f"extra {found - wanted}, missing {wanted - found}"
+
+    def _frame(self, table: str, rows: Sequence[str]) -> DataFrame:
+        schema = StructType.fromDDL(TABLES[table])
+        assert isinstance(schema, StructType)
+        if not rows:
+            return schema_leaf(self._session, table, schema)
+        return self._session.sql(f"SELECT * FROM VALUES {', '.join(rows)}").toDF(*schema.names).to(schema)
+
+
+def bag(rows: DataFrame) -> Counter[str]:
+    """Rows as texts; sums of floats, whose last digits depend on their order, to twelve digits."""
+    return Counter(repr(tuple(map(_rounded, row))) for row in rows.collect())
+
+
+def _rounded(value: object) -> object:
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+def test_representative_queries_are_exact_at_each_time(session: SparkSession, tmp_path: Path) -> None:
+    queries = [QUERIES[group][i] for group, i in REPRESENTATIVE]
+    assert Trial(session, tmp_path / "wh", queries).run() == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("group", QUERIES)
+def test_hostile_queries_are_exact_at_each_time(session: SparkSession, tmp_path: Path, group: str) -> None:
+    assert Trial(session, tmp_path / "wh", QUERIES[group]).run() == []
