@@ -5,7 +5,6 @@ from pyspark.sql import SparkSession
 from tests.spark.roundtrip import result
 from tests.spark.test_hostile_queries import bag
 
-from tempura.bench.exactness import SQL_SETTINGS
 from tempura.data.tpcds import generate, query_texts
 from tempura.frontend.lift import lift_sql
 from tempura.frontend.session import clone
@@ -23,8 +22,7 @@ class Suite:
 
     def __init__(self, spark: SparkSession, suite: str, scale: float) -> None:
         self.session = clone(spark)
-        for key, value in SQL_SETTINGS.items():
-            self.session.conf.set(key, value)
+        self.session.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
         dataset = generate(scale, suite=suite)
         self.tables = {name: self.session.read.parquet(f"file:{dataset.file(name)}") for name in dataset.tables}
         for name, rows in self.tables.items():

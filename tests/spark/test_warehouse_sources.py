@@ -131,11 +131,9 @@ def test_cached_and_self_joined_dataframes(wh: Warehouse, session: SparkSession)
 def functions(session: SparkSession) -> Iterator[None]:
     session.udf.register("plus_one", lambda x: None if x is None else x + 1, "int")
     session.sql("CREATE TEMPORARY FUNCTION twice(x INT) RETURNS INT RETURN x * 2")
-    session.sql(
-        "CREATE TEMPORARY FUNCTION above(least INT) RETURNS TABLE (k INT) RETURN SELECT k FROM t WHERE v > least"
-    )
+    session.sql("CREATE TEMPORARY FUNCTION pair(x INT) RETURNS TABLE (a INT, b INT) RETURN SELECT x + 1, x * 2")
     yield
-    for name in ("plus_one", "twice", "above"):
+    for name in ("plus_one", "twice", "pair"):
         session.sql(f"DROP TEMPORARY FUNCTION {name}")
 
 
@@ -159,9 +157,9 @@ def test_user_defined_functions(wh: Warehouse, session: SparkSession) -> None:
 
 
 @pytest.mark.usefixtures("functions")
-def test_a_function_of_rows(wh: Warehouse, session: SparkSession) -> None:
-    query = wh.add_query("q", sql="SELECT a.k, count(*) AS n FROM above(2) a GROUP BY a.k")
-    maintained(wh, session, [query], lambda t: [t.where("v > 2").groupBy("k").count()])
+def test_a_function_that_returns_a_table(wh: Warehouse, session: SparkSession) -> None:
+    query = wh.add_query("q", sql="SELECT g, p.a, p.b FROM t, LATERAL pair(v) p")
+    maintained(wh, session, [query], lambda t: [t.select("g", (t.v + 1).alias("a"), (t.v * 2).alias("b"))])
 
 
 @pytest.mark.skipif(find_spec("pandas") is None or find_spec("numpy") is None, reason="pandas is not installed")

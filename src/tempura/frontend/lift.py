@@ -19,7 +19,7 @@ from tempura.frontend.marker import MARKER
 from tempura.frontend.narrow import narrow, refuse_types
 from tempura.frontend.operators import Part, PlanLifter
 from tempura.frontend.recompute import NotLiftableError, Recompute
-from tempura.frontend.session import active, clone, require_classic
+from tempura.frontend.session import active, clone, no_rows, require_classic
 
 __all__ = ["Lifted", "Recompute", "lift_dataframe", "lift_sql", "recomputation", "schema_leaf"]
 
@@ -49,9 +49,7 @@ def schema_leaf(session: SparkSession, name: str, schema: StructType) -> DataFra
     marked = StructType(
         [StructField(f.name, f.dataType, f.nullable, {**(f.metadata or {}), MARKER: name}) for f in schema]
     )
-    java = session._jsparkSession
-    rows = session.sparkContext._jsc.emptyRDD()
-    return DataFrame(java.createDataFrame(rows, java.parseDataType(marked.json())), session)
+    return no_rows(session, marked)
 
 
 def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> Lifted:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyspark import RDD
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import JavaObject
@@ -25,6 +26,15 @@ def current() -> SparkSession | None:
     """This thread's active session; None when there is none."""
     with _same_rdd_methods():
         return SparkSession.getActiveSession()
+
+
+def no_rows(session: SparkSession, schema: StructType) -> DataFrame:
+    """A DataFrame without rows and without partitions. ``session.createDataFrame`` would start Python workers to make it, and make
+    the session the process's active one."""
+    java = session._jsparkSession
+    return DataFrame(
+        java.createDataFrame(session.sparkContext._jsc.emptyRDD(), java.parseDataType(schema.json())), session
+    )
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from tempura.execute.identity import consolidate
 from tempura.execute.naming import attribute
 from tempura.execute.relation import Relation, expand
 from tempura.frontend.marker import MARKER
+from tempura.frontend.session import no_rows
 from tempura.warehouse.engine import Source
 
 
@@ -38,7 +39,7 @@ def columns_of(schema: StructType) -> tuple[Column, ...]:
 def read_files(session: SparkSession, schema: StructType, files: Sequence[str], base: str | None) -> DataFrame:
     """Exactly these Parquet files, under the columns of ``schema``."""
     if not files:
-        return session.createDataFrame([], schema)
+        return no_rows(session, schema)
     # Copies of rows lie elsewhere than the files whose paths spell columns, and hold all columns.
     below = [file for file in files if base and file.startswith(f"{base}/")]
     if base and 0 < len(below) < len(files):
