@@ -27,7 +27,7 @@ from tempura.algebra.states import Partial
 from tempura.explain.text import explain
 from tempura.physical.operators import Read
 from tempura.plan.progressive import ProgressivePlan, Step
-from tempura.rules.methods import METHODS
+from tempura.rules.methods import METHODS, REWRITES
 from tempura.search.best import explore
 from tempura.search.events import RuleMatched, Trace
 from tempura.search.graph import Graph
@@ -92,8 +92,8 @@ def problem(tables: Tables, query: Rel) -> Problem:
 
 
 def plan(method: str, tables: Tables) -> ProgressivePlan:
-    """The planner's plan with the rules of a method."""
-    return make_plan(problem(tables, SUMMARY.rel), (method,))
+    """The planner's plan with the rules of a method, the paper's."""
+    return make_plan(problem(tables, SUMMARY.rel), (method,), without=[rule.name for rule in REWRITES])
 
 
 def run(method: str, tables: Tables) -> list[Work]:

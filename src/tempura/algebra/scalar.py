@@ -153,8 +153,12 @@ class AggregateCall:
     @property
     def columns(self) -> frozenset[Column]:
         """The columns that the arguments and the filter read."""
-        read = (*self.operands, *((self.filter,) if self.filter else ()))
-        return frozenset().union(*(e.columns for e in read))
+        return frozenset().union(*(e.columns for e in self.arguments))
+
+    @property
+    def arguments(self) -> tuple["Expr", ...]:
+        """The operands, and the filter if there is one."""
+        return (*self.operands, *((self.filter,) if self.filter else ()))
 
     def __str__(self) -> str:
         inner = ("DISTINCT " if self.distinct else "") + (", ".join(map(str, self.operands)) or "*")
@@ -233,3 +237,9 @@ def substitute(expr: Expr, new: Mapping[Column, Expr]) -> Expr:
     if not isinstance(expr, Call):
         return expr
     return replace(expr, operands=tuple(substitute(arg, new) for arg in expr.operands))
+
+
+def substitute_in_call(call: AggregateCall, new: Mapping[Column, Expr]) -> AggregateCall:
+    """Replace columns by expressions in the arguments of an aggregate."""
+    operands = tuple(substitute(arg, new) for arg in call.operands)
+    return replace(call, operands=operands, filter=substitute(call.filter, new) if call.filter else None)

@@ -46,6 +46,17 @@ class ClassSplit(Event):
         return f"split c{self.id} into {parts} by {self.rule}"
 
 
+@dataclass(frozen=True, slots=True)
+class ClassRewritten(Event):
+    """A law at all times had something to say of a member of a class."""
+
+    id: int
+    rule: str
+
+    def __str__(self) -> str:
+        return f"rewrite c{self.id} by {self.rule}"
+
+
 Listener = Callable[[Event], None]
 
 

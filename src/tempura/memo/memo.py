@@ -65,6 +65,8 @@ class Memo:
         self._known: dict[Rel, Edge] = {}
         self._dirty: dict[int, None] = {}
         self._fingerprints: dict[Rel, str] = {}
+        self.made: list[Member] = []
+        """All members in the order in which they were made, also those that became the same as another."""
 
     # --- expressions into classes ---
 
@@ -96,6 +98,7 @@ class Memo:
 
     def _enlist(self, member: Member) -> None:
         self._members[member.key] = member
+        self.made.append(member)
         self._class(member.home).members.append(member)
         for id in member.key[1:]:
             self._class(id).users[member] = None
@@ -103,12 +106,13 @@ class Memo:
 
     # --- equality ---
 
-    def merge(self, a: Edge, b: Edge, rule: str = "") -> None:
+    def merge(self, a: Edge, b: Edge, rule: str = "") -> bool:
         """Two expressions are equal at all times, column by column. The class that was there first keeps its columns. Call
-        :meth:`rebuild` before the next question. Raises ValueError when the types of the columns differ."""
+        :meth:`rebuild` before the next question. Returns whether that was news. Raises ValueError when the types of the columns
+        differ."""
         kept, gone = sorted((self._root(a.id), self._root(b.id)))
         if kept == gone:
-            return
+            return False
         if [c.type for c in a.columns] != [c.type for c in b.columns]:
             raise ValueError(f"{a} and {b} have different columns, so they are not equal")
         self._parent[gone] = kept
@@ -116,6 +120,7 @@ class Memo:
         self._dirty[kept] = None
         self._fingerprints.clear()
         self._listener(ClassesMerged(kept, gone, rule))
+        return True
 
     def _absorb(self, kept: _Class, gone: _Class, id: int) -> None:
         for member in gone.members:
@@ -218,6 +223,10 @@ class Memo:
     def members(self, edge: Edge) -> tuple[Member, ...]:
         """The operators that compute a class, each with its columns in order, whatever it calls them."""
         return tuple(self._class(edge.id).members)
+
+    def users(self, edge: Edge) -> tuple[Member, ...]:
+        """The operators over a class."""
+        return tuple(self._class(edge.id).users)
 
     @property
     def classes(self) -> tuple[Edge, ...]:

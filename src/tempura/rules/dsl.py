@@ -36,7 +36,7 @@ from typing import Annotated, Protocol, TypeVar, get_type_hints
 from tempura.algebra.rel import JoinKind, Rel, empty
 from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, SortKey
 from tempura.algebra.window import WindowOutput
-from tempura.rules.match import Members, hole, itself, matches, operator_of
+from tempura.rules.match import Members, depth, hole, itself, matches, operator_of
 from tempura.tvr.links import LINKS, Linked
 from tempura.tvr.tvr import Bag, Tvr
 from tempura.tvr.views import View
@@ -125,6 +125,14 @@ class Always(Protocol):
         ...
 
 
+class Expected(Protocol):
+    """What is expected of TVRs by their statistics. Decides whether a law is worth a try, never what is right."""
+
+    def shrinks(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether there are far fewer groups by some columns than rows."""
+        ...
+
+
 class Links(Protocol):
     """What is known of the parts of TVRs."""
 
@@ -173,7 +181,7 @@ def split(whole: Tvr, *, where: bool = True, **parts: Tvr | None) -> Split:
     return Split(whole.rel, found, where)
 
 
-GIVEN_KINDS = {given.__name__: given for given in (Facts, Links, Always)}
+GIVEN_KINDS = {given.__name__: given for given in (Facts, Links, Always, Expected)}
 """What a planner gives a rule, by kind and as the type of the parameter."""
 
 
@@ -196,6 +204,7 @@ class Rule:
     pattern: Rel
     splits: tuple[str, ...]
     reads_links: bool
+    undoes: tuple[str, ...] = ()
 
     def apply(self, **bindings: object) -> Rewrite:
         """The law for given metavariables. Raises TypeError for a rule that splits."""
@@ -225,12 +234,18 @@ class Rule:
         """The only operator that the left side matches, or a view of which it matches; None when it matches any."""
         return operator_of(self.pattern)
 
+    @cached_property
+    def depth(self) -> int:
+        """How many operators stand above each other on the left side."""
+        return depth(self.pattern)
+
     def __str__(self) -> str:
         return f"{self.name}: {self.law}"
 
 
-def rule(family: Family, cite: tuple[int, ...] = ()) -> Callable[[RuleFunction], Rule]:
-    """Make a rule of a law. ``cite`` are numbers of ``rules/CITATIONS.md``.
+def rule(family: Family, cite: tuple[int, ...] = (), undoes: tuple[str, ...] = ()) -> Callable[[RuleFunction], Rule]:
+    """Make a rule of a law. ``cite`` are numbers of ``rules/CITATIONS.md``; ``undoes`` names rules that it reverts: it is not tried on
+    what they have made.
 
     Raises TypeError for a parameter that is no metavariable and ValueError for a function without a law in its docstring.
     """
@@ -244,7 +259,7 @@ def rule(family: Family, cite: tuple[int, ...] = ()) -> Callable[[RuleFunction],
         made = function(**holes)
         splits = tuple(made.parts) if isinstance(made, Split) else ()
         linked = bool(splits) or (isinstance(made, Rewrite) and _mentions_links(made.rhs))
-        return Rule(function.__name__, family, law, cite, parameters, function, made.lhs, splits, linked)
+        return Rule(function.__name__, family, law, cite, parameters, function, made.lhs, splits, linked, undoes)
 
     return compile
 

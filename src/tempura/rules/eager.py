@@ -4,12 +4,29 @@ Catalyst does not do this. A partial aggregation below a join makes the join, an
 groups: the sales of a day by item before the item's category is looked up.
 """
 
-from tempura.algebra.scalar import AggregateOutput, Column, Expr, Output, substitute
-from tempura.rules.dsl import LOGICAL, Aggs, Always, AnyMarker, How, Keys, On, Rewrite, Rule, rewrite, rule
+from tempura.algebra.scalar import AggregateOutput, Column, Expr, Output, substitute, substitute_in_call
+from tempura.rules.dsl import (
+    LOGICAL,
+    Aggs,
+    Always,
+    AnyMarker,
+    Expected,
+    How,
+    Keys,
+    On,
+    Outputs,
+    Rewrite,
+    Rule,
+    rewrite,
+    rule,
+)
 from tempura.rules.helpers import equality_is_identity, read_by, values_of
 from tempura.rules.logical import PRESERVING_LEFT
 from tempura.rules.parts import Parts, can_be_split, merged
 from tempura.tvr.tvr import Tvr
+
+_SPLITS = tuple(f"split_{kind}aggregate_below_{side}" for kind in ("", "projected_") for side in ("left", "right"))
+
 
 # --- guards ---------------------------------------------------------------------------------------------------------
 
@@ -19,12 +36,27 @@ def _grouping(side: Tvr, on: Expr, keys: tuple[Output, ...]) -> tuple[Column, ..
     return tuple(column for column in side.columns if column in read)
 
 
-def _pays(side: Tvr, columns: tuple[Column, ...], aggs: tuple[AggregateOutput, ...], always: Always) -> bool:
+def _without_project(
+    outputs: tuple[Output, ...], keys: tuple[Output, ...], aggs: tuple[AggregateOutput, ...]
+) -> tuple[tuple[Output, ...], tuple[AggregateOutput, ...]]:
+    """Keys and aggregates over a projection as keys and aggregates over its input."""
+    values = values_of(outputs)
+    return _over(keys, values), tuple(AggregateOutput(a.column, substitute_in_call(a.call, values)) for a in aggs)
+
+
+def _pays(
+    side: Tvr,
+    columns: tuple[Column, ...],
+    aggs: tuple[AggregateOutput, ...],
+    always: Always,
+    expected: Expected,
+) -> bool:
     return (
         bool(columns)
         and all(equality_is_identity(column.type) for column in columns)
         and all(a.call.columns <= frozenset(side.columns) and can_be_split(a.call) for a in aggs)
         and not always.is_unique(side, columns)
+        and expected.shrinks(side, columns)
     )
 
 
@@ -54,38 +86,90 @@ def _merges(
 
 @rule(LOGICAL, cite=(5,))
 def split_aggregate_below_left(
-    L: Tvr, R: Tvr, how: How, on: On, marker: AnyMarker, keys: Keys, aggs: Aggs, always: Always
+    L: Tvr, R: Tvr, how: How, on: On, marker: AnyMarker, keys: Keys, aggs: Aggs, always: Always, expected: Expected
 ) -> Rewrite:
-    """aggregate(L ⋈ R) = aggregate'(partial(L) ⋈ R)      aggregates that read L; partial groups by what on and keys read of L
+    """aggregate(L ⋈ R) = aggregate'(partial(L) ⋈ R)      by what on and keys read of L
 
-    For all joins but ⟗. All rows of a partial group meet the same rows of R, so their sums can be taken first. Not without
-    columns to group by: partial(L) would have a row even where L has none. Not when L has one row per group anyway.
+    For aggregates that read L, and all joins but ⟗. All rows of a partial group meet the same rows of R, so their sums can be
+    taken first. Not without columns to group by: partial(L) would have a row even where L has none. Not when L has one row
+    per group anyway, and only when far fewer groups than rows are expected.
     """
     columns = _grouping(L, on, keys)
     parts = Parts.of(aggs, keys)
     return rewrite(
         L.join(R, on, how, marker).aggregate(keys, aggs),
         parts.whole(parts.partial(L, columns).join(R, on, how, marker), keys),
-        where=how in PRESERVING_LEFT and _pays(L, columns, aggs, always),
+        where=how in PRESERVING_LEFT and _pays(L, columns, aggs, always, expected),
     )
 
 
 @rule(LOGICAL, cite=(5,))
-def split_aggregate_below_right(L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs, always: Always) -> Rewrite:
+def split_aggregate_below_right(
+    L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs, always: Always, expected: Expected
+) -> Rewrite:
     """aggregate(L ⋈ R) = aggregate'(L ⋈ partial(R))      aggregates that read R, for inner joins"""
     columns = _grouping(R, on, keys)
     parts = Parts.of(aggs, keys)
     return rewrite(
         L.join(R, on).aggregate(keys, aggs),
         parts.whole(L.join(parts.partial(R, columns), on), keys),
-        where=_pays(R, columns, aggs, always),
+        where=_pays(R, columns, aggs, always, expected),
+    )
+
+
+@rule(LOGICAL, cite=(5,))
+def split_projected_aggregate_below_left(
+    L: Tvr,
+    R: Tvr,
+    how: How,
+    on: On,
+    marker: AnyMarker,
+    outputs: Outputs,
+    keys: Keys,
+    aggs: Aggs,
+    always: Always,
+    expected: Expected,
+) -> Rewrite:
+    """aggregate(project(L ⋈ R)) = aggregate'(partial(L) ⋈ R)      with what the projection computes in the aggregates
+
+    Catalyst puts a projection above each join. Arguments are computed before the join here, so they may read L only.
+    """
+    direct_keys, direct = _without_project(outputs, keys, aggs)
+    columns = _grouping(L, on, direct_keys)
+    parts = Parts.of(direct, direct_keys)
+    return rewrite(
+        L.join(R, on, how, marker).project(outputs).aggregate(keys, aggs),
+        parts.whole(parts.partial(L, columns).join(R, on, how, marker), direct_keys),
+        where=how in PRESERVING_LEFT and _pays(L, columns, direct, always, expected),
+    )
+
+
+@rule(LOGICAL, cite=(5,))
+def split_projected_aggregate_below_right(
+    L: Tvr,
+    R: Tvr,
+    on: On,
+    outputs: Outputs,
+    keys: Keys,
+    aggs: Aggs,
+    always: Always,
+    expected: Expected,
+) -> Rewrite:
+    """aggregate(project(L ⋈ R)) = aggregate'(L ⋈ partial(R))      with what the projection computes in the aggregates"""
+    direct_keys, direct = _without_project(outputs, keys, aggs)
+    columns = _grouping(R, on, direct_keys)
+    parts = Parts.of(direct, direct_keys)
+    return rewrite(
+        L.join(R, on).project(outputs).aggregate(keys, aggs),
+        parts.whole(L.join(parts.partial(R, columns), on), direct_keys),
+        where=_pays(R, columns, direct, always, expected),
     )
 
 
 # --- lazy -------------------------------------------------------------------------------------------------------------
 
 
-@rule(LOGICAL, cite=(5,))
+@rule(LOGICAL, cite=(5,), undoes=_SPLITS)
 def merge_aggregate_below_left(X: Tvr, R: Tvr, on: On, inner: Keys, partial: Aggs, keys: Keys, aggs: Aggs) -> Rewrite:
     """aggregate(aggregate'(X) ⋈ R) = aggregate(X ⋈ R)      sums of sums and of counts, MIN of MIN, MAX of MAX
 
@@ -100,7 +184,7 @@ def merge_aggregate_below_left(X: Tvr, R: Tvr, on: On, inner: Keys, partial: Agg
     )
 
 
-@rule(LOGICAL, cite=(5,))
+@rule(LOGICAL, cite=(5,), undoes=_SPLITS)
 def merge_aggregate_below_right(L: Tvr, X: Tvr, on: On, inner: Keys, partial: Aggs, keys: Keys, aggs: Aggs) -> Rewrite:
     """aggregate(L ⋈ aggregate'(X)) = aggregate(L ⋈ X)      sums of sums and of counts, MIN of MIN, MAX of MAX"""
     values, calls = values_of(inner), merged(aggs, partial)
@@ -121,5 +205,10 @@ def merge_aggregates(X: Tvr, inner: Keys, partial: Aggs, keys: Keys, aggs: Aggs)
     )
 
 
-EAGER: tuple[Rule, ...] = (split_aggregate_below_left, split_aggregate_below_right)
+EAGER: tuple[Rule, ...] = (
+    split_aggregate_below_left,
+    split_aggregate_below_right,
+    split_projected_aggregate_below_left,
+    split_projected_aggregate_below_right,
+)
 LAZY: tuple[Rule, ...] = (merge_aggregate_below_left, merge_aggregate_below_right, merge_aggregates)

@@ -1,6 +1,7 @@
 """What the laws cannot say in the algebra: properties of operators and of aggregates."""
 
 import re
+from collections import Counter
 from collections.abc import Collection
 
 from tempura.algebra.multi_join import MultiJoin
@@ -173,3 +174,9 @@ def read_by(outputs: tuple[Output, ...]) -> frozenset[Column]:
 def kept(R: Tvr, wanted: Collection[Column]) -> Tvr:
     """R with the columns that are wanted, unchanged; R itself when these are its columns."""
     return Tvr(keep(R.rel, tuple(column for column in R.columns if column in wanted)))
+
+
+def are_read_once(outputs: tuple[Output, ...], readers: tuple[Expr, ...]) -> bool:
+    """Whether each value that takes a computation is read at most once."""
+    reads = Counter(e.column for reader in readers for e in reader.walk() if isinstance(e, Ref))
+    return all(isinstance(output.expr, Ref) or reads[output.column] <= 1 for output in outputs)

@@ -29,7 +29,16 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
-from tempura.rules.helpers import equality_is_identity, filtered, kept, read_by, separate, union_all, values_of
+from tempura.rules.helpers import (
+    are_read_once,
+    equality_is_identity,
+    filtered,
+    kept,
+    read_by,
+    separate,
+    union_all,
+    values_of,
+)
 from tempura.tvr.tvr import Tvr
 
 PRESERVING_LEFT: tuple[JoinKind, ...] = ("inner", "left", "semi", "anti", "exists")
@@ -177,13 +186,8 @@ def merge_projects(R: Tvr, inner: Outputs, outer: Outputs) -> Rewrite:
     return rewrite(
         R.project(inner).project(outer),
         R.project(tuple(Output(o.column, substitute(o.expr, values)) for o in outer)),
-        where=all(isinstance(o.expr, Ref) or _uses(o, outer) <= 1 for o in inner),
+        where=are_read_once(inner, tuple(o.expr for o in outer)),
     )
-
-
-def _uses(output: Output, readers: tuple[Output, ...]) -> int:
-    reads = (e for reader in readers for e in reader.expr.walk())
-    return sum(isinstance(e, Ref) and e.column == output.column for e in reads)
 
 
 @rule(LOGICAL, cite=(4,))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tempura.memo.events import ClassCreated, ClassesMerged, Event
+from tempura.memo.events import ClassCreated, ClassesMerged, ClassRewritten, Event
 from tempura.plan.progressive import Effort
 from tempura.tvr.views import Time, View
 
@@ -67,7 +67,7 @@ class EffortCounter:
             case GroupCreated():
                 ways = known.alternatives + event.alternatives
                 self.effort = replace(known, groups=known.groups + 1, alternatives=ways)
-            case RuleApplied():
+            case RuleApplied() | ClassRewritten():
                 self.effort = replace(known, firings=known.firings + 1)
             case PlanCosted():
                 self.effort = replace(known, plans_costed=known.plans_costed + 1)

@@ -1,6 +1,6 @@
 """The planner: the cheapest progressive plan under a set of incremental methods, and what the others would have cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tempura.algebra.rel import Opaque, Project, Rel, Scan, Values
@@ -34,19 +34,23 @@ class Found:
 
 
 def make_plan(
-    problem: Problem, methods: Sequence[str] = ("all",), model: CostModel | None = None, listener: Listener = ignore
+    problem: Problem,
+    methods: Sequence[str] = ("all",),
+    model: CostModel | None = None,
+    listener: Listener = ignore,
+    without: Collection[str] = (),
 ) -> ProgressivePlan:
     """The cheapest plan for the time points of a problem that are not done.
 
     ``methods`` are names of ``rules.methods.METHODS``; several, or ``all``, let each part of the query use any of them. Such a plan
     never costs more than the best plan of a single method, because those are candidates too. ``listener`` is told what the search
-    does (``search.events``).
+    does (``search.events``). ``without`` names rules that are not to be used.
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
     rules_of(tuple(methods))
     counter = EffortCounter()
-    space = Space(replace(problem, query=_as_operator(problem.query)), model, counter, listener)
+    space = Space(replace(problem, query=_as_operator(problem.query)), model, counter, listener, without=without)
     names = tuple(METHODS) if "all" in methods else tuple(dict.fromkeys(methods))
     plans = [_plan(found) for found in _searches(space, names)]
     if not plans:
@@ -91,7 +95,7 @@ def _best_start(space: Space, names: tuple[str, ...], seed: Found | None = None)
 
 
 def _candidates(space: Space, names: tuple[str, ...], starts: range) -> list[tuple[Graph, Candidate]]:
-    graphs = (Graph(space, rules_of(names), start) for start in starts)
+    graphs = (Graph(space, space.rules_of(names), start) for start in starts)
     return [(graph, candidate) for graph in graphs if (candidate := first_candidate(graph))]
 
 

@@ -1,25 +1,47 @@
 """What every search of one planning problem shares, whatever its methods and wherever it begins."""
 
+from collections.abc import Collection
+
 from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
 from tempura.memo.events import Event, Listener
 from tempura.memo.memo import Memo
+from tempura.rules.dsl import Rule
+from tempura.rules.methods import REWRITES, rules_of
 from tempura.search.joins import Clusters, JoinOrders
 from tempura.search.problem import Problem
+from tempura.search.saturate import Saturation
 
 
 class Space:
-    """The classes of a problem's query and of what rules make of it, their estimated sizes, the prices, and who is told what happens."""
+    """The classes of a problem's query and of what rules make of it, their estimated sizes, the prices, and who is told what happens.
+    Laws at all times make the classes grow. ``without`` names rules that are not to be used."""
 
-    def __init__(self, problem: Problem, model: CostModel | None = None, *listeners: Listener) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        model: CostModel | None = None,
+        *listeners: Listener,
+        without: Collection[str] = (),
+    ) -> None:
         self.problem = problem
         self.model = model or CostModel()
         self._listeners = listeners
+        self._without = frozenset(without)
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
         self.estimate = Estimator(problem.tables, self.memo.representative)
+        Saturation(self.memo, self._left(REWRITES), self.estimate, self.tell).run()
+        self.query = self.memo.find(self.query)
         self.clusters = Clusters(self.memo)
         self.orders = JoinOrders(self.model, self.estimate)
+
+    def rules_of(self, methods: tuple[str, ...]) -> tuple[Rule, ...]:
+        """The rules of a set of methods that may be used."""
+        return self._left(rules_of(methods))
+
+    def _left(self, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+        return tuple(rule for rule in rules if rule.name not in self._without)
 
     def tell(self, event: Event) -> None:
         """Let every listener know."""

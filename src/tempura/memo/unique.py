@@ -1,0 +1,47 @@
+"""Which columns of a class no two rows agree in, at any time: what the operators that compute it say of their form."""
+
+from tempura.algebra.one import One
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK
+from tempura.algebra.scalar import Column, Ref
+from tempura.memo.edge import Edge
+from tempura.memo.memo import Memo
+from tempura.tvr.tvr import Tvr
+
+
+class Unique:
+    """Implements ``rules.dsl.Always``: any member of a class proves it."""
+
+    def __init__(self, memo: Memo) -> None:
+        self._memo = memo
+        self._asked: set[int] = set()
+
+    def is_unique(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether no two rows have the same values in some columns."""
+        return self._is_unique(tvr.rel, frozenset(columns))
+
+    def _is_unique(self, rel: Rel, columns: frozenset[Column]) -> bool:
+        match rel:
+            case Edge():
+                return self._of_class(rel, columns)
+            case One():
+                return True
+            case Aggregate():
+                return columns >= {key.column for key in rel.keys}
+            case Filter() | Sort() | TopK() | Join(kind="semi" | "anti" | "exists"):
+                return self._is_unique(rel.inputs[0], columns)
+            case Project():
+                kept = {o.expr.column for o in rel.outputs if o.column in columns and isinstance(o.expr, Ref)}
+                return self._is_unique(rel.input, frozenset(kept))
+            case Join():
+                return all(self._is_unique(side, columns & frozenset(side.columns)) for side in rel.inputs)
+        return False
+
+    def _of_class(self, edge: Edge, columns: frozenset[Column]) -> bool:
+        if edge.id in self._asked:
+            return False  # a class proves nothing by itself
+        self._asked.add(edge.id)
+        places = [i for i, column in enumerate(edge.columns) if column in columns]
+        rels = (member.rel for member in self._memo.members(edge))
+        found = any(self._is_unique(rel, frozenset(rel.columns[i] for i in places)) for rel in rels)
+        self._asked.discard(edge.id)
+        return found

@@ -1,0 +1,173 @@
+"""Saturation: laws between TVRs, applied to the members of a memo until they find nothing new.
+
+A worklist of (rule, member), semi-naive: a rule looks at a member once, and again only if its pattern looks below the member and a
+class there has grown. Rules that come first are tried first wherever they apply, so that what they simplify is simple when
+later ones look. The budget is counted in firings, so that runs repeat.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from heapq import heappop, heappush
+from itertools import count
+
+from tempura.algebra.rel import Rel
+from tempura.algebra.scalar import Column, Output, Ref
+from tempura.cost.estimate import Estimator
+from tempura.memo.edge import Edge
+from tempura.memo.events import ClassRewritten, Listener, ignore
+from tempura.memo.memo import Member, Memo
+from tempura.memo.unique import Unique
+from tempura.rules.dsl import Rule
+from tempura.tvr.tvr import Tvr
+
+BUDGET = 1_000
+"""Firings per query."""
+
+FEWER = 0.5
+"""A partial aggregation is tried if it has at most this many groups for each row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What of the engine can be turned off, to measure what it is worth: ``dispatch`` tries a rule only on members with the operator
+    at the top of its pattern, ``semi_naive`` looks again only where something has changed, ``one_way`` does not undo what a
+    rule has done."""
+
+    dispatch: bool = True
+    semi_naive: bool = True
+    one_way: bool = True
+
+
+ALL_ON = Switches()
+
+
+class Saturation:
+    """Applies rules to a memo. ``fired``: how often a rule found something to say; ``matched``: how often one matched."""
+
+    def __init__(
+        self,
+        memo: Memo,
+        rules: tuple[Rule, ...],
+        estimate: Estimator,
+        listener: Listener = ignore,
+        switches: Switches = ALL_ON,
+    ) -> None:
+        self._memo = memo
+        self._rules = rules
+        self._listener = listener
+        self._switches = switches
+        self._given = {"Always": Unique(memo), "Expected": Groups(memo, estimate)}
+        self._queue: list[tuple[int, int, Member]] = []
+        self._order = count()
+        self._seen = 0
+        self._said: set[tuple[int, Rel]] = set()
+        self._inside = Inside(memo)
+        self.matched = 0
+        self.fired = 0
+
+    def run(self, budget: int = BUDGET) -> bool:
+        """Apply the rules to all members, old and new. Returns whether everything has been said, False if the budget ran out."""
+        self._take_up()
+        while self._queue:
+            number, _, member = heappop(self._queue)
+            for bindings in list(self._rules[number].matches(member.rel, self._inside)):
+                if self.fired >= budget:
+                    return False
+                self.matched += 1
+                self._fire(number, member, bindings)
+        return True
+
+    def _take_up(self) -> None:
+        """Queue the members that the memo has got since the last time."""
+        new = self._memo.made[self._seen :]
+        self._seen += len(new)
+        for member in new:
+            self._enqueue(member, range(len(self._rules)))
+
+    def _enqueue(self, member: Member, numbers: range | list[int]) -> None:
+        for number in numbers:
+            if self._may_match(self._rules[number], member):
+                heappush(self._queue, (number, next(self._order), member))
+
+    def _may_match(self, rule: Rule, member: Member) -> bool:
+        fits = not self._switches.dispatch or rule.operator in (None, type(member.rel))
+        return fits and not (self._switches.one_way and member.rule in rule.undoes)
+
+    def _fire(self, number: int, member: Member, bindings: dict[str, object]) -> None:
+        rule = self._rules[number]
+        given = {name: self._given[kind] for name, kind in rule.parameters.items() if kind in self._given}
+        law = rule.apply(**bindings, **given)
+        if not law.where or (number, law.lhs) in self._said:
+            return
+        self._said.add((number, law.lhs))
+        self.fired += 1
+        home = Edge(member.home, member.rel.columns)
+        self._listener(ClassRewritten(home.id, rule.name))
+        merged = self._memo.merge(home, self._memo.add(law.rhs, rule.name, member), rule.name)
+        self._memo.rebuild()
+        self._take_up()
+        if merged:
+            self._look_again(home)
+
+    def _look_again(self, grown: Edge) -> None:
+        """Rules whose patterns look below a member are tried again on those above a class that has grown."""
+        users = self._memo.users(grown) if self._switches.semi_naive else self._memo.made
+        deep = [number for number, rule in enumerate(self._rules) if rule.depth > 1]
+        for user in users:
+            self._enqueue(user, deep)
+
+
+class Groups:
+    """Implements ``rules.dsl.Expected`` by estimates."""
+
+    def __init__(self, memo: Memo, estimate: Estimator) -> None:
+        self._memo = memo
+        self._estimate = estimate
+
+    def shrinks(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether there are far fewer groups by some columns than rows."""
+        edge = self._memo.add(tvr.rel)
+        keys = tuple(Output(column, Ref(column)) for column in columns)
+        return self._estimate.groups(edge, keys) <= FEWER * self._estimate.rows(edge)
+
+
+class Inside:
+    """The members of a class as a use of it sees them: with its columns, and columns of their own below that. Called with what is no
+    class, gives it back."""
+
+    def __init__(self, memo: Memo) -> None:
+        self._memo = memo
+        self._fresh = count()
+        self._made: dict[tuple[Edge, Rel], Rel] = {}
+
+    def __call__(self, rel: Rel) -> Iterator[Rel]:
+        """The operators that compute an input."""
+        if not isinstance(rel, Edge):
+            yield rel
+            return
+        for member in self._memo.members(rel):
+            if (rel, member.rel) not in self._made:
+                self._made[rel, member.rel] = self._seen_from(rel, member.rel)
+            yield self._made[rel, member.rel]
+
+    def _seen_from(self, use: Edge, member: Rel) -> Rel:
+        new = dict(zip(member.columns, use.columns, strict=True))
+        number = next(self._fresh)
+        for column in (column for input in member.inputs for column in input.columns):
+            new.setdefault(column, replace(column, id=f"{column.id.split('~')[0]}~{number}"))
+        renamed = with_columns(member, new)
+        assert isinstance(renamed, Rel)
+        return renamed
+
+
+def with_columns(value: object, new: Mapping[Column, Column]) -> object:
+    """An operator, or a part of one, with other columns throughout."""
+    if isinstance(value, Column):
+        return new.get(value, value)
+    if isinstance(value, tuple):
+        return tuple(with_columns(part, new) for part in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {f.name: getattr(value, f.name) for f in fields(value) if f.name != "handle"}
+        changed = {name: with_columns(part, new) for name, part in parts.items()}
+        return value if changed == parts else replace(value, **changed)
+    return value
