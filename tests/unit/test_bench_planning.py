@@ -44,7 +44,7 @@ def test_facts_arrive_in_equal_parts_and_other_tables_are_whole(tmp_path: Path) 
 
 def test_counts_repeat_and_grow_with_the_query() -> None:
     tables = {"sales": facts(3_000_000, True), "items": facts(100, False)}
-    names = ("classes", "groups", "alternatives", "firings")
+    names = ("classes", "groups", "alternatives", "firings", "plans_costed")
     first, again = (planned(query(), PLANNING, tables) for _ in range(2))
     smaller = planned(query().inputs[0], PLANNING, tables)
     assert [first[name] for name in names] == [again[name] for name in names]

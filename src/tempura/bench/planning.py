@@ -23,12 +23,10 @@ from tempura.errors import TempuraError
 from tempura.frontend.catalyst import analyse_sql
 from tempura.frontend.lift import lift_sql, schema_leaf
 from tempura.frontend.session import active, clone
-from tempura.rules.methods import rules_of
-from tempura.search.best import explore
-from tempura.search.graph import Graph
+from tempura.memo.events import Event
+from tempura.search.events import PlanCosted
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem, TableFacts
-from tempura.search.space import Space
 from tempura.warehouse.facts import column_stats
 from tempura.warehouse.parquet import FileSummary, inspect
 
@@ -117,27 +115,31 @@ def measured(spark: SparkSession, planning: Planning, tables: Tables, sql: str) 
 def planned(query: Rel, planning: Planning, facts: Mapping[str, TableFacts]) -> Row:
     """What it takes to plan a lifted query."""
     problem = Problem(query, planning.points, {scan.table: facts[scan.table] for scan in scans(query)})
+    clock = Clock()
     with _PeakMemory() as memory:
-        started, cpu = time.perf_counter(), time.process_time()
-        counts = _explored(problem, planning.methods)
-        explore_s = time.perf_counter() - started
-        plan = make_plan(problem, planning.methods)
-        choose_s, cpu_s = time.perf_counter() - started - explore_s, time.process_time() - cpu
-    times = {"explore_s": explore_s, "choose_s": choose_s, "plan_cpu_s": cpu_s}
-    return {**times, **counts, "method": plan.method, "cost": plan.cost, "peak_mb": memory.grown_mb}
+        started = time.process_time()
+        plan = make_plan(problem, planning.methods, listener=clock)
+        cpu_s = time.process_time() - started
+    times = {"explore_s": clock.exploring, "choose_s": clock.rest(), "plan_cpu_s": cpu_s}
+    known = {"method": plan.method, "cost": plan.cost, "peak_mb": memory.grown_mb}
+    return {**times, **asdict(plan.effort), **known}
 
 
-def _explored(problem: Problem, methods: tuple[str, ...]) -> Row:
-    """The size of the plan space when work may begin at the first time."""
-    graph = Graph(Space(problem), rules_of(methods))
-    found = explore(graph, graph.outputs)
-    views = {goal.view for goal in found}
-    return {
-        "classes": len({view.tvr for view in views}),
-        "groups": len(found),
-        "alternatives": sum(map(len, found.values())),
-        "firings": sum(len(graph.rewrites(view)) for view in views),
-    }
+class Clock:
+    """Listens to a search: the seconds that end in an event other than a plan's price were spent exploring."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.perf_counter()
+        self.exploring = 0.0
+
+    def __call__(self, event: Event) -> None:
+        now = time.perf_counter()
+        self.exploring += 0.0 if isinstance(event, PlanCosted) else now - self._last
+        self._last = now
+
+    def rest(self) -> float:
+        """The seconds since the beginning that were not spent exploring."""
+        return time.perf_counter() - self._began - self.exploring
 
 
 def _rounded(value: Any) -> Any:
