@@ -13,9 +13,9 @@ from tempura.errors import TempuraError
 from tempura.physical.operators import Read
 from tempura.rules.methods import rules_of
 from tempura.search.best import explore
-from tempura.search.graph import Alternative, Goal, Graph
+from tempura.search.graph import Alternative, Graph
 from tempura.search.problem import Point, Problem
-from tempura.search.space import Space
+from tempura.search.space import Goal, Space
 from tempura.tvr.views import StateDelta, View
 from tests.laws.definition import Definition
 from tests.plans.random_queries import ANY_STYLE, ONLY_INSERTS, QueryGenerator, random_table

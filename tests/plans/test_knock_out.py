@@ -12,10 +12,10 @@ from tempura.algebra.rel import Rel
 from tempura.errors import TempuraError
 from tempura.rules.dsl import Rule
 from tempura.rules.methods import ALL_RULES, METHODS
-from tempura.search.graph import Alternative, Goal, Graph
+from tempura.search.graph import Alternative, Graph
 from tempura.search.price import Pricing
 from tempura.search.problem import Point, Problem
-from tempura.search.space import Space
+from tempura.search.space import Goal, Space
 from tests.plans.random_queries import ANY_STYLE, ONLY_INSERTS, QueryGenerator, random_table
 from tests.plans.simulate import Tables, run_plan, truth
 

@@ -7,7 +7,7 @@ expressions into ``function``, ``args``, ``type`` and ``detail``.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Literal(Scalar):
         return hash((self.type, repr(self.value)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call(Scalar):
     """A function or operator applied to arguments.
 
@@ -108,9 +108,21 @@ class Call(Scalar):
     stable: bool = True
     handle: object = field(default=None, compare=False, repr=False)
 
+    @cached_property
+    def _hash(self) -> int:
+        # Like a relation's: computed once, whatever the depth.
+        return hash((self.function, self.operands, self.type, self.detail, self.stable))
+
+    def __hash__(self) -> int:
+        return self._hash
+
     @property
     def args(self) -> tuple["Expr", ...]:
         return self.operands
+
+    @cached_property
+    def columns(self) -> frozenset[Column]:
+        return frozenset[Column]().union(*(operand.columns for operand in self.operands))
 
     @property
     def deterministic(self) -> bool:

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from tempura.search.graph import Alternative, Goal, Graph
+from tempura.search.graph import Alternative, Graph
+from tempura.search.space import Goal
 
 
 class Best:

@@ -8,7 +8,8 @@ from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
 from tempura.cost.estimate import width
 from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Note, Save, Step
-from tempura.search.graph import Alternative, Goal, Graph
+from tempura.search.graph import Alternative, Graph
+from tempura.search.space import Goal
 from tempura.tvr.views import State, Time, View
 
 
@@ -80,7 +81,7 @@ class Extraction:
         """``rel`` with its views replaced by how they are computed at the goal's time."""
         if rel not in done:
             if isinstance(rel, View):
-                done[rel] = self._build(Goal(rel, goal.time))
+                done[rel] = self._build(self._graph.goal(rel, goal.time))
             else:
                 inputs = tuple(self._expand(i, goal, way, done) for i in rel.inputs)
                 done[rel] = built = rel.with_inputs(*inputs) if inputs else rel

@@ -20,8 +20,8 @@ from tempura.rules.prune import prune
 from tempura.search.events import GroupCreated, RuleApplied, RuleMatched
 from tempura.search.facts import PlanFacts
 from tempura.search.links import ClassLinks
-from tempura.search.space import Space
-from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View
+from tempura.search.space import Goal, Space
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View, ViewKind
 
 ANY_TIME = (
     core.snapshot_of_inputs,
@@ -36,18 +36,7 @@ ANY_TIME = (
 incremental work is done once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A view that is needed at ``time``."""
-
-    view: View
-    time: Time
-
-    def __str__(self) -> str:
-        return f"{self.view.label} at {self.time}"
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Alternative:
     """A way to reach a goal. ``cost`` is weighted by the prices of the time points involved. ``rule`` made it of ``member``, an
     operator that computes the goal's TVR; both are None when the view is loaded; then ``goals`` is the goal that saves it, or
@@ -76,6 +65,7 @@ class Graph:
     begins at the time point ``start``: there snapshots are computed from scratch."""
 
     def __init__(self, space: Space, rules: tuple[Rule, ...], start: Time = 0) -> None:
+        self._space = space
         self.problem = space.problem
         self.query = space.query
         self.memo = space.memo
@@ -86,11 +76,10 @@ class Graph:
         self.facts = PlanFacts(space.problem.tables, space.memo, start)
         self.links = ClassLinks(rules, self.facts, space.memo, space.tell)
         self._rules = tuple(rule for rule in rules if not rule.splits)
+        self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
         self._prepared: dict[Rel, Rel] = {}
-        self._clusters = space.clusters
-        self._orders = space.orders
 
     @cached_property
     def outputs(self) -> tuple[Goal, ...]:
@@ -102,7 +91,11 @@ class Graph:
         """The goal to have the query's result at t."""
         view = self.normalise(View(self.memo.own(self.query), Snapshot(t)))
         assert isinstance(view, View), "a query is the result of an operator"
-        return Goal(view, t)
+        return self.goal(view, t)
+
+    def goal(self, view: View, t: Time) -> Goal:
+        """The goal to have a view at t."""
+        return self._space.goal(view, t)
 
     def weighted(self, cost: int, t: Time) -> int:
         """A cost at the price of a time point."""
@@ -124,7 +117,7 @@ class Graph:
             return  # values that depend on the physical order of the input are computed once
         for made in self._one_lineage(view) if sensitive else self.rewrites(view):
             if not late or made.rule in ANY_TIME:
-                needed = tuple(Goal(v, goal.time) for v in made.views)
+                needed = tuple(self.goal(v, goal.time) for v in made.views)
                 yield Alternative(made.rule, made.rhs, needed, self.weighted(made.cost, goal.time), made.member)
 
     def _loads(self, goal: Goal) -> Iterator[Alternative]:
@@ -140,7 +133,7 @@ class Graph:
             yield Alternative(None, load, (), cost)
         if made >= self.problem.first:
             save = self.weighted(self.model.write(rows, row_bytes), made)
-            yield Alternative(None, load, (Goal(view, made),), cost + save)
+            yield Alternative(None, load, (self.goal(view, made),), cost + save)
 
     def key(self, view: View) -> StateKey:
         """The name under which a view is stored."""
@@ -175,11 +168,11 @@ class Graph:
         tvr = view.tvr
         if not isinstance(tvr, Edge):
             return (tvr,)
-        joined = self._clusters.of(tvr)
+        joined = self._space.clusters.of(tvr)
         return (*(member.rel for member in self.memo.members(tvr)), *([joined] if joined else []))
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
-        for rule in self._rules:
+        for rule in self._dispatched(type(matched.tvr), type(view.at)):
             bindings = rule.match(matched)
             if bindings is None or not self._bind_rest(rule, bindings, view):
                 continue
@@ -194,6 +187,13 @@ class Graph:
                 cost = sum(self.model.operator(rel, self.estimate) for rel in rhs.walk())
                 self.tell(RuleApplied(rule.name, view))
                 yield Rewritten(rule, matched.tvr, rhs, views, cost)
+
+    def _dispatched(self, operator: type[Rel], kind: type[ViewKind]) -> tuple[Rule, ...]:
+        """The rules whose left side is such a view of such an operator."""
+        if (operator, kind) not in self._rules_for:
+            fit = (rule for rule in self._rules if isinstance(rule.pattern, View) and type(rule.pattern.at) is kind)
+            self._rules_for[operator, kind] = tuple(rule for rule in fit if rule.operator in (None, operator))
+        return self._rules_for[operator, kind]
 
     def _bind_rest(self, rule: Rule, bindings: dict[str, object], view: View) -> bool:
         """Bind facts and links, and the time before the one on the left side. False when there is no such time."""
@@ -217,12 +217,12 @@ class Graph:
         """An expression with normal views, reads of tables, without what is empty, set-like inputs enforced."""
         if rel not in self._prepared:
             if isinstance(rel, View):
-                self._prepared[rel] = self.normalise(rel)
+                self._prepared[rel] = self._space.shared(self.normalise(rel))
             else:
                 inputs = tuple(map(self._prepare, rel.inputs))
                 pruned = prune(rel.with_inputs(*inputs) if inputs else rel)
-                ordered = self._orders.ordered(pruned) if isinstance(pruned, MultiJoin) else pruned
-                self._prepared[rel] = self.facts.enforce(self.facts.without_support(ordered))
+                ordered = self._space.orders.ordered(pruned) if isinstance(pruned, MultiJoin) else pruned
+                self._prepared[rel] = self._space.shared(self.facts.enforce(self.facts.without_support(ordered)))
         return self._prepared[rel]
 
     def normalise(self, view: View) -> Rel:

@@ -7,8 +7,9 @@ from tempura.plan.progressive import Step
 from tempura.search.best import Best
 from tempura.search.events import PlanCosted
 from tempura.search.extract import Extraction
-from tempura.search.graph import Alternative, Goal, Graph
+from tempura.search.graph import Alternative, Graph
 from tempura.search.price import Pricing
+from tempura.search.space import Goal
 
 Choices = dict[Goal, Alternative]
 
@@ -47,7 +48,7 @@ def improve(graph: Graph, candidate: Candidate, budget: int) -> Candidate:
             for way in graph.alternatives(goal):
                 if budget <= 0:
                     return _cheaper(graph, candidate, choices)
-                if way == choices.get(goal) or any(g not in choices for g in way.goals):
+                if way is choices.get(goal) or any(g not in choices for g in way.goals):
                     continue
                 tried = pricing.price(choices, goal, way)
                 budget -= 1

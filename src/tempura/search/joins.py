@@ -11,7 +11,7 @@ from tempura.cost.model import CostModel
 from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
 from tempura.physical.operators import Read
-from tempura.tvr.views import Delta, View
+from tempura.tvr.views import Delta, Snapshot, View
 
 _EXACT = 8
 """Up to so many terms the best left-deep order is found, above it a greedy one."""
@@ -101,24 +101,36 @@ def _renamed(parts: Sequence[Expr], old: Sequence[Column], new: Sequence[Column]
 
 
 class JoinOrders:
-    """Orders for joins of many relations. The order is found once per join and changing term, for the sizes at the first time that is
-    asked for, and holds at all times."""
+    """Orders for joins of many relations. The order is found once per join and changing term, for typical sizes, and holds at all
+    times."""
 
     def __init__(self, model: CostModel, estimate: Estimator) -> None:
         self._model = model
         self._estimate = estimate
-        self._orders: dict[tuple[object, ...], tuple[int, ...]] = {}
+        self._orders: dict[MultiJoin, tuple[int, ...]] = {}
 
     def ordered(self, rel: MultiJoin) -> Rel:
-        """The join as joins of two, in the cheapest order; constants and changes count as what they are."""
-        key = (rel.on, rel.columns, tuple(map(_is_change, rel.terms)))
-        if key not in self._orders:
-            self._orders[key] = self._exact(rel) if len(rel.terms) <= _EXACT else self._greedy(rel)
-        first, *others = self._orders[key]
+        """The join as joins of two, in the cheapest order."""
+        typical = self._typical(rel)
+        if typical not in self._orders:
+            find = self._exact if len(rel.terms) <= _EXACT else self._greedy
+            self._orders[typical] = find(typical)
+        first, *others = self._orders[typical]
         made, parts = rel.terms[first], conjuncts(rel.on)
         for i in others:
             made, parts = self._step(made, rel.terms[i], parts)
         return keep(made, rel.columns)
+
+    def _typical(self, rel: MultiJoin) -> MultiJoin:
+        """The same join of the last snapshots and of all that changes until then."""
+
+        def at_the_end(leaf: Rel) -> Rel:
+            if isinstance(leaf, View | Read) and isinstance(leaf.at, Snapshot | Delta):
+                last = self._estimate.last
+                return replace(leaf, at=Snapshot(last) if isinstance(leaf.at, Snapshot) else Delta(0, last))
+            return leaf.with_inputs(*map(at_the_end, leaf.inputs))
+
+        return replace(rel, terms=tuple(map(at_the_end, rel.terms)))
 
     def _step(self, left: Rel, right: Rel, parts: Sequence[Expr]) -> tuple[Join, tuple[Expr, ...]]:
         """The next join, and the parts of the condition that are still open."""
@@ -174,7 +186,3 @@ def _candidates(rel: MultiJoin, partial: _Partial) -> list[int]:
 def _connects(partial: _Partial, term: Rel) -> bool:
     known, new = frozenset(partial.rel.columns), frozenset(term.columns)
     return any(part.columns & known and part.columns & new and part.columns <= known | new for part in partial.parts)
-
-
-def _is_change(rel: Rel) -> bool:
-    return any(isinstance(leaf, View | Read) and isinstance(leaf.at, Delta) for leaf in rel.walk())

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from tempura.algebra.rel import Rel
 from tempura.cost.estimate import width
 from tempura.search.events import PlanCosted
-from tempura.search.graph import Alternative, Goal, Graph
+from tempura.search.graph import Alternative, Graph
+from tempura.search.space import Goal
 from tempura.tvr.views import State, Time, View
 
 Choices = Mapping[Goal, Alternative]
@@ -17,7 +18,8 @@ class Pricing:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._operators: dict[Rel, dict[Rel, int]] = {}
+        self._operators: dict[Alternative, tuple[tuple[int, int], ...]] = {}
+        self._numbers: dict[Rel, int] = {}
         self._writes: dict[tuple[View, bool], int] = {}
 
     def price(self, choices: Choices, goal: Goal | None = None, way: Alternative | None = None) -> "Price | None":
@@ -43,16 +45,20 @@ class Pricing:
             plan.costs[written.time] = plan.costs.get(written.time, 0) + self._write(written.view, shuffled)
         return Price(sum(self._graph.weighted(cost, t) for t, cost in plan.costs.items()), tuple(plan.reached))
 
-    def operators(self, goal: Goal, way: Alternative) -> Mapping[Rel, int]:
-        """The operators of an alternative and their costs."""
-        if way.rhs not in self._operators:
-            model, estimate = self._graph.model, self._graph.estimate
-            if way.rule is None:
-                found = {way.rhs: model.read(estimate.rows(goal.view), width(goal.view))}
-            else:
-                found = {rel: model.operator(rel, estimate) for rel in way.rhs.walk() if not isinstance(rel, View)}
-            self._operators[way.rhs] = found
-        return self._operators[way.rhs]
+    def operators(self, goal: Goal, way: Alternative) -> tuple[tuple[int, int], ...]:
+        """The operators of an alternative, as numbers that are equal for equal operators, and their costs."""
+        if way not in self._operators:
+            costs = self._costs(goal, way).items()
+            self._operators[way] = tuple(
+                (self._numbers.setdefault(rel, len(self._numbers)), cost) for rel, cost in costs
+            )
+        return self._operators[way]
+
+    def _costs(self, goal: Goal, way: Alternative) -> Mapping[Rel, int]:
+        model, estimate = self._graph.model, self._graph.estimate
+        if way.rule is None:
+            return {way.rhs: model.read(estimate.rows(goal.view), width(goal.view))}
+        return {rel: model.operator(rel, estimate) for rel in way.rhs.walk() if not isinstance(rel, View)}
 
     def _write(self, view: View, shuffled: bool) -> int:
         if (view, shuffled) not in self._writes:
@@ -80,7 +86,7 @@ class _Plan:
         self.saved: dict[Goal, None] = {}
         self.unbuilt: list[Goal] = []
         self.costs: dict[Time, int] = {}
-        self._counted: dict[Time, set[Rel]] = {}
+        self._counted: dict[Time, set[int]] = {}
 
     def visit(self, goal: Goal) -> bool:
         """Count what a goal takes; False when it needs itself."""
@@ -99,8 +105,9 @@ class _Plan:
         return True
 
     def _count(self, goal: Goal, way: Alternative) -> None:
-        counted = self._counted.setdefault(goal.time, set())
-        for rel, cost in self._pricing.operators(goal, way).items():
-            if rel not in counted:
-                counted.add(rel)
-                self.costs[goal.time] = self.costs.get(goal.time, 0) + cost
+        counted, cost = self._counted.setdefault(goal.time, set()), self.costs.get(goal.time, 0)
+        for number, price in self._pricing.operators(goal, way):
+            if number not in counted:
+                counted.add(number)
+                cost += price
+        self.costs[goal.time] = cost

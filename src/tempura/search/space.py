@@ -1,7 +1,9 @@
 """What every search of one planning problem shares, whatever its methods and wherever it begins."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
+from tempura.algebra.rel import Rel
 from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
 from tempura.memo.events import Event, Listener
@@ -11,6 +13,18 @@ from tempura.rules.methods import REWRITES, rules_of
 from tempura.search.joins import Clusters, JoinOrders
 from tempura.search.problem import Problem
 from tempura.search.saturate import Saturation
+from tempura.tvr.views import Time, View
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goal:
+    """A view that is needed at ``time``: one object per view and time (:meth:`Space.goal`), so that comparing is cheap."""
+
+    view: View
+    time: Time
+
+    def __str__(self) -> str:
+        return f"{self.view.label} at {self.time}"
 
 
 class Space:
@@ -28,6 +42,8 @@ class Space:
         self.model = model or CostModel()
         self._listeners = listeners
         self._without = frozenset(without)
+        self._expressions: dict[Rel, Rel] = {}
+        self._goals: dict[tuple[View, Time], Goal] = {}
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
         self.estimate = Estimator(problem.tables, self.memo.representative)
@@ -42,6 +58,17 @@ class Space:
 
     def _left(self, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
         return tuple(rule for rule in rules if rule.name not in self._without)
+
+    def goal(self, view: View, t: Time) -> Goal:
+        """The goal to have a view at t."""
+        key = (view, t)
+        if key not in self._goals:
+            self._goals[key] = Goal(view, t)
+        return self._goals[key]
+
+    def shared(self, rel: Rel) -> Rel:
+        """One object for equal expressions, so that comparing them is cheap."""
+        return self._expressions.setdefault(rel, rel)
 
     def tell(self, event: Event) -> None:
         """Let every listener know."""

@@ -1,0 +1,156 @@
+"""Inner joins of many relations: which they are, that every order gives the same bag, and which order is chosen."""
+
+from itertools import permutations
+from random import Random
+
+import pytest
+from tests.plans.random_queries import random_row
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.evaluate import evaluate
+from tempura.algebra.multi_join import MultiJoin, in_order
+from tempura.algebra.rel import Filter, Join, Project, Rel, Scan, keep
+from tempura.algebra.scalar import TRUE, Call, Column, Expr, Literal, Output, Ref, conjunction, equal
+from tempura.cost.estimate import Estimator
+from tempura.cost.model import CostModel
+from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.memo.memo import Memo
+from tempura.search.joins import Clusters, JoinOrders
+from tempura.tvr.views import Delta, Snapshot, View
+
+
+def table(name: str, prefix: str = "") -> Scan:
+    return Scan(name, ("x", "y", "z"), tuple(Column(f"{prefix or name}{c}", c, "int") for c in "xyz"))
+
+
+R, S, T, U = (table(name) for name in "rstu")
+
+
+def on(left: Rel, right: Rel, i: int = 0, j: int = 0) -> Expr:
+    return equal(Ref(left.columns[i]), Ref(right.columns[j]))
+
+
+def inner(left: Rel, right: Rel, condition: Expr) -> Join:
+    return Join(left, right, "inner", condition)
+
+
+CHAIN = conjunction(on(R, S), on(S, T, 1), on(T, U, 2))
+
+
+def clusters_of(query: Rel) -> Rel | None:
+    memo = Memo()
+    return Clusters(memo).of(memo.add(query))
+
+
+def bags(seed: int) -> dict[Rel, SignedBag]:
+    """Signed: a join of many is linear in each term."""
+    random = Random(seed)
+    return {
+        rel: SignedBag((random_row(random), random.choice((1, 1, 2, -1))) for _ in range(4)) for rel in (R, S, T, U)
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_order_gives_the_same_bag(seed: int) -> None:
+    rows = bags(seed)
+    extra = Call("LessThan", (Ref(R.columns[1]), Ref(U.columns[1])), "boolean")
+    whole = MultiJoin((R, S, T, U), conjunction(CHAIN, extra, Call("IsNotNull", (Ref(R.columns[2]),), "boolean")))
+    expected = evaluate(whole, rows.__getitem__)
+    for terms in permutations(whole.terms):
+        ordered = keep(in_order(MultiJoin(terms, whole.on)), whole.columns)
+        assert evaluate(ordered, rows.__getitem__) == expected
+
+
+def test_a_tree_of_inner_joins_is_one_join() -> None:
+    middle = inner(R, S, on(R, S))
+    pruned = Project(middle, tuple(Output(c, Ref(c)) for c in (R.columns[1], S.columns[1])))
+    small = Filter(pruned, Call("LessThan", (Ref(R.columns[1]), Literal(3, "int")), "boolean"))
+    query = inner(small, T, on(S, T, 1))
+    joined = clusters_of(query)
+    assert isinstance(joined, Project)
+    assert isinstance(joined.input, MultiJoin)
+    assert [term.label for term in joined.input.terms] == ["r", "s", "t"]
+    assert joined.columns == query.columns
+    for seed in range(5):
+        rows = bags(seed)
+        memo = Memo()
+        tree = memo.tree(Clusters(memo).of(memo.add(query)) or query)
+        assert evaluate(tree, rows.__getitem__) == evaluate(query, rows.__getitem__)
+
+
+def test_a_join_of_two_and_an_outer_join_are_no_cluster() -> None:
+    assert clusters_of(inner(R, S, on(R, S))) is None
+    left = Join(inner(R, S, on(R, S)), T, "left", on(S, T, 1))
+    assert clusters_of(left) is None
+    assert clusters_of(inner(left, U, on(T, U))) is None
+
+
+def test_two_uses_of_one_join_have_columns_of_their_own() -> None:
+    def use(prefix: str) -> Join:
+        a, b = table("r", prefix + "r"), table("s", prefix + "s")
+        return inner(a, b, on(a, b))
+
+    memo = Memo()
+    memo.add(use("p"))
+    query = inner(use("p"), use("q"), equal(Ref(use("p").columns[0]), Ref(use("q").columns[0])))
+    joined = Clusters(memo).of(memo.add(query))
+    assert joined is not None
+    (multi,) = (rel for rel in joined.walk() if isinstance(rel, MultiJoin))
+    assert len(multi.terms) == 4
+    assert len(set(multi.columns)) == 12
+    random = Random(3)
+    rows = {name: SignedBag.of(random_row(random) for _ in range(5)) for name in "rs"}
+
+    def leaf(rel: Rel) -> SignedBag:
+        assert isinstance(rel, Scan)
+        return rows[rel.table]
+
+    assert evaluate(memo.tree(joined), leaf) == evaluate(query, leaf)
+
+
+def test_a_join_inside_a_known_cluster_is_not_looked_at_again() -> None:
+    memo = Memo()
+    clusters = Clusters(memo)
+    three = inner(inner(R, S, on(R, S)), T, on(S, T, 1))
+    whole = memo.add(inner(three, U, on(T, U, 2)))
+    assert clusters.of(whole) is not None
+    assert clusters.of(memo.add(three)) is None
+
+
+def ordering() -> JoinOrders:
+    sizes = {"r": 1_000_000, "s": 1_000, "t": 500_000, "u": 100_000}
+    tables = {
+        name: TableFacts((rows, rows + 10), (0, 0), 2, columns=dict.fromkeys("xyz", ColumnStats(rows)))
+        for name, rows in sizes.items()
+    }
+    return JoinOrders(CostModel(broadcast_bytes=0), Estimator(tables))
+
+
+def leaves(rel: Rel) -> list[str]:
+    return [leaf.label for leaf in rel.walk() if not leaf.inputs]
+
+
+def test_a_join_starts_from_what_changes() -> None:
+    new, old = (tuple(View(rel, Snapshot(t)) for rel in (R, S, T, U)) for t in (1, 0))
+    of_t = MultiJoin((*new[:2], View(T, Delta(0, 1)), old[3]), CHAIN)
+    assert leaves(ordering().ordered(of_t))[0] == "t[0:1]"
+    of_r = MultiJoin((View(R, Delta(0, 1)), *old[1:]), CHAIN)
+    assert leaves(ordering().ordered(of_r))[:2] == ["r[0:1]", "s[:0]"]
+
+
+def test_a_product_is_formed_only_where_nothing_connects() -> None:
+    terms = tuple(View(rel, Snapshot(1)) for rel in (R, S, T, U))
+    ordered = ordering().ordered(MultiJoin(terms, CHAIN))
+    assert all(join.on != TRUE for join in ordered.walk() if isinstance(join, Join))
+    alone = ordering().ordered(MultiJoin(terms, conjunction(on(R, S), on(S, T, 1))))
+    assert [join.on for join in alone.walk() if isinstance(join, Join)].count(TRUE) == 1
+
+
+@pytest.mark.parametrize("number", [8, 12])
+def test_many_terms_have_an_order_with_every_condition_once(number: int) -> None:
+    tables = [table("r", f"r{i}") for i in range(number)]
+    condition = conjunction(*(on(tables[0], other) for other in tables[1:]))
+    multi = MultiJoin(tuple(View(rel, Snapshot(1)) for rel in tables), condition)
+    joins = [rel for rel in ordering().ordered(multi).walk() if isinstance(rel, Join)]
+    assert len(joins) == number - 1
+    assert sum(join.on != TRUE for join in joins) == number - 1
