@@ -37,15 +37,26 @@ class Jvm:
         defaults = (getattr(companion, f"$lessinit$greater$default${i + 1}")() for i in range(len(given), wanted))
         return self._package(name)(*given, *defaults)
 
-    def call_with_defaults(self, target: Any, method: str) -> Any:
-        """Call a method with the Scala default of each parameter."""
+    def call_with_defaults(self, target: Any, method: str, *given: object) -> Any:
+        """Call a method; parameters after the given ones take their Scala defaults."""
         (found,) = (m for m in target.getClass().getMethods() if m.getName() == method)
-        defaults = (getattr(target, f"{method}$default${i + 1}")() for i in range(found.getParameterCount()))
-        return getattr(target, method)(*defaults)
+        wanted = range(len(given), found.getParameterCount())
+        return getattr(target, method)(*given, *(getattr(target, f"{method}$default${i + 1}")() for i in wanted))
 
     def in_session(self, session: SparkSession, frame: DataFrame) -> DataFrame:
         """The same DataFrame in another session of the application, under that session's configuration."""
-        plan = frame._jdf.queryExecution().analyzed()
+        return self._of_plan(session, frame._jdf.queryExecution().analyzed())
+
+    def leaf(self, frame: DataFrame) -> DataFrame:
+        """A persisted DataFrame as a leaf: what it was computed from is no part of the new one's plan. Runs the jobs up to the last
+        exchange."""
+        rows = frame._jdf.queryExecution().toRdd()
+        leaves = self._companion("org.apache.spark.sql.execution.LogicalRDD")
+        return self._of_plan(
+            frame.sparkSession, self.call_with_defaults(leaves, "fromDataset", rows, frame._jdf, False)
+        )
+
+    def _of_plan(self, session: SparkSession, plan: Any) -> DataFrame:
         return DataFrame(
             self.gateway.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session
         )

@@ -34,6 +34,7 @@ from tempura.execute.contract import WEIGHT
 from tempura.execute.existence import existence_join
 from tempura.execute.expand import expanded
 from tempura.execute.identity import consolidate, distinct, is_exact, is_ordered, text
+from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute, attributes, one, weight
 from tempura.execute.one import one_row
 from tempura.execute.opaque import recompute
@@ -91,11 +92,15 @@ class Renderer:
         """The rows of an expression. Raises TempuraError for what Spark cannot compute (``NOT_COMPARABLE``, ``NOT_EXECUTABLE``)."""
         if rel not in self._done:
             made = self._operator(rel, [self.relation(input) for input in rel.inputs])
-            if rel in self._persist:
-                made = Relation(made.frame.persist(), made.weighted)
-                self._persisted.append(made.frame)
-            self._done[rel] = made
+            self._done[rel] = self._kept(made) if rel in self._persist else made
         return self._done[rel]
+
+    def _kept(self, made: Relation) -> Relation:
+        """The relation to be computed once. It is a leaf to its readers: the plan of what is shared, and of what that shares, would
+        be analysed, compared and printed once for each path that leads to it, and there may be exponentially many."""
+        frame = made.frame.persist()
+        self._persisted.append(frame)
+        return Relation(Jvm(self._session).leaf(frame), made.weighted)
 
     def _operator(self, rel: Rel, inputs: list[Relation]) -> Relation:
         match rel:
