@@ -9,13 +9,15 @@ from dataclasses import dataclass
 class TempuraError(Exception):
     """An error that a user can act on.
 
-    ``code`` is stable and searchable (``UNKNOWN_TABLE``), ``what`` says what is wrong and where, ``remedy`` what to do.
+    ``code`` is stable and searchable (``UNKNOWN_TABLE``), ``what`` says what is wrong and where, ``remedy`` what to do, and ``command``
+    what to do on the command line, where that is something else.
     """
 
-    def __init__(self, code: str, what: str, remedy: str = "") -> None:
+    def __init__(self, code: str, what: str, remedy: str = "", command: str = "") -> None:
         self.code = code
         self.what = what
         self.remedy = remedy
+        self.command = command or remedy
         super().__init__(f"[{code}] {what}" + (f" {remedy}" if remedy else ""))
 
 

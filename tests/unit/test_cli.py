@@ -11,6 +11,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
+from tests.unit.bag_engine import BagEngine
 
 import tempura as tp
 from tempura.algebra.rel import Scan
@@ -23,9 +24,11 @@ from tempura.errors import Reason, TempuraError
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import Alternative, ProgressivePlan, Save, Step
 from tempura.warehouse.engine import Verification
+from tempura.warehouse.files import Files
 from tempura.warehouse.replace import ReplaceReport
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
 from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.warehouse import open_site
 
 REPORT = RunReport(
     "revenue", label="19:00", n=2, method="im1", weight=0.3, estimated_cost=2_500_000_000, cpu_seconds=1.5
@@ -95,6 +98,10 @@ class FakeQuery:
 
     def steps(self) -> tuple[Any, ...]:
         return ()
+
+    def output(self, path: str, mode: str, keys: tuple[str, ...]) -> Path:
+        self.calls.append({"output": (path, mode, keys)})
+        return Path(path)
 
 
 @dataclass
@@ -311,6 +318,31 @@ def test_table_add_resolves_its_path(tempura: Tempura, warehouse: FakeWarehouse,
     assert tempura("table", "add", "sales", "--path", "lake", "--key", "a", "--key", "b", "--static").exit_code == 0
     name, given = warehouse.added[0]
     assert (name, given["path"], given["keys"], given["static"]) == ("sales", str(tmp_path / "lake"), ["a", "b"], True)
+
+
+def test_table_add_takes_options_and_queries(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    given = ("--path", "lake", "--format", "csv", "--option", "sep=;", "--option", "nullValue=a=b")
+    assert tempura("table", "add", "sales", *given).exit_code == 0
+    assert tempura("table", "add", "sums", "--from-query", "revenue").exit_code == 0
+    assert tempura("table", "add", "t", "--option", "sep").exit_code == 2
+    (_, first), (_, second) = warehouse.added
+    assert (first["format"], first["options"]) == ("csv", {"sep": ";", "nullValue": "a=b"})
+    assert (second["query"], second["path"]) == ("revenue", None)
+
+
+def test_query_output(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    assert "/marts/r" in tempura("query", "output", "revenue", "--path", "/marts/r").stdout
+    found = tempura("query", "output", "revenue", "--path", "/r", "--mode", "upsert", "--key", "a", "--json")
+    assert json.loads(found.stdout) == {"query": "revenue", "path": "/r", "mode": "upsert", "keys": ["a"]}
+    assert warehouse.q.calls == [{"output": ("/marts/r", "replace", ())}, {"output": ("/r", "upsert", ("a",))}]
+    assert tempura("query", "output", "revenue", "--path", "/r", "--mode", "append").exit_code == 2
+
+
+def test_remedies_name_commands(tempura: Tempura, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    empty = open_site(tmp_path, BagEngine(), Files())
+    monkeypatch.setattr(tp, "open", lambda folder, spark=None: empty)
+    assert "Make it with: tempura query add NAME" in tempura("run", "revenue").stderr
+    assert 'Add --schema "id INT' in tempura("table", "add", "t").stderr
 
 
 def test_query_add_makes_the_schedule(tempura: Tempura, warehouse: FakeWarehouse, tmp_path: Path) -> None:

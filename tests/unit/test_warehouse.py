@@ -125,6 +125,15 @@ class TestRuns:
             query.run(at="14:00")
         assert code(error) == "UNKNOWN_TIME"
 
+    def test_a_dry_run_says_what_would_be_read_and_done(self, world: World) -> None:
+        query = world.query()
+        world.put("a", FIRST)
+        text = query.run(at="19:00", methods="im1", dry_run=True).table()
+        assert "reads: returns version 0, sales version 1" in text
+        assert "skipped: 2026-03-01 14:00" in text
+        assert "aggregate" in text
+        assert text.endswith("nothing was done")
+
     def test_dry_run_leaves_no_step(self, world: World) -> None:
         query = world.query()
         world.put("a", FIRST)
@@ -576,7 +585,7 @@ class TestReplacedQueries:
         path.write_text(path.read_text().replace(SUMMARY, LARGE))
         with pytest.raises(TempuraError) as error:
             world.wh.query("summary").run(at="24:00")
-        assert (code(error), "query replace" in error.value.remedy) == ("QUERY_CHANGED", True)
+        assert (code(error), "tempura query replace summary" in error.value.command) == ("QUERY_CHANGED", True)
         assert len(world.wh.replace_query("summary").kept) == 1
         world.wh.query("summary").run(at="24:00")
         assert world.wh.query("summary").verify()

@@ -1,6 +1,6 @@
 """Schedules and the runs that are due, told by a clock."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -66,6 +66,26 @@ class TestDue:
         first = due(night, None, at("2026-10-25T00:30"), BERLIN).slot
         assert first == Slot("2026-10-25", 0, "02:30")
         assert due(night, first, at("2026-10-25T01:30"), BERLIN).slot is None
+
+    def test_an_hour_that_clocks_leave_out_comes_when_they_do(self) -> None:
+        # On 2026-03-29 at 01:00 UTC clocks in Berlin go from 02:00 to 03:00.
+        night = Schedule.progressive({"02:15": 0.1, "02:30": 0.2, "03:00": 0.5, "24:00": 1.0})
+        last = Slot("2026-03-28", 3, "24:00")
+        assert due(night, last, at("2026-03-29T00:59"), BERLIN).slot is None
+        found = due(night, last, at("2026-03-29T01:00"), BERLIN)
+        assert found.slot == Slot("2026-03-29", 2, "03:00")
+        assert [str(slot) for slot in found.skipped] == ["2026-03-29 02:15", "2026-03-29 02:30"]
+        assert due(night, found.slot, at("2026-03-29T01:45"), BERLIN).slot is None
+        half = zone_of("Australia/Lord_Howe")
+        one = due(Schedule.progressive({"02:15": 1}), None, at("2026-10-03T15:30"), half)
+        assert one.slot == Slot("2026-10-04", 0, "02:15")
+
+    def test_a_day_that_is_longer_or_shorter_ends_at_its_end(self) -> None:
+        for day, end in (("2026-03-29", "2026-03-29T22:00"), ("2026-10-25", "2026-10-25T23:00")):
+            last = slot(day, "19:00")
+            almost = at(end) - timedelta(minutes=1)
+            assert due(DAILY, last, almost, BERLIN).slot is None
+            assert due(DAILY, last, at(end), BERLIN).slot == slot(day, "24:00")
 
     def test_upcoming(self) -> None:
         assert upcoming(DAILY, None, at("2026-03-01T10:00"), UTC) == slot("2026-03-01", "14:00")
@@ -154,6 +174,7 @@ class TestPoints:
         lambda: Schedule.progressive({}),
         lambda: Schedule.progressive({"25:00": 1}),
         lambda: Schedule.progressive({"9:00": 1}),
+        lambda: Schedule.progressive({"19:00": 0.3, "14:00": 0.25, "24:00": 1}),
         lambda: Schedule.progressive({"09:00": -1}),
         lambda: Schedule.progressive({"09:00": float("nan")}),
         lambda: Schedule.view(0),

@@ -5,8 +5,11 @@ from pathlib import Path
 import click
 
 import tempura as tp
-from tempura.cli.shell import Commands, Shell, example, is_warehouse, price
+from tempura.cli.queries import json_option, name_argument
+from tempura.cli.shell import Commands, Shell, example, is_warehouse, prices
 from tempura.errors import TempuraError
+from tempura.warehouse.declare import MODES
+from tempura.warehouse.text import FORMATS
 
 
 @click.command(epilog=example("tempura init warehouse/"))
@@ -30,12 +33,23 @@ def table() -> None:
     """Declare tables."""
 
 
-@table.command("add", epilog=example("tempura table add sales --path lake/sales --key o_id"))
+@table.command(
+    "add", epilog=example("tempura table add sales --path lake/sales --format csv --option 'sep=;' --key o_id")
+)
 @click.argument("name")
 @click.option(
     "--path", help="Folder whose files hold the rows, relative to where you stand. Without it the table is managed."
 )
-@click.option("--format", "file_format", default="parquet", show_default=True, help="Format of the files.")
+@click.option("--from-query", "upstream", metavar="QUERY", help="Another query, whose results are the rows.")
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(FORMATS),
+    default="parquet",
+    show_default=True,
+    help="Format of the files.",
+)
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="Of Spark's reader; repeat for more.")
 @click.option("--schema", help='Columns as DDL ("o_id INT, cost INT"). Read from the files unless given.')
 @click.option(
     "--key", "keys", multiple=True, help="A column of the table's key; repeat for more. Enforced when rows arrive."
@@ -48,7 +62,9 @@ def add_table(
     shell: Shell,
     name: str,
     path: str | None,
+    upstream: str | None,
     file_format: str,
+    options: tuple[str, ...],
     schema: str | None,
     keys: tuple[str, ...],
     append_only: bool,
@@ -57,7 +73,8 @@ def add_table(
 ) -> None:
     """Declare table NAME.
 
-    With --path, new files in that folder are arrivals; without, a program pushes rows.
+    With --path, new files in that folder are arrivals; with --from-query, what each result of that query changed; without
+    both, a program pushes rows.
     """
     with shell.progress("starting Spark"):
         shell.warehouse.add_table(
@@ -69,8 +86,18 @@ def add_table(
             append_only=append_only,
             static=static,
             settle=settle,
+            options=dict(map(setting, options)),
+            query=upstream,
         )
     shell.say(f"table {name} added")
+
+
+def setting(text: str) -> tuple[str, str]:
+    """``sep=;`` as a name and a value."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as sep=;")
+    return name, value
 
 
 @click.group(cls=Commands)
@@ -109,7 +136,7 @@ def add_query(
     if view == bool(times):
         raise click.UsageError("Give the schedule with either --at (once per time) or --view.")
     text = file.read_text() if file else sql
-    schedule = tp.Schedule.view(refreshes) if view else tp.Schedule.progressive(dict(map(price, times)), timezone)
+    schedule = tp.Schedule.view(refreshes) if view else tp.Schedule.progressive(prices(times), timezone)
     with shell.progress("starting Spark"):
         shell.warehouse.add_query(name, sql=text, schedule=schedule)
     shell.say(f"query {name} added")
@@ -142,3 +169,26 @@ def replace_query(
         shell.say(f"query {name} replaced")
     if as_json:
         shell.json(found.to_json())
+
+
+@query.command(
+    "output", epilog=example("tempura query output summary --path marts/summary --mode upsert --key category")
+)
+@name_argument
+@click.option("--path", required=True, help="Where the result is read, relative to where you stand.")
+@click.option("--mode", type=click.Choice(MODES), default="replace", show_default=True, help="How it gets there.")
+@click.option("--key", "keys", multiple=True, help="With upsert: a column of a key of the result; repeat for more.")
+@json_option
+@click.pass_obj
+def output(shell: Shell, name: str, path: str, mode: str, keys: tuple[str, ...], as_json: bool) -> None:
+    """Publish the results of a query as Parquet files.
+
+    Now, and after each run. replace and upsert: the path shows the last result; upsert writes only files with changed keys
+    anew. changes: a folder to which each result adds what it changed, with a column _change.
+    """
+    with shell.progress("publishing"):
+        found = shell.warehouse.query(name).output(path, mode, keys)
+    if as_json:
+        shell.json({"query": name, "path": str(found), "mode": mode, "keys": list(keys)})
+    else:
+        shell.say(f"query {name} is published at {found}")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from pyspark.sql import DataFrame
 
-from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, price
+from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, prices
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
 from tempura.warehouse.schedule import Schedule
 
@@ -39,7 +39,7 @@ def plan(shell: Shell, name: str, methods: str, times: str | None, page: str | N
 
     The runs that remain, and what the alternatives would cost.
     """
-    schedule = Schedule.progressive(dict(map(price, times.split(",")))) if times else None
+    schedule = Schedule.progressive(prices(times.split(","))) if times else None
     with shell.progress("planning"):
         found = shell.warehouse.query(name).plan(method_names(methods), schedule)
     if page:

@@ -106,7 +106,7 @@ def cell(value: object) -> str:
 def told(error: Exception) -> tuple[str, str, str]:
     """Code, one sentence and remedy of any exception that a command can end with."""
     if isinstance(error, TempuraError):
-        return error.code, error.what, error.remedy
+        return error.code, error.what, error.command
     remedy = "Use tempura --debug … to see where."
     if isinstance(error, PySparkException):
         return error.getCondition() or "SPARK", " ".join(str(error).split("\n\n")[0].split()), remedy
@@ -140,6 +140,11 @@ def quiet_python_logs() -> None:
     """Pyspark logs each error of a query as JSON on standard error; a command says it in one line of its own."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
+
+
+def prices(texts: Iterable[str]) -> dict[str, float]:
+    """Times and prices, in the order of the times."""
+    return dict(sorted(map(price, texts)))
 
 
 def price(text: str) -> tuple[str, float]:

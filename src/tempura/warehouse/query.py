@@ -339,6 +339,7 @@ class Query:
             dry_run=True,
             method=run.plan.method,
             weight=point.weight,
+            plan=run.explained,
             estimated_cost=run.step.cost,
             inputs=dict(run.situation.versions),
             states=len(run.step.saves),
@@ -369,7 +370,8 @@ class Query:
             return self._spec.sql
         if self._frame is None:
             what = f"Query {self.name} was made from a DataFrame, which this process does not know."
-            raise TempuraError("QUERY_NOT_REGISTERED", what, "Call add_query with the same DataFrame again.")
+            remedy = "Call add_query with the same DataFrame again."
+            raise TempuraError("QUERY_NOT_REGISTERED", what, remedy, "Add it, and run it, in a program.")
         return self._frame
 
     def _check(self, lifted: Lifted, history: History) -> None:
@@ -377,8 +379,9 @@ class Query:
         same_text = known is not None and self._spec.sql is not None and known.sql == self._spec.sql
         if known is not None and known.fingerprint != fingerprint(lifted.rel) and not same_text:
             what = f"Query {self.name} differs from the one that its {len(history.runs)} committed runs computed."
-            remedy = "Restore it, or replace the query: replace_query, or the command `query replace`."
-            raise TempuraError("QUERY_CHANGED", what, remedy)
+            remedy = "Restore it, or replace it with replace_query."
+            command = f"Restore it, or replace it with: tempura query replace {self.name} …"
+            raise TempuraError("QUERY_CHANGED", what, remedy, command)
 
     def outputs(self) -> tuple[StepManifest, ...]:
         """The committed runs that gave a result, oldest first."""

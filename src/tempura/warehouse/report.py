@@ -98,6 +98,7 @@ class RunReport:
     states: int = 0
     skipped: tuple[str, ...] = ()
     fallbacks: tuple[str, ...] = ()
+    plan: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -113,7 +114,12 @@ class RunReport:
         estimated = f"{self.estimated_cost / 1e9:.3f}"
         line = (self.query, self.label, self.method, f"{self.weight:g}", estimated, *actual, rows, str(self.states))
         skipped = f"\nskipped: {', '.join(self.skipped)}" if self.skipped else ""
-        return columns_text(head, [line]) + skipped
+        return columns_text(head, [line]) + skipped + (self._not_done() if self.dry_run else "")
+
+    def _not_done(self) -> str:
+        """What a run would read, and its plan."""
+        inputs = ", ".join(f"{table} version {version}" for table, version in (self.inputs or {}).items())
+        return f"\nreads: {inputs}\n\n{self.plan}\n\nnothing was done"
 
     def __str__(self) -> str:
         return self.table()

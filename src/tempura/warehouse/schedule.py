@@ -57,13 +57,13 @@ class Schedule:
             object.__setattr__(self, name, value)
         problem = _problem(self)
         if problem:
-            raise TempuraError("BAD_SCHEDULE", problem, "See Schedule.progressive and Schedule.view.")
+            raise TempuraError("BAD_SCHEDULE", problem, "docs/guide.md shows schedules of each kind.")
 
     @staticmethod
     def progressive(prices: Mapping[str, float], timezone: str | None = None) -> "Schedule":
         """Runs before a daily deadline, with the price of work at each: ``{"14:00": 0.25, "24:00": 1.0}``. The result is due at
-        the last. ``24:00`` is the end of the day; ``timezone`` is the session's unless given."""
-        times = sorted(prices)
+        the last. Times increase; ``24:00`` is the end of the day; ``timezone`` is the session's unless given."""
+        times = list(prices)
         outputs = [i == len(times) - 1 for i in range(len(times))]
         return Schedule(times, [prices[t] for t in times], outputs, kind="progressive", timezone=timezone)
 
@@ -128,4 +128,6 @@ def _problem(schedule: Schedule) -> str | None:
     wrong = [t for t in times if schedule.kind == "progressive" and not _CLOCK.fullmatch(t)]
     if wrong:
         return f"{wrong[0]!r} is not a time of day such as 09:30 or 24:00."
+    if schedule.kind == "progressive" and list(times) != sorted(times):
+        return f"The times of a day increase, but these do not: {', '.join(times)}."
     return None if schedule.objective in ("c_w", "c_v") else f"Objective {schedule.objective!r} is not c_w or c_v."

@@ -85,7 +85,9 @@ def named(schedule: Schedule, at: str, last: Slot | None, now: datetime, zone: t
     Raises TempuraError UNKNOWN_TIME, or TIME_PASSED when a later time of the same cycle has been run.
     """
     if at not in schedule.times:
-        remedy = f"Its times are {', '.join(schedule.times)}." if schedule.times else "A view is refreshed without at=."
+        remedy = (
+            f"Its times are {', '.join(schedule.times)}." if schedule.times else "A view has no times: leave it out."
+        )
         raise TempuraError("UNKNOWN_TIME", f"The schedule has no time {at!r}.", remedy)
     index = schedule.times.index(at)
     if schedule.kind != "progressive":
@@ -150,7 +152,19 @@ def _slots(schedule: Schedule, first: date, last: date) -> Iterator[Slot]:
 
 
 def _instant(slot: Slot, zone: tzinfo) -> datetime:
-    """When the slot comes, in UTC."""
+    """When the slot comes, in UTC: of a time that occurs twice the first, of one that clocks leave out when they do."""
     hour, minute = map(int, slot.label.split(":"))
     day = date.fromisoformat(slot.cycle) + timedelta(days=hour // 24)
-    return datetime(day.year, day.month, day.day, hour % 24, minute, tzinfo=zone).astimezone(UTC)
+    local = datetime(day.year, day.month, day.day, hour % 24, minute, tzinfo=zone)
+    moment = local.astimezone(UTC)
+    return moment if moment.astimezone(zone).replace(tzinfo=None) == local.replace(tzinfo=None) else _gap_end(local)
+
+
+def _gap_end(local: datetime) -> datetime:
+    """The moment to which clocks are put forward over a time that does not occur, so that times come in their order."""
+    # With fold=1 the offset after the gap is taken, which is a moment before it.
+    moment = local.replace(fold=1).astimezone(UTC)
+    before = moment.astimezone(local.tzinfo).utcoffset()
+    while moment.astimezone(local.tzinfo).utcoffset() == before:
+        moment += timedelta(minutes=1)
+    return moment

@@ -227,7 +227,8 @@ class Arrivals:
         row = self.site.engine.missing(Source(self.schema, self._rows(arrivals)), self._rows([arrival]))
         if row is not None:
             what = f"Table {self.name}: a row to be deleted is not there, or not as often: {row}."
-            raise TempuraError("DELETE_OF_MISSING", what, "Nothing was changed. trust=True skips this check.")
+            remedy = "Nothing was changed. trust=True skips this check." if self.feed is None else "Correct the file."
+            raise TempuraError("DELETE_OF_MISSING", what, remedy)
 
     def _check_keys(self, arrivals: Sequence[Arrival], arrival: Arrival) -> None:
         if not self.spec.keys:

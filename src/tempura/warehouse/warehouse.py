@@ -146,7 +146,9 @@ class Warehouse:
         """A declared table. Raises TempuraError UNKNOWN_TABLE."""
         tables = self._tables()
         if name not in tables:
-            raise TempuraError("UNKNOWN_TABLE", f"There is no table {name!r}.", _choices(tables, "add_table"))
+            raise TempuraError(
+                "UNKNOWN_TABLE", f"There is no table {name!r}.", *_choices(tables, "add_table", "tempura table add")
+            )
         return Table(tables[name])
 
     def _tables(self) -> dict[str, Arrivals]:
@@ -172,7 +174,8 @@ class Warehouse:
         elif schema is not None:
             parsed = engine.parse_schema(schema) if isinstance(schema, str) else schema
         elif spec.path is None:
-            raise TempuraError("BAD_SCHEMA", f"Managed table {name} has no schema.", 'Add schema="id INT, …".')
+            what = f"Managed table {name} has no schema."
+            raise TempuraError("BAD_SCHEMA", what, 'Add schema="id INT, …".', 'Add --schema "id INT, …".')
         else:
             parsed = self._inferred(name, spec)
         if not parsed.fields or len({f.name.lower() for f in parsed.fields}) < len(parsed.fields):
@@ -234,7 +237,9 @@ class Warehouse:
         """
         declared = self._declarations.read().queries
         if name not in declared:
-            raise TempuraError("UNKNOWN_QUERY", f"There is no query {name!r}.", _choices(declared, "add_query"))
+            raise TempuraError(
+                "UNKNOWN_QUERY", f"There is no query {name!r}.", *_choices(declared, "add_query", "tempura query add")
+            )
         if sql is not None and df is not None:
             raise TempuraError("BAD_QUERY", f"Query {name} is given as sql= and as df=.", "Give one of them.")
         old = declared[name]
@@ -258,7 +263,11 @@ class Warehouse:
         """A declared query. Raises TempuraError UNKNOWN_QUERY."""
         declared = self._declarations.read()
         if name not in declared.queries:
-            raise TempuraError("UNKNOWN_QUERY", f"There is no query {name!r}.", _choices(declared.queries, "add_query"))
+            raise TempuraError(
+                "UNKNOWN_QUERY",
+                f"There is no query {name!r}.",
+                *_choices(declared.queries, "add_query", "tempura query add"),
+            )
         # Lifting a query takes about a second: an object that has done it is kept as long as nothing is declared anew.
         if name not in self._queries or self._queries[name][0] != declared:
             query = Query(self._site, name, declared.queries[name], self._tables(), self._frames.get(name))
@@ -318,6 +327,8 @@ def _create(site: Site, marker: Path) -> None:
         raise TempuraError("NO_ATOMIC_COMMIT", what, "Use a local file system that has hard links.") from error
 
 
-def _choices(names: Iterable[str], maker: str) -> str:
-    known = ", ".join(sorted(names))
-    return f"There are: {known}." if known else f"Make it with {maker}."
+def _choices(names: Iterable[str], maker: str, command: str) -> tuple[str, str]:
+    """Remedies for a name that is not known, in a program and on the command line."""
+    if known := ", ".join(sorted(names)):
+        return (f"There are: {known}.",) * 2
+    return f"Make it with {maker}.", f"Make it with: {command} NAME …"
