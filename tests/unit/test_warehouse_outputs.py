@@ -128,6 +128,18 @@ class TestOutputs:
         changes = [row for row in shown(path) if row[0] == "c2"]
         assert changes == rows([("c2", 150, 0, "insert"), ("c2", 150, 0, "delete"), ("c2", 450, 3, "insert")])
 
+    def test_changes_to_a_result_that_is_gone(self, world: World) -> None:
+        query = first_run(world)
+        path = query.output(world.folder / "feed", "changes")
+        shutil.rmtree(query.stored(query.outputs()[0]).path)
+        with pytest.raises(TempuraError) as error:
+            second_run(world, query)
+        assert code(error) == "OUTPUT_LOST"
+        assert query.history()[-1].n == 2
+        shutil.rmtree(path)
+        assert query.publish() == (path,)
+        assert shown(path) == rows([(*row, "insert") for row in LATE])
+
     def test_refusals(self, world: World) -> None:
         query = first_run(world)
         taken = world.folder / "taken"
