@@ -138,6 +138,8 @@ def test_what_duckdb_said_is_kept(tmp_path: Path) -> None:
 
 def test_a_record_of_other_settings_is_not_continued(tmp_path: Path) -> None:
     Record(tmp_path / "out.json", META).add([row("q1")])
+    older = {name: value for name, value in META["options"].items() if value is not None}
+    assert Record(tmp_path / "out.json", META | {"options": older}, resume=True).rows
     other = Sweep("tpch", 0.1, ("append-big",)).meta()
     with pytest.raises(TempuraError, match="OTHER_BENCHMARK"):
         Record(tmp_path / "out.json", other, resume=True)

@@ -31,7 +31,7 @@ class Record:
             )
         found = json.loads(self.file.read_text(encoding="utf-8"))
         options, before = self.meta.get("options"), found["meta"].get("options")
-        if options != before:
+        if _given(options) != _given(before):
             what = f"{self.file} was made with {before}, not with {options}."
             raise TempuraError("OTHER_BENCHMARK", what, "Repeat those options, or name another file.")
         self.rows, self.batch = found["runs"], found["batch"]
@@ -101,6 +101,11 @@ def codes(rows: Iterable[Row]) -> list[str]:
 
 def _names(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(row["query"] for row in rows))
+
+
+def _given(options: Mapping[str, Any] | None) -> Row:
+    """The options without those that were left open: a later version may have more of them."""
+    return {name: value for name, value in (options or {}).items() if value is not None}
 
 
 def _key(row: Row) -> tuple[Any, ...]:
