@@ -4,7 +4,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,14 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, equal
-from tempura.execute.contract import Part, StepOutcome, StoredOutput, StoredState, Usage
-from tempura.execute.local import BagExecutor
+from tempura.cost.model import CostModel
+from tempura.execute.contract import Merge, Part, StepOutcome, StoredOutput, StoredState, Usage
+from tempura.execute.local import BagExecutor, BagOutcome
+from tempura.execute.parts import growth, parts_to_keep
+from tempura.execute.sharing import sinks_of
 from tempura.frontend.lift import Lifted
-from tempura.physical.operators import Load, Read
+from tempura.physical.operators import Load, Read, StateKey
+from tempura.plan.progressive import Save
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.engine import Changes, Check, FileSet, Settings, Source, Verification, Work
 from tempura.warehouse.incoming import KINDS
@@ -36,13 +40,13 @@ LARGE = "those of the summary with a total above 200"
 PER_KEY = "count of sums per category"
 
 
-def _columns(scan: str, *fields: tuple[str, str]) -> tuple[Column, ...]:
+def columns_of(scan: str, *fields: tuple[str, str]) -> tuple[Column, ...]:
     return tuple(Column(f"{scan}.{name}", name, type) for name, type in fields)
 
 
 def summary_rel() -> Rel:
-    sales = _columns("s", ("o_id", "int"), ("cat", "string"), ("price", "int"))
-    returns = _columns("r", ("o_id", "int"), ("cost", "int"))
+    sales = columns_of("s", ("o_id", "int"), ("cat", "string"), ("price", "int"))
+    returns = columns_of("r", ("o_id", "int"), ("cost", "int"))
     on = equal(Ref(sales[0]), Ref(returns[0]))
     scans = Scan("sales", ("o_id", "cat", "price"), sales), Scan("returns", ("o_id", "cost"), returns)
     total = AggregateCall("Sum", (Ref(sales[2]),), "bigint", detail="ansi")
@@ -56,7 +60,7 @@ def summary_rel() -> Rel:
 
 
 def count_rel() -> Rel:
-    sales = _columns("s", ("o_id", "int"))
+    sales = columns_of("s", ("o_id", "int"))
     rows = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
     return Aggregate(Scan("sales", ("o_id",), sales), (), (rows,))
 
@@ -69,7 +73,7 @@ def large_rel() -> Rel:
 
 def per_key_rel() -> Rel:
     """A view over the view that :func:`summary_rel` is: how many categories have each number of returns."""
-    sums = _columns("u", ("cat", "string"), ("back", "bigint"))
+    sums = columns_of("u", ("cat", "string"), ("back", "bigint"))
     rows = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
     key = Output(Column("key", "back", "bigint"), Ref(sums[1]))
     return Aggregate(Scan("sums", ("cat", "back"), sums), (key,), (rows,))
@@ -119,11 +123,15 @@ def bag(rows: Rows, fields: Sequence[str]) -> SignedBag:
 
 @dataclass
 class BagEngine:
-    """``session`` are the settings of the user's session. ``executed`` counts the steps run. ``frames`` stands for DataFrames."""
+    """``session`` are the settings of the user's session. ``executed`` counts the steps run; ``written`` and ``read`` the rows of each
+    state that they wrote and read. ``model`` decides when parts of states are merged."""
 
     session: dict[str, str] = field(default_factory=lambda: {"spark.sql.session.timeZone": "UTC"})
     version: str = "4.3.0"
     executed: int = 0
+    written: list[int] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
+    model: CostModel = field(default_factory=CostModel)
 
     def settings(self) -> dict[str, str]:
         return dict(self.session)
@@ -154,16 +162,51 @@ class BagEngine:
     def execute(self, work: Work) -> StepOutcome:
         self.executed += 1
         loads = [rel for root in _roots(work) for rel in root.walk() if isinstance(rel, Load)]
-        states = {load.key: _load(*(part.path for part in work.load(load.key).parts)) for load in loads}
-        outcome = BagExecutor(lambda read: _read(work, read), states).run(work.step)
-        stored = {
-            key: StoredState((), (), 0, "{}", (_save(work.folder / "states" / str(i), bag),))
-            for i, (key, bag) in enumerate(outcome.states.items())
-        }
+        states = {load.key: self._loaded(work.load(load.key)) for load in loads}
+        executor = BagExecutor(lambda read: _read(work, read), states)
+        outcome = executor.run(work.step)
+        stored: dict[StateKey, StoredState] = {}
+        for sink in sinks_of(work.step):
+            if sink.save:
+                folder = work.folder / "states" / str(len(stored))
+                stored[sink.save.key] = self._stored(sink.save, outcome, executor, work, stored, folder)
         output = None
         if outcome.output is not None:
             output = StoredOutput((), "{}", _save(work.folder / "output", outcome.output))
         return StepOutcome(stored, output, Usage(cpu_seconds=0.5, wall_seconds=0.25))
+
+    def _loaded(self, stored: StoredState) -> SignedBag:
+        self.read.append(stored.rows)
+        return _merged([_load(part.path) for part in stored.parts], stored.merge, whole=True)
+
+    def _stored(
+        self,
+        save: Save,
+        outcome: BagOutcome,
+        executor: BagExecutor,
+        work: Work,
+        stored: Mapping[StateKey, StoredState],
+        folder: Path,
+    ) -> StoredState:
+        """As on Spark: the state in the parts that it had, and one more with what has come."""
+        found = growth(save.rel)
+        if isinstance(save.rel, Load):
+            return stored[save.rel.key] if save.rel.key in stored else work.load(save.rel.key)
+        if found:
+            key = found.base.key
+            base = stored[key] if key in stored else work.load(key)
+            keep = parts_to_keep(base, found.merge, work.uses, self.model)
+            if keep:
+                rest = [_load(part.path) for part in base.parts[keep:]]
+                delta = _merged([*rest, executor.bag(found.delta, outcome.states)], found.merge, whole=False)
+                part = self._write(folder, delta)
+                return replace(base, parts=(*base.parts[:keep], part), merge=found.merge)
+        return StoredState((), (), 0, "{}", (self._write(folder, outcome.states[save.key]),))
+
+    def _write(self, folder: Path, bag: SignedBag) -> Part:
+        part = _save(folder, bag)
+        self.written.append(part.rows)
+        return part
 
     def result(self, stored: StoredOutput, lifted: Lifted) -> SignedBag:
         return _load(stored.path)
@@ -240,3 +283,21 @@ def _save(folder: Path, bag: SignedBag) -> Part:
 def _load(*paths: str) -> SignedBag:
     pairs = [pair for path in paths for pair in json.loads((Path(path) / "rows.json").read_text())]
     return SignedBag([(tuple(row), weight) for row, weight in pairs])
+
+
+def _merged(bags: Sequence[SignedBag], merge: Merge | None, whole: bool) -> SignedBag:
+    """The parts of a state as one: see ``execute.files.merged``."""
+    if merge is None or not merge.slots:
+        return sum(bags, SignedBag())
+    groups: dict[Row, Row] = {}
+    for row in (row for bag in bags for row, _ in bag.items()):
+        key, values = row[: merge.keys], row[merge.keys :]
+        known = groups.get(key)
+        groups[key] = tuple(map(_combined, merge.slots, known, values)) if known else values
+    return SignedBag([((*k, *v), 1) for k, v in groups.items() if v[0] or not whole or not merge.keys])
+
+
+def _combined(kind: str, a: Any, b: Any) -> object:
+    if a is None or b is None:
+        return b if a is None else a
+    return min(a, b) if kind == "min" else max(a, b) if kind == "max" else a + b

@@ -47,17 +47,12 @@ class Aggregation:
         """The states united and grouped again: a bucketed state is then neither sorted nor shuffled."""
         names = attributes(rel.columns)
         sides = [expand(side, rel.columns).select(*names) for side in (left, right)]
-        values = [_merged(slot).alias(slot.column.id) for slot in rel.layout.slots]
-        merged = sides[0].union(sides[1]).groupBy(*attributes(rel.layout.keys)).agg(*values)
-        return Relation(self._alive(merged, rel.layout), weighted=False)
+        return merged_states(Relation(sides[0].union(sides[1]), weighted=False), rel.layout, whole=True)
 
     def finalize(self, rel: Finalize, state: Relation) -> Relation:
         """The rows of the groups that exist. Linear: weights pass."""
         values = [self.scalar(output.expr).alias(output.column.id) for output in rel.outputs]
-        return Relation(self._alive(state.frame, rel.layout).select(*values, *state.carry()), state.weighted)
-
-    def _alive(self, state: DataFrame, layout: StateLayout) -> DataFrame:
-        return state.filter(attribute(layout.rows.id) != 0) if layout.keys else state
+        return Relation(_alive(state.frame, rel.layout).select(*values, *state.carry()), state.weighted)
 
     def _grouped(self, rows: DataFrame, keys: Sequence[Output], values: Sequence[Value]) -> DataFrame:
         # The keys become columns first: GROUP BY takes an integer constant for a position.
@@ -90,6 +85,18 @@ class Aggregation:
         assert slot.arg is not None
         addend = _times(value, slot.arg.type, slot.column.type) if weighted else _widened(value, slot)
         return _total(fn.sum(addend), slot.column, fn.count(value) == 0)
+
+
+def merged_states(rows: Relation, layout: StateLayout, whole: bool) -> Relation:
+    """States that lie in one relation, grouped again. ``whole``: together they are the state of a bag, so that a group without rows is
+    none; else they are of a signed part of it."""
+    values = [_merged(slot).alias(slot.column.id) for slot in layout.slots]
+    grouped = rows.frame.groupBy(*attributes(layout.keys)).agg(*values)
+    return Relation(_alive(grouped, layout) if whole else grouped, weighted=False)
+
+
+def _alive(state: DataFrame, layout: StateLayout) -> DataFrame:
+    return state.filter(attribute(layout.rows.id) != 0) if layout.keys else state
 
 
 def _count(counts: SparkColumn | None, weighted: bool) -> SparkColumn:

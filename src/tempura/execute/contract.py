@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Self, get_args
 
+from tempura.algebra.states import SlotKind
 from tempura.physical.operators import StateKey
 
 WEIGHT = "_w"
@@ -45,13 +46,32 @@ class Part:
         return cls(str(data["path"]), *numbers, data["weighted"] is True, seals)
 
 
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """How the parts of a state make up its rows. Rows that are equal in the first ``keys`` columns are one: of an aggregation state
+    ``slots`` give the kind of each other column; a bag has none, and the weights of its rows are added."""
+
+    keys: int
+    slots: tuple[SlotKind, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data, from which :meth:`from_json` makes an equal value."""
+        return {"keys": self.keys, "slots": list(self.slots)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, object]) -> "Merge":
+        """The value that :meth:`to_json` described. Raises KeyError, TypeError or ValueError for anything else."""
+        return cls(_integer(data["keys"]), tuple(_slot_kind(kind) for kind in _items(data["slots"])))
+
+
 @dataclass(frozen=True)
 class StoredState:
     """A saved relation as Parquet files in one or more parts. Columns are positional: ``s0``, ``s1`` …, then the weight in parts
     that are weighted.
 
     ``types`` are the columns' types as Spark spells them, ``schema`` is the JSON of the files' StructType. ``bucket`` are the
-    positions of the columns by whose hash the rows are spread over ``buckets`` buckets; () when they are not.
+    positions of the columns by whose hash the rows are spread over ``buckets`` buckets; () when they are not. Several parts are
+    merged when they are read, as ``merge`` says.
     """
 
     types: tuple[str, ...]
@@ -59,6 +79,7 @@ class StoredState:
     buckets: int
     schema: str
     parts: tuple[Part, ...]
+    merge: Merge | None = None
 
     @property
     def rows(self) -> int:
@@ -82,7 +103,8 @@ class StoredState:
     def to_json(self) -> dict[str, object]:
         """Plain data, from which :meth:`from_json` makes an equal value."""
         plain = {"types": list(self.types), "bucket": list(self.bucket), "buckets": self.buckets, "schema": self.schema}
-        return {**plain, "parts": [part.to_json() for part in self.parts]}
+        merge = self.merge.to_json() if self.merge else None
+        return {**plain, "parts": [part.to_json() for part in self.parts], "merge": merge}
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Self:
@@ -93,6 +115,7 @@ class StoredState:
             buckets=_integer(data["buckets"]),
             schema=str(data["schema"]),
             parts=tuple(map(Part.from_json, _items(data["parts"]))),
+            merge=Merge.from_json(data["merge"]) if isinstance(data["merge"], Mapping) else None,
         )
 
 
@@ -189,3 +212,10 @@ def _integer(value: object) -> int:
     if not isinstance(value, int):
         raise TypeError(f"expected an integer, found {value!r}")
     return value
+
+
+def _slot_kind(value: object) -> SlotKind:
+    for kind in get_args(SlotKind):
+        if kind == value:
+            return kind  # type: ignore[no-any-return]
+    raise ValueError(f"expected a kind of slot, found {value!r}")

@@ -7,6 +7,7 @@ partitions and to buckets in the same way, and the files are renamed afterwards.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from pyspark.sql import functions as fn
 
 from tempura.algebra.scalar import Column
 from tempura.errors import TempuraError
-from tempura.execute.contract import WEIGHT, Part, StoredOutput, StoredState
-from tempura.execute.identity import is_exact
+from tempura.execute.aggregates import merged_states
+from tempura.execute.contract import WEIGHT, Merge, Part, StoredOutput, StoredState
+from tempura.execute.identity import consolidate, is_exact
 from tempura.execute.jvm import Jvm
-from tempura.execute.naming import attribute
+from tempura.execute.naming import attribute, attributes, one, weight
+from tempura.execute.parts import layout_of
 from tempura.execute.relation import Relation, expand, with_weight
 from tempura.frontend.session import clone
 
@@ -53,19 +56,38 @@ class Files:
 
     def save(self, rows: Relation, columns: Sequence[Column], bucket: tuple[int, ...], folder: Path) -> StoredState:
         """Write a state into a new folder. Columns of types that Spark does not hash as it groups them are not bucketed by."""
-        if bucket and all(_can_bucket(columns[i].type) for i in bucket):
-            keys = [attribute(columns[i].id) for i in bucket]
-            rows = Relation(rows.frame.repartition(self._buckets, *keys), rows.weighted)
-        else:
-            bucket = ()
+        bucket = possible_bucket(columns, bucket)
         # Parquet has no file without columns.
         rows = Relation(with_weight(rows), weighted=True) if not columns else rows
+        types = tuple(column.type for column in columns)
+        empty = StoredState(types, bucket, self._buckets if bucket else 0, "", ())
+        return self._with_part(empty, rows, columns, folder)
+
+    def append(
+        self, base: StoredState, keep: int, merge: Merge, delta: Relation, columns: Sequence[Column], folder: Path
+    ) -> StoredState:
+        """Add ``delta`` to a state, in a new part that takes the place of all but the first ``keep`` of its parts."""
+        old = base.with_parts(base.parts[keep:])
+        kept = replace(base, parts=base.parts[:keep], merge=merge)
+        if old.parts:
+            weighted = old.weighted or delta.weighted
+            sides = [with_weight(r) if weighted else r.frame for r in (self._raw(old, columns), delta)]
+            names = [*attributes(columns), *((WEIGHT,) if weighted else ())]
+            united = sides[0].select(*names).union(sides[1].select(*names))
+            delta = merged(Relation(united, weighted), merge, columns)
+        return self._with_part(kept, delta, columns, folder)
+
+    def _with_part(self, stored: StoredState, rows: Relation, columns: Sequence[Column], folder: Path) -> StoredState:
+        if stored.bucket:
+            keys = [attribute(columns[i].id) for i in stored.bucket]
+            rows = Relation(rows.frame.repartition(stored.buckets, *keys), rows.weighted)
         schema = self._write(rows, columns, folder)
-        if bucket:
+        if stored.bucket:
             _name_buckets(folder)
         part = Part(str(folder), *measure(folder), rows.weighted)
-        types = tuple(column.type for column in columns)
-        return StoredState(types, bucket, self._buckets if bucket else 0, schema, (part,))
+        # The weight is in the schema if some part has one.
+        known = stored.schema if stored.weighted else schema
+        return replace(stored, schema=known, parts=(*stored.parts, part))
 
     def save_output(self, rows: Relation, columns: Sequence[Column], folder: Path) -> StoredOutput:
         """Write a query's result, as a plain bag, into a new folder."""
@@ -73,9 +95,16 @@ class Files:
         return StoredOutput(tuple(column.type for column in columns), schema, Part(str(folder), *measure(folder)))
 
     def load(self, stored: StoredState, columns: Sequence[Column]) -> Relation:
-        """A state under the given columns, which are as many as it has and of the same types."""
+        """A state under the given columns, which are as many as it has and of the same types; its parts are merged."""
+        rows = self._raw(stored, columns)
+        return merged(rows, stored.merge, columns, whole=True) if stored.merge and len(stored.parts) > 1 else rows
+
+    def _raw(self, stored: StoredState, columns: Sequence[Column]) -> Relation:
+        """The rows of all parts."""
         paths = [part.path for part in stored.parts]
         frame = self._read(paths, stored.schema, stored.bucket, stored.buckets)
+        if stored.weighted and not all(part.weighted for part in stored.parts):
+            frame = frame.withColumn(WEIGHT, fn.coalesce(weight(), one()))
         return Relation(_renamed(frame, columns, (WEIGHT,) if stored.weighted else ()), stored.weighted)
 
     def load_output(self, stored: StoredOutput, columns: Sequence[Column]) -> DataFrame:
@@ -122,6 +151,19 @@ def measure(folder: Path) -> tuple[int, int]:
     """Rows and bytes of the Parquet files in a folder, from their footers: no Spark job."""
     files = sorted(folder.glob("part-*.parquet"))
     return sum(pq.read_metadata(file).num_rows for file in files), sum(file.stat().st_size for file in files)
+
+
+def merged(rows: Relation, merge: Merge, columns: Sequence[Column], whole: bool = False) -> Relation:
+    """The rows of several parts as those of one. Of the ``whole`` state groups without rows are left out; of some parts of it they
+    may be what takes away the rows of others."""
+    if merge.slots:
+        return merged_states(rows, layout_of(merge, columns), whole)
+    return Relation(consolidate(rows.frame, columns), weighted=True) if rows.weighted else rows
+
+
+def possible_bucket(columns: Sequence[Column], bucket: tuple[int, ...]) -> tuple[int, ...]:
+    """The positions to bucket by, if Spark hashes values of all these types as it groups them; else ()."""
+    return bucket if all(_can_bucket(columns[i].type) for i in bucket) else ()
 
 
 def _can_bucket(type: str) -> bool:

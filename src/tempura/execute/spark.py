@@ -10,9 +10,10 @@ from tempura.algebra.scalar import Column, SortKey
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
 from tempura.execute.failure import spark_errors_by_code
-from tempura.execute.files import Files
+from tempura.execute.files import Files, possible_bucket
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute
+from tempura.execute.parts import growth, parts_to_keep
 from tempura.execute.relation import Relation
 from tempura.execute.render import Renderer, order_by
 from tempura.execute.sharing import Sink, shared, sinks_of
@@ -28,7 +29,8 @@ class SparkExecutor:
     """Computes relations and steps in a session, which it never changes.
 
     ``read`` gives a table's arrivals, ``load`` says where a state of an earlier step lies, ``progress`` is told in words what
-    happens. ``buckets`` is the number of buckets of new states, the session's number of shuffle partitions by default.
+    happens. ``buckets`` is the number of buckets of new states, the session's number of shuffle partitions by default; ``uses``
+    how often a state is expected to be read.
     """
 
     def __init__(
@@ -38,12 +40,14 @@ class SparkExecutor:
         load: Callable[[StateKey], StoredState],
         progress: Callable[[str], None] | None = None,
         buckets: int | None = None,
+        uses: int = 1,
     ) -> None:
         self._session = session
         self._read = read
         self._load = load
         self._progress = progress or (lambda message: None)
         self._files = Files(session, buckets)
+        self._uses = uses
 
     def dataframe(self, rel: Rel) -> DataFrame:
         """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights."""
@@ -98,9 +102,24 @@ class SparkExecutor:
         if carried:
             return carried
         columns = save.rel.columns
-        stored = self._files.save(renderer.relation(save.rel), columns, save.bucket, folder)
+        stored = self._grown(save, renderer, states, folder)
+        if stored is None:
+            stored = self._files.save(renderer.relation(save.rel), columns, save.bucket, folder)
         renderer.define(save.rel, self._files.load(stored, columns))
         return stored
+
+    def _grown(
+        self, save: Save, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path
+    ) -> StoredState | None:
+        """The state as one that is stored and a new part; None when it is to be written as a whole."""
+        found = growth(save.rel)
+        if found is None:
+            return None
+        base = self._stored(found.base.key, states)
+        keep = parts_to_keep(base, found.merge, self._uses)
+        if not keep or base.bucket != possible_bucket(found.columns, save.bucket):
+            return None
+        return self._files.append(base, keep, found.merge, renderer.relation(found.delta), found.columns, folder)
 
     def _carried(self, save: Save, states: dict[StateKey, StoredState]) -> StoredState | None:
         """The stored state that this one repeats, if it is kept in the same way."""

@@ -56,7 +56,8 @@ class FileSet:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A step to be executed: where its reads and loads find their data, the folder to write into, the settings to run under."""
+    """A step to be executed: where its reads and loads find their data, the folder to write into, the settings to run under;
+    ``uses``: how often a state that it saves is expected to be read."""
 
     step: Step
     read: Callable[[Read], Source]
@@ -64,6 +65,7 @@ class Work:
     folder: Path
     settings: Settings
     progress: Progress | None = None
+    uses: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,6 +316,7 @@ class Query:
             sql=self._spec.sql,
             explained=QueryPlan(plan, situation.labels).explain(),
             logical_time=self._logical_time(history),
+            uses=self.schedule.uses,
         )
 
     def _logical_time(self, history: History) -> datetime:

@@ -37,6 +37,7 @@ class Run:
     sql: str | None
     explained: str
     logical_time: datetime
+    uses: int
 
     @property
     def step(self) -> Step:
@@ -63,7 +64,7 @@ class Run:
     def _executed(self, folder: Path, progress: Progress | None) -> StepOutcome | None:
         if self.step.is_empty:
             return None
-        work = Work(self.step, self.situation.source, self.situation.state, folder, self.settings, progress)
+        work = Work(self.step, self.situation.source, self.situation.state, folder, self.settings, progress, self.uses)
         return self.site.engine.execute(work)
 
     def _manifest(self, id: str, outcome: StepOutcome | None) -> StepManifest:

@@ -72,6 +72,11 @@ class Schedule:
         """A view, refreshed at each run. The first build is amortised over ``n`` refreshes."""
         return Schedule((), (), (), kind="view", n=n)
 
+    @property
+    def uses(self) -> int:
+        """How often a state is expected to be read: at each refresh that pays for it, or at each time of a cycle."""
+        return self.n if self.kind == "view" else len(self.times)
+
     def points_from(self, index: int, done: bool) -> tuple[Point, ...]:
         """The planning points of the run at ``times[index]`` and those that remain; for a view the refresh and two more.
         ``done``: a point of the past, whose states can be loaded, comes first."""

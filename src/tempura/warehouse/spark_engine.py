@@ -98,7 +98,7 @@ class SparkEngine:
         def read(leaf: Read) -> DataFrame:
             return read_columns(session, work.read(leaf), leaf)
 
-        return SparkExecutor(session, read, work.load, work.progress).run(work.step, work.folder)
+        return SparkExecutor(session, read, work.load, work.progress, uses=work.uses).run(work.step, work.folder)
 
     def result(self, stored: StoredOutput, lifted: Lifted) -> DataFrame:
         return self._results().result(stored, lifted.rel.columns, lifted.names, lifted.order)

@@ -1,0 +1,77 @@
+"""States in parts on Spark: appended, merged when they are read, written together; the same rows as over bags in every case."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.test_execute_steps import (
+    DS,
+    FIRST,
+    KEYS,
+    NEW_SALES,
+    NEW_STATE,
+    S0,
+    SALES,
+    SALES_1,
+    SECOND,
+    STATE_1,
+    TOTALS,
+    Store,
+    exchanges,
+    tables,
+)
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.rel import Consolidate, Rel, Union
+from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.execute.local import BagExecutor
+from tempura.execute.spark import SparkExecutor
+from tempura.physical.operators import Load, StateKey
+from tempura.plan.progressive import Save, Step
+
+SALES_2, STATE_2 = StateKey("a" * 8, "snapshot", 2), StateKey("c" * 8, "state", 2)
+MORE_SALES: Rel = Consolidate(Union((Load(SALES_1, SALES.outputs), DS)))
+MORE_STATE = MergeStates(Load(STATE_1, NEW_STATE.columns), Partial(DS, KEYS, TOTALS), KEYS, TOTALS)
+THIRD = Step(
+    2, (Save(STATE_2, MORE_STATE, (0,)), Save(SALES_2, MORE_SALES, (0,))), Finalize(MORE_STATE, KEYS, TOTALS), 0
+)
+
+
+@pytest.mark.parametrize("kept", [9, 1], ids=["appended", "partly merged"])
+def test_states_in_parts_equal_the_bag_executor(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr("tempura.execute.spark.parts_to_keep", lambda stored, *_: min(kept, len(stored.parts)))
+    arrivals = tables(1)
+    store, local = Store(spark, tmp_path, arrivals), BagExecutor(dict(arrivals).__getitem__)
+    for step in (FIRST, SECOND):
+        store.run(step)
+        local.run(step)
+    half = SignedBag(list(local.states[SALES_1].items())[::2])
+    arrivals[DS] = tables(2)[S0] - half
+    local = BagExecutor(arrivals.__getitem__, local.states)
+    outcome = store.run(THIRD)
+    expected = local.run(THIRD)
+    assert [len(store.states[key].parts) for key in (SALES_1, SALES_2)] == [2, 3 if kept == 9 else 2]
+    assert [len(store.states[key].parts) for key in (STATE_1, STATE_2)] == [2, 3 if kept == 9 else 2]
+    for key, bag in local.states.items():
+        assert store.bag(key) == bag, str(key)
+    assert outcome.output is not None
+    assert expected.output is not None
+    assert outcome.output.rows == expected.output.size
+    for stored in store.states.values():
+        assert stored.parts[0].path.startswith(str(tmp_path))
+    assert (store.states[SALES_2].weighted, store.states[STATE_2].weighted) == (True, False)
+
+
+def test_merging_buckets_needs_no_exchange(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempura.execute.spark.parts_to_keep", lambda stored, *_: len(stored.parts))
+    store = Store(spark, tmp_path, tables(1))
+    for step in (FIRST, SECOND):
+        store.run(step)
+    run = SparkExecutor(spark, store.rows, store.states.__getitem__)
+    assert len(store.states[STATE_1].parts) == 2
+    assert exchanges(run.dataframe(Load(STATE_1, NEW_STATE.columns))) == 0
+    assert exchanges(run.dataframe(Load(SALES_1, NEW_SALES.columns))) == 0

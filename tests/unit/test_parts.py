@@ -1,0 +1,107 @@
+"""States in parts: which relations grow out of stored ones, and when parts are written together."""
+
+from dataclasses import replace
+
+import pytest
+
+from tempura.algebra.rel import Consolidate, Filter, Negate, Rel, Scan, Union, renamed
+from tempura.algebra.scalar import TRUE, AggregateCall, AggregateOutput, Column, Output, Ref
+from tempura.algebra.states import MergeStates, Partial
+from tempura.execute.contract import Merge, Part, StoredState
+from tempura.execute.parts import growth, parts_to_keep
+from tempura.physical.operators import Load, Read, StateKey
+from tempura.tvr.views import Delta
+
+X, Y = Column("x", "x", "string"), Column("y", "y", "decimal(7,2)")
+KEY = StateKey("a" * 64, "snapshot", 0)
+OLD = Load(KEY, (X, Y))
+NEW = Read(Scan("t", ("x", "y"), (X, Y)), Delta(0, 1), signed=True)
+
+
+def state(type: str = "decimal(7,2)") -> MergeStates:
+    value = replace(Y, type=type)
+    rows = renamed(NEW, (X, value))
+    keys = (Output(Column("k", "k", "string"), Ref(X)),)
+    total = AggregateOutput(Column("s", "s", type), AggregateCall("Sum", (Ref(value),), type, detail="ansi"))
+    delta = Partial(rows, keys, (total,))
+    return MergeStates(Load(StateKey("b" * 64, "state", 0), delta.columns), delta, keys, (total,))
+
+
+class TestGrowth:
+    @pytest.mark.parametrize(
+        "rel",
+        [
+            Union((OLD, NEW)),
+            Consolidate(Union((NEW, OLD))),
+            renamed(Consolidate(renamed(Union((OLD, NEW)), (Y, X))), (X, Y)),
+            Consolidate(Union((renamed(Load(KEY, (Y, X)), (X, Y)), NEW))),
+        ],
+    )
+    def test_sums_with_a_stored_bag(self, rel: Rel) -> None:
+        found = growth(rel)
+        assert found is not None
+        assert (found.base.key, found.delta, found.columns, found.merge) == (KEY, NEW, (X, Y), Merge(2))
+
+    def test_a_sum_of_more_terms(self) -> None:
+        found = growth(Union((NEW, OLD, Negate(NEW))))
+        assert found is not None
+        assert found.delta == Union((NEW, Negate(NEW)))
+
+    def test_a_state_and_its_delta(self) -> None:
+        found = growth(state())
+        assert found is not None
+        assert found.merge == Merge(1, ("rows", "count", "total"))
+        assert StoredState.from_json(StoredState((), (), 0, "", (), found.merge).to_json()).merge == found.merge
+
+    @pytest.mark.parametrize(
+        "rel", [OLD, NEW, Union((Filter(OLD, TRUE), NEW)), Filter(Union((OLD, NEW)), TRUE), Consolidate(OLD)]
+    )
+    def test_nothing_else_grows(self, rel: Rel) -> None:
+        assert growth(rel) is None
+
+    def test_totals_that_may_leave_all_digits_are_merged_in_order(self) -> None:
+        assert growth(state("decimal(28,2)"))
+        assert growth(state("decimal(29,2)")) is None
+
+
+def grown(steps: int, rows: int) -> tuple[list[int], list[int]]:
+    """Rows written per step, and the number of parts, when ``rows`` rows of 40 bytes come at each step."""
+    parts: list[Part] = [Part("", rows, rows * 40)]
+    written, counts = [], []
+    for _ in range(steps):
+        keep = parts_to_keep(StoredState((), (), 0, "", tuple(parts)), Merge(2), uses=30)
+        new = rows + sum(part.rows for part in parts[keep:])
+        parts = [*parts[:keep], Part("", new, new * 40)]
+        written.append(new)
+        counts.append(len(parts))
+    return written, counts
+
+
+class TestMergingOfParts:
+    @pytest.mark.parametrize("rows", [10, 1_000, 100_000])
+    def test_what_a_step_writes_does_not_depend_on_the_size_of_the_state(self, rows: int) -> None:
+        """Small parts are written again while that costs less than to open a file for each use; then they stay."""
+        written, counts = grown(400, rows)
+        assert max(written) < rows + 400_000
+        assert max(counts) <= 2 + 400 * rows / 100_000
+
+    def test_a_step_does_not_write_more_as_the_state_grows(self) -> None:
+        written, _ = grown(400, 20_000)
+        assert sum(written[300:]) < 2 * sum(written[50:150])
+
+    @pytest.mark.parametrize("merge", [Merge(2), Merge(1, ("rows",))])
+    def test_what_is_superfluous_is_bounded(self, merge: Merge) -> None:
+        """Rows replace others: the state holds at most about twice what it has to."""
+        live = 200_000
+        parts = [Part("", live, live * 40)]
+        for _ in range(300):
+            keep = parts_to_keep(StoredState((), (), 0, "", tuple(parts)), merge, uses=30)
+            new = 2_000 + sum(part.rows for part in parts[keep:])
+            new = live if not keep else new
+            parts = [*parts[:keep], Part("", new, new * 40, keep > 0)]
+            assert sum(part.rows for part in parts) < 2 * live
+
+    def test_a_state_that_is_read_once_is_not_rewritten(self) -> None:
+        large = StoredState((), (), 0, "", (Part("", 10**6, 10**8), Part("", 10, 1000)))
+        assert parts_to_keep(large, Merge(2), uses=1) >= 1
+        assert parts_to_keep(replace(large, parts=large.parts[:1]), Merge(2), uses=1) == 1
