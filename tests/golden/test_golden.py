@@ -81,7 +81,7 @@ def all_cases() -> Iterator[object]:
             yield pytest.param(file, number, id=f"{file.stem}-{number + 1}-{case.command.split()[0]}")
 
 
-@pytest.mark.parametrize(("file", "number"), all_cases())
+@pytest.mark.parametrize(("file", "number"), list(all_cases()))
 def test_golden(file: Path, number: int, request: pytest.FixtureRequest) -> None:
     case = cases(file)[number]
     assert case.comment, f"say why the case is there: {case.asked}"
