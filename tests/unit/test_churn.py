@@ -29,7 +29,7 @@ class NestedLoops(CostModel):
 
     def operator(self, rel: Rel, estimate: Estimator) -> int:
         if isinstance(rel, Join):
-            return round(100 * estimate.rows(rel.left) * estimate.rows(rel.right))
+            return round(2_000 * estimate.rows(rel.left) * estimate.rows(rel.right))
         return super().operator(rel, estimate)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from tempura.errors import TempuraError
 from tempura.warehouse.files import Files
 from tempura.warehouse.seals import checksum
+from tempura.warehouse.storage import LocalStorage
 
 Json = Mapping[str, Any]
 
@@ -80,8 +81,9 @@ def discarding_if_refused(files: Files, folder: Path) -> Iterator[None]:
     """Remove a folder of an attempt when its commit is refused."""
     try:
         yield
-    except TempuraError:
-        files.remove_tree(folder)
+    except TempuraError as error:
+        if error.code == "COMMIT_LOST":
+            files.remove_tree(folder)
         raise
 
 
@@ -101,15 +103,10 @@ def commit(files: Files, work: Attempt, target: Path, data: Json) -> None:
 
     Raises TempuraError COMMIT_LOST when the name is taken: another process committed first, and nothing was changed.
     """
-    files.make_folder(target.parent)
-    files.write(work.temporary, to_bytes(sealed(data)))
     try:
-        files.link(work.temporary, target)
+        LocalStorage(files, work.temporary).create(str(target), to_bytes(sealed(data)))
     except FileExistsError:
-        files.remove(work.temporary)
         raise _lost(target) from None
-    files.sync_folder(target.parent)
-    files.remove(work.temporary)
 
 
 def _lost(target: Path) -> TempuraError:

@@ -20,7 +20,7 @@ def open(path: str | Path, spark: SparkSession | None = None, clock: Callable[[]
     is started when it is first needed: to look at what was run needs none.
     ``clock`` gives the time with its zone, by which schedules fall due; the system's when not given.
 
-    Raises TempuraError UNSUPPORTED_PATH, FORMAT_NEWER, NO_ATOMIC_COMMIT, SPARK_CONNECT; NO_JAVA when Spark is started.
+    Raises TempuraError FORMAT_NEWER, FORMAT_OLDER, NO_ATOMIC_COMMIT, SPARK_CONNECT; NO_JAVA when Spark is started.
     """
     session = spark or current()
     if session is not None:

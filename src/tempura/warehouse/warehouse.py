@@ -22,6 +22,7 @@ from tempura.warehouse.ledger import FORMAT, attempt, commit, read_manifest
 from tempura.warehouse.query import Query
 from tempura.warehouse.replace import ReplaceReport
 from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.storage import refuse_other_schemes
 from tempura.warehouse.table import Arrivals, Site
 from tempura.warehouse.text import check_format
 
@@ -302,8 +303,9 @@ class Warehouse:
 def open_site(path: str | Path, engine: Engine, files: Files, clock: Callable[[], datetime] | None = None) -> Warehouse:
     """Open a warehouse over an engine; its folder is made if it is missing.
 
-    Raises TempuraError UNSUPPORTED_PATH, FORMAT_NEWER, and NO_ATOMIC_COMMIT when the file system cannot commit.
+    Raises TempuraError FORMAT_NEWER, FORMAT_OLDER, and NO_ATOMIC_COMMIT when the file system cannot commit.
     """
+    refuse_other_schemes(str(path))
     root = local_path(str(path)).resolve()
     site = Site(root, files, engine, clock) if clock else Site(root, files, engine)
     marker = root / ".tempura" / "format.json"

@@ -1,0 +1,158 @@
+"""A warehouse killed at every file operation: every verify passes, the work goes on, and gc leaves no garbage.
+
+The scenario appends, deletes, refreshes a view whose state grows by parts that are merged, collects garbage and replaces the query.
+"""
+
+import itertools
+import os
+import signal
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+from tests.unit.bag_engine import LARGE, SUMMARY, BagEngine
+from tests.unit.test_churn import PRICES
+from tests.unit.test_commit import shape
+
+from tempura.cost.model import CostModel
+from tempura.errors import TempuraError
+from tempura.search.planner import make_plan
+from tempura.warehouse import query as queries
+from tempura.warehouse.files import Files
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.warehouse import Warehouse, open_site
+
+SALES = [[(i, f"c{i % 3}", 10 * i) for i in range(40)], [(40, "c1", 5)], [], [(41, "c2", 7)], [(42, "c2", 9)]]
+RETURNS = [[(i, i) for i in range(0, 40, 2)], [(1, 1)], [(3, 3)], [(5, 5)], [(7, 7)]]
+DELETED = [[], [(0, 0)], [(2, 2)], [], [(4, 4)]]
+REPLACED_AFTER = 4
+
+
+@pytest.fixture(autouse=True)
+def joins_are_dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that incremental work pays for these few rows."""
+    monkeypatch.setattr(queries, "make_plan", lambda problem, methods: make_plan(problem, methods, PRICES))
+
+
+def opened(folder: Path, files: Files) -> Warehouse:
+    # Files cost next to nothing, rows that occur again do: parts are merged every other time.
+    engine = BagEngine(model=CostModel(file=1))
+    return open_site(folder / "wh", engine, files, lambda: datetime(2026, 3, 1, tzinfo=UTC))
+
+
+def scenario(folder: Path, files: Files) -> None:
+    """What a user's script does; it can be done again from wherever it was interrupted."""
+    wh = opened(folder, files)
+    sales = wh.add_table("sales", schema="o_id INT, cat STRING, price INT")
+    returns = wh.add_table("returns", schema="o_id INT, cost INT")
+    if not wh.status()["queries"]:
+        wh.add_query("q", SUMMARY, schedule=Schedule.view())
+    for i in range(len(SALES)):
+        version = {name: table["version"] for name, table in wh.status()["tables"].items()}
+        if version["sales"] == i:
+            sales.append(SALES[i])  # type: ignore[arg-type]
+        if version["returns"] == i:
+            changes = [(*r, "insert") for r in RETURNS[i]] + [(*r, "delete") for r in DELETED[i]]
+            returns.apply(changes)  # type: ignore[arg-type]
+        if i == REPLACED_AFTER and not replaced(wh):
+            wh.replace_query("q", LARGE)
+        if wh.query("q").committed().runs[-1:] == () or wh.query("q").committed().runs[-1].inputs["sales"] == i:
+            wh.query("q").run(methods="im1")
+        if i == 2:
+            wh.gc()
+    wh.gc()
+
+
+def replaced(wh: Warehouse) -> bool:
+    committed = wh.query("q").committed()
+    return len(committed.entries) > len(committed.runs)
+
+
+def sound(folder: Path) -> None:
+    """Whatever was interrupted: what is committed is exact, and garbage is collected at once."""
+    wh = opened(folder, Files())
+    for name in wh.status()["queries"]:
+        query = wh.query(name)
+        try:
+            assert not query.steps() or query.verify()
+        except TempuraError as error:
+            if error.code != "QUERY_CHANGED":  # declared, and not yet replaced
+                raise
+    expected = wh.gc(dry_run=True)
+    assert set(wh.gc()) == set(expected)
+    assert wh.gc() == ()
+    left = {part for path in shape(folder) for part in path.split("/")}
+    assert not [name for name in left if name.endswith((".tmp", ".lock")) and name != "declare.lock"]
+
+
+def finished(folder: Path) -> list[str]:
+    """The files of a warehouse in which the scenario came to its end, exactly."""
+    wh = opened(folder, Files())
+    assert wh.query("q").verify()
+    assert wh.query("q").sql == LARGE
+    assert [wh.status()["tables"][name]["version"] for name in ("sales", "returns")] == [len(SALES)] * 2
+    assert wh.gc() == ()
+    return shape(folder)
+
+
+def killed(folder: Path, n: int) -> bool:
+    """Run the scenario in a process that is killed at its n-th file operation. Returns whether it came that far."""
+    seen = [0]
+
+    def before(operation: str, path: Path) -> None:
+        seen[0] += 1
+        if seen[0] == n:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            scenario(folder, Files(before))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, signal.SIGKILL), status
+    return status == signal.SIGKILL
+
+
+@pytest.fixture
+def calm(tmp_path: Path) -> tuple[list[str], list[str]]:
+    """The file operations of the scenario when nothing goes wrong, and the files at its end."""
+    operations: list[str] = []
+    scenario(tmp_path / "calm", Files(lambda operation, path: operations.append(f"{operation} {path.name}")))
+    return operations, finished(tmp_path / "calm")
+
+
+def kill_at(points: Iterable[int], folder: Path, calm: tuple[list[str], list[str]]) -> None:
+    operations, files = calm
+    for n in points:
+        place = folder / str(n)
+        assert killed(place, n), operations[n - 1]
+        sound(place)
+        scenario(place, Files())
+        assert finished(place) == files, operations[n - 1]
+        rmtree(place)
+
+
+def test_the_scenario_does_what_it_is_for(tmp_path: Path, calm: tuple[list[str], list[str]]) -> None:
+    operations, _ = calm
+    assert len(operations) > 300, len(operations)
+    kinds = {operation.split()[0] for operation in operations}
+    assert kinds >= {"lock", "create", "write", "sync", "link", "remove", "replace", "remove_tree"}
+    wh = opened(tmp_path / "calm", Files())
+    counts = [len(s.stored.parts) for run in wh.query("q").committed().runs for s in run.states]
+    assert max(counts) > 1, "a state grew"
+    assert any(later < earlier for earlier, later in itertools.pairwise(counts)), "parts were merged"
+
+
+def test_killed_at_some_file_operations(tmp_path: Path, calm: tuple[list[str], list[str]]) -> None:
+    kill_at(range(7, len(calm[0]), 40), tmp_path, calm)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("remainder", range(4))
+def test_killed_at_every_file_operation(tmp_path: Path, calm: tuple[list[str], list[str]], remainder: int) -> None:
+    kill_at(range(remainder + 1, len(calm[0]) + 1, 4), tmp_path, calm)
