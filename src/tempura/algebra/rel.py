@@ -9,7 +9,7 @@ must be *positive* (no negative weight): :attr:`Rel.set_like` says which, and th
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal as OneOf
 
 from tempura.algebra.scalar import TRUE, AggregateOutput, Column, Expr, Output, Ref, SortKey
@@ -19,12 +19,18 @@ JoinKind = OneOf["inner", "left", "full", "semi", "anti", "exists"]
 """Right joins are lifted as left joins with the inputs exchanged, cross joins as inner joins on TRUE."""
 
 
+@cache
+def compared(node: type) -> tuple[str, ...]:
+    """The fields of a class of nodes that take part in equality."""
+    return tuple(field.name for field in fields(node) if field.compare)
+
+
 class Rel:
     """A relational expression. Subclasses are frozen dataclasses; fields of type ``Rel`` (or tuples of them) are inputs."""
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        return (type(self), *(getattr(self, f.name) for f in fields(self) if f.compare))  # type: ignore[arg-type]
+        return (type(self), *(getattr(self, name) for name in compared(type(self))))
 
     @cached_property
     def _hash(self) -> int:

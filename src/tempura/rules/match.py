@@ -5,9 +5,9 @@ and the expression has a class of equal expressions, each member of the class is
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from tempura.algebra.rel import Rel
+from tempura.algebra.rel import Rel, compared
 from tempura.algebra.scalar import Call, Column
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View
@@ -120,7 +120,7 @@ def matches(pattern: object, target: object, found: Bindings, members: Members =
 
 def _operators(pattern: object, target: object, found: Bindings, members: Members) -> Iterator[Bindings]:
     if type(pattern) is type(target):
-        parts = [(getattr(pattern, f.name), getattr(target, f.name)) for f in fields(pattern)]  # type: ignore[arg-type]
+        parts = [(getattr(pattern, name), getattr(target, name)) for name in compared(type(pattern))]
         yield from _all(parts, found, members)
 
 
