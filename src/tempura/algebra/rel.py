@@ -9,7 +9,7 @@ must be *positive* (no negative weight): :attr:`Rel.set_like` says which, and th
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Literal as OneOf
 
 from tempura.algebra.scalar import TRUE, AggregateOutput, Column, Expr, Output, Ref, SortKey
@@ -19,10 +19,14 @@ JoinKind = OneOf["inner", "left", "full", "semi", "anti", "exists"]
 """Right joins are lifted as left joins with the inputs exchanged, cross joins as inner joins on TRUE."""
 
 
-@cache
+_COMPARED: dict[type, tuple[str, ...]] = {}
+
+
 def compared(node: type) -> tuple[str, ...]:
-    """The fields of a class of nodes that take part in equality."""
-    return tuple(field.name for field in fields(node) if field.compare)
+    """The fields of a class of nodes that take part in equality; looked up once per class."""
+    if node not in _COMPARED:
+        _COMPARED[node] = tuple(field.name for field in fields(node) if field.compare)
+    return _COMPARED[node]
 
 
 class Rel:

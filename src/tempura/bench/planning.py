@@ -7,7 +7,7 @@ files arrive; of the facts an equal part is expected at each time, and only the 
 import gc
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -27,6 +27,7 @@ from tempura.memo.events import Event
 from tempura.search.events import PlanCosted
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem, TableFacts
+from tempura.search.saturate import ALL_ON
 from tempura.warehouse.facts import column_stats
 from tempura.warehouse.parquet import FileSummary, inspect
 
@@ -35,13 +36,16 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """What is planned: a suite at a scale, under methods, over so many times (scenarios as in ``bench exactness``)."""
+    """What is planned: a suite at a scale, under methods, over so many times (scenarios as in ``bench exactness``); ``without`` some rules,
+    and with some ``search.saturate.Switches`` turned ``off``."""
 
     suite: str
     scale: float
     times: int = 3
     scenario: str = "pdw"
     methods: tuple[str, ...] = ("all",)
+    without: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -118,7 +122,13 @@ def planned(query: Rel, planning: Planning, facts: Mapping[str, TableFacts]) -> 
     clock = Clock()
     with _PeakMemory() as memory:
         started = time.process_time()
-        plan = make_plan(problem, planning.methods, listener=clock)
+        plan = make_plan(
+            problem,
+            planning.methods,
+            listener=clock,
+            without=planning.without,
+            switches=replace(ALL_ON, **dict.fromkeys(planning.off, False)),
+        )
         cpu_s = time.process_time() - started
     times = {"explore_s": clock.exploring, "choose_s": clock.rest(), "plan_cpu_s": cpu_s}
     known = {"method": plan.method, "cost": plan.cost, "peak_mb": memory.grown_mb}

@@ -15,6 +15,7 @@ from tempura.bench.record import Record, Row, summarised
 from tempura.bench.suites import SUITES
 from tempura.cli.shell import DONE, FAILED, Commands, Shell, example
 from tempura.frontend.start import start_session
+from tempura.search.saturate import Switches
 
 out_option = click.option(
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The JSON file to write."
@@ -137,17 +138,30 @@ def operators(shell: Shell, scale: float, repeats: int, out: Path) -> None:
 @click.option("--times", type=click.IntRange(1, 9), default=3, show_default=True, help="How many times to plan for.")
 @click.option("--scenario", type=click.Choice(SCENARIOS), default="pdw", show_default=True)
 @click.option("--methods", default="all", show_default=True, help="Incremental methods: all, or im1,batch …")
+@click.option("--without", default="", metavar="RULE,…", help="Rules that are not to be used.")
+@click.option(
+    "--off", type=click.Choice(list(Switches.__slots__)), multiple=True, help="Parts of the engine turned off."
+)
 @out_option
 @click.pass_context
 def planning(
-    ctx: click.Context, suite: str, scale: float, queries: str, times: int, scenario: str, methods: str, out: Path
+    ctx: click.Context,
+    suite: str,
+    scale: float,
+    queries: str,
+    times: int,
+    scenario: str,
+    methods: str,
+    without: str,
+    off: tuple[str, ...],
+    out: Path,
 ) -> None:
     """Measure how long queries take to plan. Nothing is executed.
 
     Exit code 1 if a query cannot be planned.
     """
     shell = ctx.ensure_object(Shell)
-    asked = Planning(suite, scale, times, scenario, split_names(methods))
+    asked = Planning(suite, scale, times, scenario, split_names(methods), split_names(without), off)
     rows: list[Row] = []
     with shell.progress("starting Spark") as progress:
         spark = start_session("tempura-bench", config=session_settings())

@@ -16,6 +16,7 @@ from tempura.search.events import EffortCounter
 from tempura.search.graph import Graph
 from tempura.search.improve import Candidate, first_candidate, improve, seeded
 from tempura.search.problem import Problem
+from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Space
 
 _BUDGET = 1_000
@@ -39,18 +40,27 @@ def make_plan(
     model: CostModel | None = None,
     listener: Listener = ignore,
     without: Collection[str] = (),
+    switches: Switches = ALL_ON,
 ) -> ProgressivePlan:
     """The cheapest plan for the time points of a problem that are not done.
 
     ``methods`` are names of ``rules.methods.METHODS``; several, or ``all``, let each part of the query use any of them. Such a plan
     never costs more than the best plan of a single method, because those are candidates too. ``listener`` is told what the search
-    does (``search.events``). ``without`` names rules that are not to be used.
+    does (``search.events``). ``without`` names rules that are not to be used, ``switches`` turn
+    off what makes the search fast.
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
     rules_of(tuple(methods))
     counter = EffortCounter()
-    space = Space(replace(problem, query=_as_operator(problem.query)), model, counter, listener, without=without)
+    space = Space(
+        replace(problem, query=_as_operator(problem.query)),
+        model,
+        counter,
+        listener,
+        without=without,
+        switches=switches,
+    )
     names = tuple(METHODS) if "all" in methods else tuple(dict.fromkeys(methods))
     plans = [_plan(found) for found in _searches(space, names)]
     if not plans:

@@ -12,7 +12,7 @@ from tempura.rules.dsl import Rule
 from tempura.rules.methods import REWRITES, rules_of
 from tempura.search.joins import Clusters, JoinOrders
 from tempura.search.problem import Problem
-from tempura.search.saturate import Saturation
+from tempura.search.saturate import ALL_ON, Saturation, Switches
 from tempura.tvr.views import Time, View
 
 
@@ -37,6 +37,7 @@ class Space:
         model: CostModel | None = None,
         *listeners: Listener,
         without: Collection[str] = (),
+        switches: Switches = ALL_ON,
     ) -> None:
         self.problem = problem
         self.model = model or CostModel()
@@ -47,7 +48,7 @@ class Space:
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
         self.estimate = Estimator(problem.tables, self.memo.representative)
-        Saturation(self.memo, self._left(REWRITES), self.estimate, self.tell).run()
+        Saturation(self.memo, self._left(REWRITES), self.estimate, self.tell, switches).run()
         self.query = self.memo.find(self.query)
         self.clusters = Clusters(self.memo)
         self.orders = JoinOrders(self.model, self.estimate)
