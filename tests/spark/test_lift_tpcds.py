@@ -1,4 +1,4 @@
-"""All 99 TPC-DS queries are lifted or recomputed with a reason; none makes the front end fail."""
+"""All 99 TPC-DS queries are lifted whole."""
 
 from collections import Counter
 from importlib import resources
@@ -13,12 +13,6 @@ from tempura.algebra.rel import Opaque, scans
 from tempura.frontend.lift import Lifted, lift_sql
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem, TableFacts
-
-REASONS = {"WINDOW", "ORDER_SENSITIVE_AGGREGATE", "ORDER_HIDDEN"}
-"""The reasons that are left to lift."""
-
-LIFTED = 82
-"""So many of the 99 are lifted whole today."""
 
 TABLES, QUERIES = (
     "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal",
@@ -52,7 +46,7 @@ def _schema(ddl: str) -> StructType:
 
 
 @pytest.mark.slow
-def test_every_query_is_lifted_or_has_a_reason(spark: SparkSession) -> None:
+def test_every_query_is_lifted(spark: SparkSession) -> None:
     ddl, queries = _texts()
     assert len(queries) == 99
     tables = {table: _schema(columns) for table, columns in ddl.items()}
@@ -63,9 +57,8 @@ def test_every_query_is_lifted_or_has_a_reason(spark: SparkSession) -> None:
         spark.conf.unset("spark.sql.ansi.doubleQuotedIdentifiers")
     histogram = Counter(query.reasons[0].code if query.reasons else "lifted" for query in lifted)
     print(f"TPC-DS: {dict(histogram.most_common())}")
-    assert {reason.code for query in lifted for reason in query.reasons} <= REASONS
-    assert all(isinstance(query.rel, Opaque) == bool(query.reasons) for query in lifted)
-    assert histogram["lifted"] >= LIFTED
+    assert histogram == {"lifted": 99}
+    assert not any(isinstance(r, Opaque) for query in lifted for r in query.rel.walk())
     assert max(map(seconds_to_plan, lifted)) < PLANNING_SECONDS
 
 

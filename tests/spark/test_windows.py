@@ -132,8 +132,6 @@ def test_what_depends_on_ties(spark: SparkSession) -> None:
 
 
 REFUSED = {
-    "stddev(qty) OVER (PARTITION BY cat)": "ORDER_SENSITIVE_AGGREGATE",
-    "collect_list(qty) OVER (ORDER BY o_id)": "ORDER_SENSITIVE_AGGREGATE",
     "nth_value(o_id, 2) OVER (ORDER BY day)": "WINDOW_NTH_VALUE",
 }
 

@@ -8,13 +8,8 @@ from dataclasses import dataclass, field, replace
 from tempura.algebra.rel import Aggregate, Project, Rel
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref
 from tempura.frontend.catalyst import JavaObject, items
-from tempura.frontend.recompute import NotLiftableError
 from tempura.frontend.scalars import ScalarLifter, Scope
-
-EXACT = frozenset(
-    ("Count", "Sum", "Average", "Min", "Max", "BitAndAgg", "BitOrAgg", "BitXorAgg", "HyperLogLogPlusPlus", "Percentile")
-)
-"""Aggregates whose value is a function of the bag of inputs (sums of floats up to rounding, which the rules know)."""
+from tempura.frontend.unliftable import NotLiftableError
 
 _NUMBER = re.compile(r"#\d+L?")
 """Of an expression id, in the names that Spark 4.0 makes up; another one in each process."""
@@ -56,7 +51,7 @@ class Split:
 
     def result(self, node: JavaObject, more: Scope) -> tuple[str, Expr]:
         """Name and expression of a result column, over keys, aggregates and the columns ``more``."""
-        expr = self.scalars.lift(node, {**self.scope, **more}, self.aggregate)
+        expr = self.scalars.lift(node, {**self.scope, **more}, {"AggregateExpression": self.aggregate})
         known: dict[Expr, Column] = {key.expr: key.column for key in self.keys if not isinstance(key.expr, Literal)}
         return _NUMBER.sub("", node.name()), over_columns(expr, known)
 
@@ -128,15 +123,12 @@ def over_columns(expr: Expr, known: dict[Expr, Column]) -> Expr:
 
 
 def aggregate_call(node: JavaObject, scalars: ScalarLifter, scope: Scope) -> AggregateCall:
-    """The call of an AggregateExpression. Raises NotLiftableError for aggregates that depend on the order of rows."""
+    """The call of an AggregateExpression; rules know which depend on the order of rows. Raises NotLiftableError for functions that
+    users defined."""
     function = node.aggregateFunction()
     form = scalars.form(function)
     if form.refusal:
         raise NotLiftableError(form.refusal[0], f"{form.refusal[1]}: {node.sql()}")
-    if form.name not in EXACT:
-        raise NotLiftableError(
-            "ORDER_SENSITIVE_AGGREGATE", f"not known to be a function of the bag of its inputs: {node.sql()}"
-        )
     operands = scalars.operands(function, scope)
     filter = scalars.lift(node.filter().get(), scope) if node.filter().isDefined() else None
     if form.name in _COMPARING or node.isDistinct():

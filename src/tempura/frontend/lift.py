@@ -16,12 +16,11 @@ from tempura.errors import Reason, TempuraError
 from tempura.frontend.catalyst import JavaObject, analyse_sql, contains, first_line, items, jvm_of, optimise
 from tempura.frontend.checks import refuse_unrepeatable, tables_read
 from tempura.frontend.marker import MARKER
-from tempura.frontend.narrow import narrow, refuse_types
-from tempura.frontend.operators import Part, PlanLifter
-from tempura.frontend.recompute import NotLiftableError, Recompute
+from tempura.frontend.narrow import narrow, why_not_storable
+from tempura.frontend.opaque import Recompute, whole
+from tempura.frontend.operators import Part, PlanLifter, sort_of
 from tempura.frontend.session import active, clone, no_rows, require_classic
-
-__all__ = ["Lifted", "Recompute", "lift_dataframe", "lift_sql", "recomputation", "schema_leaf"]
+from tempura.frontend.unliftable import NotLiftableError
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def schema_leaf(session: SparkSession, name: str, schema: StructType) -> DataFra
 def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> Lifted:
     """Lift one SELECT statement over ``tables``. The session is not changed, and nothing is executed.
 
-    What the algebra cannot express makes the whole query an ``Opaque``, with a reason. Raises TempuraError:
+    What the algebra cannot express becomes an ``Opaque``, a part of the query with a reason. Raises TempuraError:
     INVALID_SQL, NOT_A_QUERY, UNKNOWN_TABLE, UNKNOWN_COLUMN, UNKNOWN_FUNCTION, UNKNOWN_SOURCE, NONDETERMINISTIC,
     RUN_DEPENDENT, SPARK_CONNECT.
     """
@@ -63,18 +62,19 @@ def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
     with active(work):
         analysed = _analysed(work, sql, tables)
         refuse_unrepeatable(work, analysed)
-        sources = tables_read(analysed)
+        tables_read(analysed)
         try:
-            return _lifted(work, analysed)
+            return _lifted(work, analysed, sql.strip())
         except NotLiftableError as error:
-            return _recomputed(work, analysed, sources, sql, error.reason)
+            lifter = PlanLifter(work, sql.strip())
+            return _result(analysed, lifter, lifter.recomputed(analysed, error.reason))
 
 
 def recomputation(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> Recompute:
     """The same statement, to be answered by Spark over rows of the tables. Raises TempuraError as :func:`lift_sql` does."""
     work = clone(session)
     with active(work):
-        return Recompute(sql, _analysed(work, sql, tables))
+        return whole(_analysed(work, sql, tables))
 
 
 def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) -> JavaObject:
@@ -101,17 +101,23 @@ def lift_dataframe(df: DataFrame) -> Lifted:
             raise TempuraError("NOT_LIFTABLE", what, "Give the query as SQL, which can be recomputed.") from error
 
 
-def _lifted(work: SparkSession, analysed: JavaObject) -> Lifted:
+def _lifted(work: SparkSession, analysed: JavaObject, text: str | None = None) -> Lifted:
     try:
-        part = PlanLifter(work).lift(optimise(work, analysed))
+        optimised = optimise(work, analysed)
+        lifter = PlanLifter(work, text)
+        part = lifter.lift(optimised)
+        if text and why_not_storable(jvm_of(work), narrow(part.rel)):
+            lifter = PlanLifter(work, text, comparable=True)
+            part = lifter.lift(optimised)
     except RecursionError as error:
         raise NotLiftableError("TOO_DEEP", "the plan is nested too deeply") from error
     except (PySparkException, Py4JError) as error:
         # Rules may fail on plans that they never see when all rules run.
         raise NotLiftableError(*_why_not(work, analysed, error)) from error
-    rel = narrow(part.rel)
-    refuse_types(jvm_of(work), rel)
-    return _result(analysed, rel, part.order)
+    why = why_not_storable(jvm_of(work), narrow(part.rel))
+    if why:
+        raise NotLiftableError(why.code, why.detail)
+    return _result(analysed, lifter, part)
 
 
 def _why_not(work: SparkSession, analysed: JavaObject, error: Exception) -> tuple[str, str]:
@@ -121,25 +127,13 @@ def _why_not(work: SparkSession, analysed: JavaObject, error: Exception) -> tupl
     return "OPTIMIZER", first_line(error)
 
 
-def _recomputed(
-    work: SparkSession, analysed: JavaObject, sources: Mapping[str, JavaObject], sql: str, why: Reason
-) -> Lifted:
-    lifter = PlanLifter(work)
-    scans = tuple(lifter.scan(leaf, table).rel for table, leaf in sources.items())
-    attributes = list(items(analysed.output()))
-    outputs = tuple(lifter.names.column(a.name(), a.dataType().catalogString()) for a in attributes)
-    rel = Opaque(scans, outputs, sql.strip(), why, Recompute(sql, analysed))
-    part = Part(rel, tuple(a.exprId().id() for a in attributes))
-    try:
-        return _result(analysed, rel, lifter.order_of(analysed, part), (why,))
-    except NotLiftableError:
-        hidden = Reason("ORDER_HIDDEN", "ORDER BY reads values that the result does not have")
-        return _result(analysed, rel, (), (why, hidden))
-
-
-def _result(analysed: JavaObject, rel: Rel, order: tuple[SortKey, ...], reasons: tuple[Reason, ...] = ()) -> Lifted:
+def _result(analysed: JavaObject, lifter: PlanLifter, part: Part) -> Lifted:
+    rel = narrow(part.rel)
     names = tuple(str(attribute.name()) for attribute in items(analysed.output()))
-    return Lifted(rel, order, names, len(names), _schema(analysed), reasons)
+    reasons = [r.reason for r in rel.walk() if isinstance(r, Opaque)]
+    if lifter.hides_order and not part.order and sort_of(analysed):
+        reasons.append(Reason("ORDER_HIDDEN", "ORDER BY reads values that the result does not have"))
+    return Lifted(rel, part.order, names, len(names), _schema(analysed), tuple(dict.fromkeys(reasons)))
 
 
 def _schema(analysed: JavaObject) -> str:

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Values
+from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Scan, TopK, Values
 from tempura.algebra.scalar import Column, Ref, substitute
 from tempura.algebra.window import Window, reads_of
+from tempura.errors import Reason
 from tempura.frontend.catalyst import JavaObject
 from tempura.frontend.literals import jvm_type
-from tempura.frontend.recompute import NotLiftableError
 
 _UNCOMPARABLE = re.compile(r"(?:^|[<:,])(map<|variant(?![\w:])|interval(?![\w: ]))")
 
@@ -65,20 +65,28 @@ def _read(rel: Rel) -> frozenset[Column]:
             return rel.generator.columns
         case Window():
             return reads_of(rel)
+        case Opaque():
+            return frozenset().union(*(i.columns for i in rel.inputs))
         case Aggregate():
             keys = frozenset().union(*(k.expr.columns for k in rel.keys))
             return keys.union(*(a.call.columns for a in rel.aggregates))
     return frozenset()
 
 
-def refuse_types(jvm: JavaObject, rel: Rel) -> None:
-    """Raise NotLiftableError for columns whose values cannot be compared, or whose type has no text that Spark reads
-    back."""
-    for type in sorted({column.type for r in rel.walk() for column in r.columns}):
-        if _UNCOMPARABLE.search(type):
-            raise NotLiftableError("UNCOMPARABLE_TYPE", f"values of type {type} cannot be compared or grouped")
-        if "<" in type and not _is_readable(jvm, type):
-            raise NotLiftableError("TYPE_TEXT", f"the type {type} has field names that its text cannot spell")
+def why_not_storable(jvm: JavaObject, rel: Rel) -> Reason | None:
+    """Why a relation cannot be maintained: a column's type. Tables are exempt that Spark alone reads."""
+    inside = {i for r in rel.walk() if isinstance(r, Opaque) for i in r.inputs if isinstance(i, Scan)}
+    types = sorted({column.type for r in rel.walk() if r not in inside for column in r.columns})
+    return next((why for type in types if (why := why_unusable(jvm, type))), None)
+
+
+def why_unusable(jvm: JavaObject, type: str) -> Reason | None:
+    """Why the algebra has no columns of a type: values cannot be compared, or the type has no text that Spark reads back."""
+    if _UNCOMPARABLE.search(type):
+        return Reason("UNCOMPARABLE_TYPE", f"values of type {type} cannot be compared or grouped")
+    if "<" in type and not _is_readable(jvm, type):
+        return Reason("TYPE_TEXT", f"the type {type} has field names that its text cannot spell")
+    return None
 
 
 def _is_readable(jvm: JavaObject, type: str) -> bool:

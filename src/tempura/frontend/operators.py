@@ -2,21 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 
 from pyspark.sql import SparkSession
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import GENERATORS, Generate
-from tempura.algebra.rel import Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union, Values, empty, keep
+from tempura.algebra.rel import Filter, Join, JoinKind, Opaque, Project, Rel, Scan, TopK, Union, Values, empty, keep
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, SortKey, conjunction, conjuncts
 from tempura.algebra.window import Window
+from tempura.errors import Reason
 from tempura.frontend.aggregates import Names, lift_aggregate, over_columns, project
 from tempura.frontend.catalyst import JavaObject, class_of, items, jvm_of
 from tempura.frontend.literals import NoPythonValueError, python_value
 from tempura.frontend.marker import marked_table
-from tempura.frontend.recompute import NotLiftableError
+from tempura.frontend.narrow import why_unusable
+from tempura.frontend.opaque import Recompute, take_out, whole
 from tempura.frontend.scalars import ScalarLifter
 from tempura.frontend.subqueries import Subqueries
+from tempura.frontend.unliftable import NotLiftableError
 from tempura.frontend.windows import lift_functions
 
 _JOINS: dict[str, JoinKind] = {
@@ -72,10 +76,17 @@ class Part:
 
 
 class PlanLifter:
-    """Lifts one plan."""
+    """Lifts one plan. What the algebra cannot express becomes an ``Opaque``, with its reason: the operator itself, over inputs that are
+    lifted. ``text`` is the query's, and distinguishes these from those of other queries; without one nothing is recomputed.
+    ``comparable``: nor may a column of the result have values that cannot be compared."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, text: str | None = None, comparable: bool = False) -> None:
         self.names = Names()
+        self._spark = spark
+        self._text = text
+        self._comparable = comparable
+        self._opaque = count(1)
+        self.hides_order = False
         self._scalars = ScalarLifter(jvm_of(spark))
         self._subqueries = Subqueries(spark, self.names, lambda plan: self.lift(plan).exact().rel)
         self._operators: dict[str, Callable[[JavaObject], Part]] = {
@@ -86,6 +97,46 @@ class PlanLifter:
 
     def lift(self, node: JavaObject) -> Part:
         """The relation of a plan. Raises NotLiftableError."""
+        unusable = self._unusable_input(node) if self._comparable else None
+        if unusable:
+            return self.recomputed(node, unusable)
+        try:
+            return self._lift(node)
+        except NotLiftableError as error:
+            if self._text is None:
+                raise
+            handle, below = take_out(self._spark, node)
+            return self._as_it_is(node, handle, [self.lift(plan) for plan in below], error.reason)
+
+    def recomputed(self, node: JavaObject, why: Reason) -> Part:
+        """A plan that is recomputed from its tables."""
+        handle = whole(node)
+        return self._as_it_is(node, handle, [self._lift(leaf) for leaf in handle.inputs], why)
+
+    def _unusable_input(self, node: JavaObject) -> Reason | None:
+        """Why an operator cannot read relations of the algebra: a column that it gets has a type that those cannot have."""
+        read = node.references()
+        for child in items(node.children()):
+            for a in items(child.output()):
+                if child.children().size() or read.contains(a):
+                    why = why_unusable(jvm_of(self._spark), a.dataType().catalogString())
+                    if why:
+                        return why
+        return None
+
+    def _as_it_is(self, node: JavaObject, handle: Recompute, inputs: list[Part], why: Reason) -> Part:
+        """An ``Opaque`` over its lifted inputs, with the order that it has inside as far as its columns say it."""
+        attributes = list(items(node.output()))
+        key = f"{self._text}\n-- {next(self._opaque)}"
+        rel = Opaque(tuple(part.exact().rel for part in inputs), self._columns(attributes), key, why, handle)
+        part = Part(rel, _ids(attributes))
+        try:
+            return replace(part, order=self.order_of(node, part))
+        except NotLiftableError:
+            self.hides_order = True
+            return part
+
+    def _lift(self, node: JavaObject) -> Part:
         name = class_of(node)
         if name in _TRANSPARENT:
             return self.lift(node.child())
@@ -100,11 +151,8 @@ class PlanLifter:
     def order_of(self, node: JavaObject, part: Part) -> tuple[SortKey, ...]:
         """The ORDER BY at the top of an analysed plan, over the columns of ``part``. Raises NotLiftableError when it
         reads others."""
-        while class_of(node) in _BELOW_ORDER:
-            node = node.plan() if class_of(node) == "WithCTE" else node.child()
-        if class_of(node) != "Sort":
-            return ()
-        return tuple(self._sort_key(key, part.scope) for key in items(node.order()))
+        sort = sort_of(node)
+        return tuple(self._sort_key(key, part.scope) for key in items(sort.order())) if sort else ()
 
     # --- leaves -----------------------------------------------------------------------------------------------------
 
@@ -187,10 +235,12 @@ class PlanLifter:
         part = self.lift(node.child()).without_order()
         partition = tuple(self._scalars.lift(e, part.scope) for e in items(node.partitionSpec()))
         order = tuple(self._sort_key(key, part.scope) for key in items(node.orderSpec()))
-        functions = lift_functions(node, part.scope, self.names, self._scalars)
+        functions, results = lift_functions(node, part.scope, self.names, self._scalars)
         rel = Window(part.rel, partition, order, functions)
         ids = part.ids + _ids(items(node.windowExpressions()))
-        return Part(keep(rel, part.columns + tuple(f.column for f in functions)), ids)
+        outputs = (*(Output(c, Ref(c)) for c in part.columns), *(Output(c, e) for c, e in results))
+        same = all(isinstance(e, Ref) and e.column == c for c, e in results)
+        return Part(keep(rel, tuple(o.column for o in outputs)) if same else Project(rel, outputs), ids)
 
     def _expand(self, node: JavaObject) -> Part:
         part = self.lift(node.child()).without_order()
@@ -250,6 +300,13 @@ class PlanLifter:
         if limit <= 0:
             return Part(empty(part.columns), part.ids)
         return replace(part, rel=TopK(part.rel, part.order, limit))
+
+
+def sort_of(node: JavaObject) -> JavaObject | None:
+    """The operator that orders the rows of a plan."""
+    while class_of(node) in _BELOW_ORDER:
+        node = node.plan() if class_of(node) == "WithCTE" else node.child()
+    return node if class_of(node) == "Sort" else None
 
 
 def _keep_order(part: Part, rel: Rel, ids: tuple[int, ...]) -> Part:

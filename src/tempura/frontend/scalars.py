@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Ref
 from tempura.frontend.catalyst import EXPRESSIONS, JavaObject, items, simple_name
 from tempura.frontend.literals import NoPythonValueError, python_value
-from tempura.frontend.recompute import NotLiftableError
 from tempura.frontend.udf import USER_DEFINED, user_function
+from tempura.frontend.unliftable import NotLiftableError
 
 Scope = Mapping[int, Column]
 """Columns by the id of Catalyst's expression id, which scalar sub-queries have, too."""
 
-Hook = Callable[[JavaObject], Expr]
-"""What an AggregateExpression becomes."""
+Hooks = Mapping[str, Callable[[JavaObject], Expr]]
+"""What expressions of some classes become, by simple name: aggregates in an aggregation, window functions in a window."""
+
+_NO_HOOKS: Hooks = {}
 
 _NOT_DETAIL = frozenset((
     "origin", "context", "queryContext", "exprId", "resultId", "hint", "qualifier", "mutableAggBufferOffset",
@@ -31,6 +33,7 @@ _MODES = ("evalMode", "evalContext")
 _REFUSED = {
     "OuterReference": ("CORRELATED", "a correlated sub-query is left"),
     "WindowExpression": ("WINDOW", "a window function"),
+    "AggregateExpression": ("MISPLACED_AGGREGATE", "an aggregate outside of an aggregation"),
 }
 _REFUSED_TRAITS = {
     f"{EXPRESSIONS}.PlanExpression": ("SUBQUERY", "a sub-query inside an expression"),
@@ -60,17 +63,19 @@ class ScalarLifter:
         self._variables: dict[int, int] = {}
         self._traits: dict[str, JavaObject] = {}
 
-    def lift(self, node: JavaObject, scope: Scope, aggregate: Hook | None = None) -> Expr:
+    def lift(self, node: JavaObject, scope: Scope, hooks: Hooks = _NO_HOOKS) -> Expr:
         """The tree of an expression whose attributes are in ``scope``. Raises NotLiftableError."""
         self._variables = {}
-        return self._lift(node, scope, aggregate or _no_aggregate)
+        return self._lift(node, scope, hooks)
 
     def operands(self, node: JavaObject, scope: Scope) -> tuple[Expr, ...]:
         """The trees of a node's children."""
         return tuple(self.lift(child, scope) for child in items(node.children()))
 
-    def _lift(self, node: JavaObject, scope: Scope, aggregate: Hook) -> Expr:
+    def _lift(self, node: JavaObject, scope: Scope, hooks: Hooks) -> Expr:
         form = self.form(node)
+        if form.name in hooks:
+            return hooks[form.name](node)
         if form.name == "ScalarSubquery" and node.exprId().id() in scope:
             return Ref(_column(node, scope))
         if form.refusal:
@@ -79,12 +84,10 @@ class ScalarLifter:
             case "AttributeReference":
                 return Ref(_column(node, scope))
             case "Alias":
-                return self._lift(node.child(), scope, aggregate)
+                return self._lift(node.child(), scope, hooks)
             case "Literal":
                 return _literal(node)
-            case "AggregateExpression":
-                return aggregate(node)
-        operands = tuple(self._lift(child, scope, aggregate) for child in items(node.children()))
+        operands = tuple(self._lift(child, scope, hooks) for child in items(node.children()))
         type = "boolean" if form.predicate else node.dataType().catalogString()
         return Call(form.name, operands, type, self.detail(node), handle=node)
 
@@ -155,10 +158,6 @@ def _column(node: JavaObject, scope: Scope) -> Column:
         return scope[node.exprId().id()]
     except KeyError:
         raise NotLiftableError("HIDDEN_COLUMN", f"a column that no table of the query has: {node.sql()}") from None
-
-
-def _no_aggregate(node: JavaObject) -> Expr:
-    raise NotLiftableError("MISPLACED_AGGREGATE", f"an aggregate outside of an aggregation: {node.sql()}")
 
 
 def _literal(node: JavaObject) -> Expr:

@@ -1,30 +1,58 @@
 """Catalyst's Window as the algebra's."""
 
-from tempura.algebra.scalar import AggregateCall, Expr
+from dataclasses import dataclass, field
+
+from tempura.algebra.scalar import AggregateCall, Column, Expr, Ref
 from tempura.algebra.window import CURRENT_ROW, ENDS, OFFSETS, RANKS, Frame, WindowOutput
 from tempura.frontend.aggregates import Names, aggregate_call
 from tempura.frontend.catalyst import JavaObject, class_of, items
-from tempura.frontend.recompute import NotLiftableError
 from tempura.frontend.scalars import ScalarLifter, Scope
+from tempura.frontend.unliftable import NotLiftableError
 
 _ENDS = {"AnyValue": "First"}
 _BY_ORDER = ("Rank", "DenseRank", "PercentRank")
 
 
-def lift_functions(node: JavaObject, scope: Scope, names: Names, scalars: ScalarLifter) -> tuple[WindowOutput, ...]:
-    """The functions of a Window. Raises NotLiftableError for those whose value is not a function of the ordered rows."""
-    return tuple(_output(alias, scope, names, scalars) for alias in items(node.windowExpressions()))
+@dataclass(slots=True)
+class Functions:
+    """The functions of a window, found in its result expressions."""
+
+    scope: Scope
+    names: Names
+    scalars: ScalarLifter
+    found: list[WindowOutput] = field(default_factory=list)
+
+    def result(self, alias: JavaObject) -> tuple[str, Expr]:
+        """Name and expression of a result column, over the input and the columns of functions."""
+        name = str(alias.name())
+        return name, self.scalars.lift(alias, self.scope, {"WindowExpression": lambda node: self._function(name, node)})
+
+    def _function(self, name: str, node: JavaObject) -> Expr:
+        call = _call(node.windowFunction(), self.scope, self.scalars)
+        frame = _frame(node.windowSpec().frameSpecification(), self.scalars)
+        if call.function == "NthValue" and frame.kind == "range" and not frame.is_whole:
+            raise NotLiftableError("WINDOW_NTH_VALUE", f"which of several peers comes n-th is not said: {node.sql()}")
+        for known in self.found:
+            if (known.call, known.frame) == (call, frame):
+                return Ref(known.column)
+        self.found.append(WindowOutput(self.names.column(name, call.type), call, frame))
+        return Ref(self.found[-1].column)
 
 
-def _output(alias: JavaObject, scope: Scope, names: Names, scalars: ScalarLifter) -> WindowOutput:
-    expression = alias.child() if class_of(alias) == "Alias" else alias
-    if class_of(expression) != "WindowExpression":
-        raise NotLiftableError("WINDOW", f"an expression around a window function: {alias.sql()}")
-    call = _call(expression.windowFunction(), scope, scalars)
-    frame = _frame(expression.windowSpec().frameSpecification(), scalars)
-    if call.function == "NthValue" and frame.kind == "range" and not frame.is_whole:
-        raise NotLiftableError("WINDOW_NTH_VALUE", f"which of several peers comes n-th is not said: {expression.sql()}")
-    return WindowOutput(names.column(alias.name(), call.type), call, frame)
+def lift_functions(
+    node: JavaObject, scope: Scope, names: Names, scalars: ScalarLifter
+) -> tuple[tuple[WindowOutput, ...], list[tuple[Column, Expr]]]:
+    """The functions of a Window, and its result columns with their values, over the input and the functions' columns. Raises
+    NotLiftableError for functions whose value is not one of the ordered rows."""
+    functions = Functions(scope, names, scalars)
+    results = [functions.result(alias) for alias in items(node.windowExpressions())]
+    return tuple(functions.found), [(_column(names, name, expr, functions.found), expr) for name, expr in results]
+
+
+def _column(names: Names, name: str, expr: Expr, functions: list[WindowOutput]) -> Column:
+    """The column of a result: the function's own where the result is just that, under its name."""
+    own = isinstance(expr, Ref) and any(f.column == expr.column and f.column.name == name for f in functions)
+    return expr.column if own and isinstance(expr, Ref) else names.column(name, expr.type)
 
 
 def _call(node: JavaObject, scope: Scope, scalars: ScalarLifter) -> AggregateCall:

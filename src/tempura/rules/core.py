@@ -17,6 +17,11 @@ def at(Q: Tvr, t: Time) -> Bag:
     return Bag(Q.rel.with_inputs(*(View(rel, Snapshot(t)) for rel in Q.rel.inputs)))
 
 
+def is_computed(rel: Rel) -> bool:
+    """Whether a relation is computed, from others or (a recomputed part of a query without tables) from nothing."""
+    return bool(rel.inputs) or isinstance(rel, Opaque)
+
+
 def is_cheap_by_definition(rel: Rel) -> bool:
     """Operators whose snapshot may be computed from their inputs' snapshots at any time, without being a recompute of what
     could be maintained: row by row, or without any delta of their own."""
@@ -42,7 +47,7 @@ def first_snapshot(Q: Query, t: Time, facts: Facts) -> Rewrite:
 
     The definition of a query over a TVR. Something has to be computed from scratch once.
     """
-    return rewrite(Q[:t], at(Q, t), where=bool(Q.rel.inputs) and facts.is_first(t))
+    return rewrite(Q[:t], at(Q, t), where=is_computed(Q.rel) and facts.is_first(t))
 
 
 @rule(TVR_GENERATING, cite=(1,))
@@ -60,7 +65,7 @@ def recompute_snapshot(Q: Query, t: Time) -> Rewrite:
 
     Plain batch processing. Belongs to the method ``batch`` only.
     """
-    return rewrite(Q[:t], at(Q, t), where=bool(Q.rel.inputs))
+    return rewrite(Q[:t], at(Q, t), where=is_computed(Q.rel))
 
 
 @rule(INTRA_TVR, cite=(1,))

@@ -10,6 +10,7 @@ from tempura.algebra.generate import Generate
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Scan, Sort, TopK, Union, Values
 from tempura.algebra.scalar import Column, Expr, Ref
 from tempura.algebra.window import RANKS, Window
+from tempura.rules.helpers import picks_by_order
 
 Columns = frozenset[Column]
 
@@ -63,7 +64,7 @@ def _join(rel: Join, sets: tuple[Columns, ...]) -> list[Columns]:
 def _aggregate(rel: Aggregate, known: Columns) -> list[Columns]:
     if not _read(*(k.expr for k in rel.keys)) <= known:
         return []
-    values = (a.column for a in rel.aggregates if a.call.columns <= known)
+    values = (a.column for a in rel.aggregates if a.call.columns <= known and not picks_by_order(a.call))
     return [frozenset((*(k.column for k in rel.keys), *values))]
 
 

@@ -1,0 +1,109 @@
+"""What the algebra cannot express, as part of a query: operators of Catalyst's that Spark runs as they are, over the rows of inputs
+that are relations of the algebra."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tempura.frontend.catalyst import EXPRESSIONS, PLANS, JavaObject, class_of, contains, items, jvm_of
+from tempura.frontend.checks import plans
+from tempura.frontend.marker import marked_table
+
+_READ_ORDER = ("Offset", "Tail", "GlobalLimit", "LocalLimit")
+_KEEP_ORDER = (*_READ_ORDER, "Project")
+_AS_A_WHOLE = ("WithCTE", "UnionLoop", "LateralJoin")
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """The handle of an ``Opaque``: a plan of Catalyst's. ``inputs`` are those of its leaves in whose place rows have to be put, each an
+    input of the Opaque, whose columns are the leaf's attributes in order."""
+
+    plan: JavaObject = field(compare=False, repr=False)
+    inputs: tuple[JavaObject, ...] = field(compare=False, repr=False)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The table that each input is, of a plan over tables."""
+        return tuple(marked_table(leaf) or "" for leaf in self.inputs)
+
+    def answer(self, session: SparkSession, rows: Sequence[DataFrame]) -> DataFrame:
+        """What Spark answers when the inputs have these rows, column by column.
+
+        Leaves are replaced, also those of views and sub-queries: a temporary view that the user made of a DataFrame keeps the
+        files that the table had then, and must not be asked.
+        """
+        jvm = jvm_of(session)
+        replaced = jvm.scala.collection.immutable.HashMap()
+        for leaf, given in zip(self.inputs, rows, strict=True):
+            replaced = replaced.updated(leaf, _in_place_of(jvm, leaf, given))
+        answered = self.plan.transformUpWithSubqueries(replaced)
+        dataset = getattr(jvm, "org.apache.spark.sql.classic.Dataset")
+        return DataFrame(dataset.ofRows(session._jsparkSession, answered), session)
+
+
+def _in_place_of(jvm: JavaObject, leaf: JavaObject, rows: DataFrame) -> JavaObject:
+    """A plan with the columns of ``leaf``, identities included."""
+    plan = rows._jdf.queryExecution().analyzed()
+    pairs = zip(items(plan.output()), items(leaf.output()), strict=True)
+    alias, nothing = getattr(jvm, f"{EXPRESSIONS}.Alias"), jvm.PythonUtils.toSeq([])
+    named = [alias(own, a.name(), a.exprId(), nothing, jvm.scala.Option.empty(), nothing) for own, a in pairs]
+    return getattr(jvm, f"{PLANS}.Project")(jvm.PythonUtils.toSeq(named), plan)
+
+
+# --- what is recomputed -----------------------------------------------------------------------------------------------
+
+
+def whole(node: JavaObject) -> Recompute:
+    """A plan over its tables: leaves of it and of the plans in its expressions."""
+    leaves = (leaf for plan in plans(node) for leaf in items(plan.collectLeaves()))
+    return Recompute(node, tuple(leaf for leaf in leaves if marked_table(leaf)))
+
+
+def take_out(spark: SparkSession, node: JavaObject) -> tuple[Recompute, list[JavaObject]]:
+    """An operator by itself, and the plans that give its inputs, which can be lifted on their own. What must stay together does: a sort
+    and the limit that reads it, a recursion, an operator and the sub-queries in its expressions."""
+    together = class_of(node) in _AS_A_WHOLE or any(
+        contains(spark, e, "PLAN_EXPRESSION") for e in items(node.expressions())
+    )
+    if not together and class_of(node) in _READ_ORDER:
+        together = contains(spark, node, "PLAN_EXPRESSION")
+    cut = _Cut(spark)
+    plan = node if together else cut.operator(node)
+    if together or not cut.inputs or not all(input.output().size() for input in cut.below):
+        made = whole(node)
+        return made, list(made.inputs)
+    return Recompute(plan, tuple(cut.inputs)), cut.below
+
+
+class _Cut:
+    """Cuts plans off below an operator: ``below`` are the plans, ``inputs`` the leaves that stand for them."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm = jvm_of(spark)
+        self.below: list[JavaObject] = []
+        self.inputs: list[JavaObject] = []
+
+    def operator(self, node: JavaObject) -> JavaObject:
+        """The operator over leaves; with the order of its input, if it reads that."""
+        cut = self._ordered if class_of(node) in _READ_ORDER else self._input
+        return self._over(node, [cut(child) for child in items(node.children())])
+
+    def _ordered(self, node: JavaObject) -> JavaObject:
+        name = class_of(node)
+        if name != "Sort" and name not in _KEEP_ORDER:
+            return self._input(node)
+        return self._over(node, [(self._input if name == "Sort" else self._ordered)(node.child())])
+
+    def _input(self, node: JavaObject) -> JavaObject:
+        self.below.append(node)
+        self.inputs.append(self._leaf(node) if node.children().size() else node)
+        return self.inputs[-1]
+
+    def _leaf(self, node: JavaObject) -> JavaObject:
+        no_rows, no_stream = self._jvm.PythonUtils.toSeq([]), self._jvm.scala.Option.empty()
+        return getattr(self._jvm, f"{PLANS}.LocalRelation")(node.output(), no_rows, False, no_stream)
+
+    def _over(self, node: JavaObject, children: list[JavaObject]) -> JavaObject:
+        return node.withNewChildren(self._jvm.PythonUtils.toSeq(children)) if children else node
