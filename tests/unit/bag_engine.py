@@ -17,6 +17,7 @@ from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, equal
 from tempura.cost.model import CostModel
+from tempura.errors import TempuraError
 from tempura.execute.contract import Merge, Part, StepOutcome, StoredOutput, StoredState, Usage
 from tempura.execute.local import BagExecutor, BagOutcome
 from tempura.execute.parts import growth, parts_to_keep
@@ -132,6 +133,7 @@ class BagEngine:
     written: list[int] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
     model: CostModel = field(default_factory=CostModel)
+    lakes: dict[str, list[Row]] = field(default_factory=dict)
 
     def settings(self) -> dict[str, str]:
         return dict(self.session)
@@ -227,6 +229,16 @@ class BagEngine:
         expected = evaluate(check.lifted.rel, lambda leaf: _scan(check, leaf))
         found = _load(check.stored.path)
         return Verification(expected == found, expected.size, (), (), "interpreter")
+
+    def lake_schema(self, format: str, path: Path) -> StructType:
+        raise TempuraError("NO_PACKAGE", f"Bags do not come in format {format}.")
+
+    def load_lake(self, format: str, path: Path, options: Mapping[str, str]) -> Changes:
+        """What a test has put for the last version or snapshot that is read."""
+        rows = self.lakes[
+            options.get("endingVersion") or options.get("end-snapshot-id") or next(iter(options.values()))
+        ]
+        return self.split_changes(rows)
 
     def split_changes(self, changes: Any) -> Changes:
         kinds = {row[-1] for row in changes}

@@ -132,6 +132,12 @@ class Engine(Protocol):
     def execute(self, work: Work) -> StepOutcome:
         """Run a step."""
 
+    def lake_schema(self, format: str, path: Path) -> StructType:
+        """The columns of a table in a lake. Raises TempuraError NO_PACKAGE, FEED_UNREADABLE."""
+
+    def load_lake(self, format: str, path: Path, options: Mapping[str, str]) -> Changes:
+        """The rows of a table in a lake under some options: changes if they ask for its change feed. Raises as above."""
+
     def split_changes(self, changes: Any) -> Changes:
         """Rows with a column ``_change``, by its value. Raises TempuraError BAD_CHANGE."""
 

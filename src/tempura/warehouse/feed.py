@@ -1,6 +1,6 @@
 """Feeds: where the arrivals of a table come from when nobody pushes them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -28,3 +28,11 @@ class Feed(Protocol):
 
     def pending(self, arrivals: Sequence[Arrival], schema: StructType) -> Iterable[Batch]:
         """What has come since these arrivals, one batch per arrival, in order. Raises TempuraError when it cannot be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How to read what came since a position of a lake's table: the position then, and the options of Spark's reader."""
+
+    position: str
+    options: Mapping[str, str]

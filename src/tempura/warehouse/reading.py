@@ -1,7 +1,9 @@
 """Files read by Spark into the columns of a table: every value fits, or the first that does not is named."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as fn
@@ -102,3 +104,45 @@ def _reader(session: SparkSession, files: FileSet) -> DataFrameReader:
 
 def _paths(files: FileSet) -> list[str]:
     return [f"file:{file}" for file in files.files]
+
+
+_PACKAGES = {"delta": "io.delta:delta-spark_2.13", "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13"}
+_CHANGE_TYPES = {"insert": "insert", "update_postimage": "insert", "delete": "delete", "update_preimage": "delete"}
+"""Delta's name of a change to a row, and what it is here: an update tells the row before and the row after."""
+
+_OF_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
+
+
+def lake(session: SparkSession, format: str, path: Path, options: Mapping[str, str]) -> DataFrame:
+    """The rows of a table in a lake, under options of its reader.
+
+    Raises TempuraError NO_PACKAGE when the session cannot read the format, FEED_UNREADABLE for what else is wrong.
+    """
+    try:
+        return session.read.format(format).options(**options).load(f"file:{path}")
+    except PySparkException as error:
+        if error.getCondition() != "DATA_SOURCE_NOT_FOUND" and "EXTENSION" not in str(error.getCondition()):
+            what = f"The {format} table at {path} cannot be read: {first_line(error)}"
+            raise TempuraError("FEED_UNREADABLE", what, "Repair it, or add a table of another name.") from error
+        raise _no_package(session, format) from error
+    except Py4JJavaError as error:
+        # A package that was made for another Spark ends in a class or method that is not there.
+        raise _no_package(session, format) from error
+
+
+def _no_package(session: SparkSession, format: str) -> TempuraError:
+    what = f"This session of Spark {session.version} cannot read tables of format {format}."
+    remedy = f"Start it with spark.jars.packages={_PACKAGES[format]}:VERSION, of a version made for this Spark"
+    if format == "delta":
+        remedy += (
+            " (Delta 4.0 for Spark 4.0; there is none for 4.3 yet), and with Delta's session extension and catalog"
+        )
+    return TempuraError("NO_PACKAGE", what, f"{remedy}.")
+
+
+def as_changes(rows: DataFrame) -> DataFrame | None:
+    """Rows of Delta's change feed with ``_change``; None when they are no changes."""
+    if "_change_type" not in rows.columns:
+        return None
+    kind = fn.create_map(*(fn.lit(word) for pair in _CHANGE_TYPES.items() for word in pair))
+    return rows.withColumn(CHANGE, kind[fn.col("_change_type")]).drop(*_OF_FEED)

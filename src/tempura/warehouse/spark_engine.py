@@ -151,6 +151,14 @@ class SparkEngine:
         rows = reading.load(clone(self._session), files, changing)
         return split_changes(rows) if changing else Changes(inserts=rows)
 
+    def lake_schema(self, format: str, path: Path) -> StructType:
+        return reading.lake(clone(self._session), format, path, {}).schema
+
+    def load_lake(self, format: str, path: Path, options: Mapping[str, str]) -> Changes:
+        rows = reading.lake(clone(self._session), format, path, options)
+        changes = reading.as_changes(rows)
+        return Changes(inserts=rows) if changes is None else self.split_changes(changes)
+
     def split_changes(self, changes: DataFrame) -> Changes:
         return split_changes(changes)
 

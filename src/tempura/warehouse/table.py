@@ -16,6 +16,7 @@ from tempura.warehouse.engine import Changes, Engine, Source
 from tempura.warehouse.feed import Batch, Feed
 from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder, data_files, partition_columns
+from tempura.warehouse.lake import LAKES, Lake
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.parquet import inspect
 from tempura.warehouse.seals import file_checksum, file_damage
@@ -59,7 +60,12 @@ class Arrivals:
         self.copies = self.home / "data"
         self.folder = (site.root / spec.path).resolve() if spec.path else self.copies
         self.ledger = Ledger(self.home / "arrivals", site.files)
-        self.feed = upstream or (Folder(site.engine, name, spec, self.folder) if spec.path else None)
+        self.feed = upstream or (self._feed() if spec.path else None)
+
+    def _feed(self) -> Feed:
+        if self.spec.format in LAKES:
+            return Lake(self.site.engine, self.name, self.spec.format, self.folder)
+        return Folder(self.site.engine, self.name, self.spec, self.folder)
 
     @cached_property
     def schema(self) -> StructType:

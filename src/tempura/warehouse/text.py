@@ -12,13 +12,15 @@ from tempura.errors import TempuraError
 CHANGE = "_change"
 """The column that tells inserts, deletes and updates apart."""
 
-FORMATS = ("parquet", "csv", "json")
+FORMATS = ("parquet", "csv", "json", "delta", "iceberg")
 
 _BOTH = (
     "dateFormat", "timestampFormat", "timestampNTZFormat", "timeZone", "locale", "encoding", "lineSep", "multiLine",
 )  # fmt: skip
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "parquet": (),
+    "delta": (),
+    "iceberg": (),
     "csv": (
         *_BOTH, "header", "sep", "quote", "escape", "comment", "nullValue", "emptyValue", "nanValue", "positiveInf",
         "negativeInf", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace",

@@ -18,6 +18,7 @@ from tempura.warehouse.engine import Changes, Engine, schema_of
 from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder, data_files
 from tempura.warehouse.garbage import Sweep, collect
+from tempura.warehouse.lake import LAKES
 from tempura.warehouse.ledger import FORMAT, attempt, commit, read_manifest
 from tempura.warehouse.query import Query
 from tempura.warehouse.replace import ReplaceReport
@@ -118,12 +119,13 @@ class Warehouse:
         """Declare a table. With ``path`` it is a folder of files, of which new ones are arrivals; with ``query`` it holds the results of
         another query, and what each result changed is an arrival; else it is managed: rows are pushed.
 
-        ``format`` of the files is parquet, csv or json; ``options`` are those of Spark's reader, such as ``{"sep": ";"}``. ``schema`` (DDL
-        or StructType) is taken from the files when it is not given. Only files older than ``settle`` seconds count. The promises
-        ``keys``, ``append_only`` and ``static`` are enforced when rows arrive. The same declaration again changes nothing.
+        ``format`` of the files is parquet, csv or json, that of a table in a lake delta or iceberg; ``options`` are those of Spark's
+        reader, such as ``{"sep": ";"}``. ``schema`` (DDL or StructType) is taken from what is there when it is not given. Only files
+        older than ``settle`` seconds count. The promises ``keys``, ``append_only`` and ``static`` are enforced when rows arrive. The
+        same declaration again changes nothing.
 
         Raises TempuraError BAD_NAME, BAD_SCHEMA, BAD_KEYS, BAD_OPTION, BAD_SOURCE, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH, UNKNOWN_QUERY,
-        FOLDER_MISSING, TABLE_EXISTS.
+        FOLDER_MISSING, TABLE_EXISTS, NO_PACKAGE, FEED_UNREADABLE.
         """
         check_name("table", name)
         if query is not None and (path is not None or schema is not None):
@@ -163,7 +165,7 @@ class Warehouse:
         """The options of a format, the time zone in which text is read among them: pinned, whatever a later session says."""
         given = {name: str(value) for name, value in options.items()}
         check_format(format, given)
-        if format == "parquet" or "timeZone" in given:
+        if format not in ("csv", "json") or "timeZone" in given:
             return given
         zone = declared.options.get("timeZone") if declared else None
         return given | {"timeZone": zone or self._site.engine.settings()["spark.sql.session.timeZone"]}
@@ -184,6 +186,8 @@ class Warehouse:
         return engine.schema_text(parsed)
 
     def _inferred(self, name: str, spec: TableSpec) -> StructType:
+        if spec.format in LAKES:
+            return self._site.engine.lake_schema(spec.format, (self.path / str(spec.path)).resolve())
         folder = Folder(self._site.engine, name, spec, (self.path / str(spec.path)).resolve())
         files = tuple(data_files(folder.path))
         if not files:
