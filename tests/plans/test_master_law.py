@@ -10,15 +10,17 @@ from random import Random
 import pytest
 
 from tempura.algebra.bag import SignedBag
-from tempura.algebra.rel import Rel
+from tempura.algebra.rel import Rel, Scan, Values, empty
+from tempura.algebra.scalar import Column
 from tempura.cost.model import CostModel
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
-from tests.plans.random_queries import ONLY_INSERTS, QueryGenerator, random_table
+from tests.plans.random_queries import ONLY_INSERTS, QueryGenerator, Table, random_table
 from tests.plans.simulate import Tables, run_plan, run_replanned, truth
 
 Run = Callable[[Rel, Tables, tuple[Point, ...], tuple[str, ...]], list[SignedBag | None]]
 TIMES = 3
+_X = Column("x", "x", "int")
 PRICES = [field.name for field in fields(CostModel)]
 CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))
 VIEW = tuple(Point(1.0, output=True) for _ in range(TIMES))
@@ -76,3 +78,11 @@ def _rules_used(query: Rel, tables: Tables, model: CostModel) -> frozenset[str]:
     facts = {name: table.facts(TIMES) for name, table in tables.items()}
     plan = make_plan(Problem(query, VIEW, facts), ("im1",), model)
     return frozenset(note.rule for step in plan.steps for note in step.notes.values())
+
+
+@pytest.mark.parametrize("methods", [("im1",), ("im2",), ("batch",), ("all",)], ids=lambda m: m[0])
+@pytest.mark.parametrize("query", [empty((_X,)), Values((_X,), ((1,),)), Scan("r", ("x",), (_X,))], ids=str)
+def test_a_query_that_is_nothing_but_a_table_or_a_constant(query: Rel, methods: tuple[str, ...]) -> None:
+    tables = {"r": Table("r", (SignedBag.of([(1,), (1,)]), SignedBag.of([(2,)]), -SignedBag.of([(1,)])))}
+    expected = [truth(query, tables, t) for t in range(TIMES)]
+    assert run_plan(query, tables, VIEW, methods) == run_replanned(query, tables, VIEW, methods) == expected

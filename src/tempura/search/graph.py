@@ -89,9 +89,10 @@ class Graph:
 
     def output(self, t: Time) -> Goal:
         """The goal to have the query's result at t."""
-        view = self.normalise(View(self.memo.own(self.query), Snapshot(t)))
-        assert isinstance(view, View), "a query is the result of an operator"
-        return self.goal(view, t)
+        query = View(self.memo.own(self.query), Snapshot(t))
+        view = self.normalise(query)
+        # A query that is nothing but a table or a constant is read where others use it, and computed where it is the result.
+        return self.goal(view if isinstance(view, View) else query, t)
 
     def goal(self, view: View, t: Time) -> Goal:
         """The goal to have a view at t."""
