@@ -6,21 +6,25 @@ The scenario appends, deletes, refreshes a view whose state grows by parts that 
 import itertools
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 
 import pytest
-from tests.unit.bag_engine import LARGE, SUMMARY, BagEngine
+from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine
 from tests.unit.test_churn import PRICES
 from tests.unit.test_commit import shape
 
+from tempura.algebra.canonical import fingerprint
 from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
+from tempura.plan.progressive import ProgressivePlan
 from tempura.search.planner import make_plan
+from tempura.search.problem import Problem
 from tempura.warehouse import query as queries
 from tempura.warehouse.files import Files
+from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 
@@ -30,10 +34,22 @@ DELETED = [[], [(0, 0)], [(2, 2)], [], [(4, 4)]]
 REPLACED_AFTER = 4
 
 
+PLANS: dict[str, ProgressivePlan] = {}
+"""Plans by problem: the same few problems come back hundreds of times."""
+
+
+def planned(problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
+    """A plan at prices by which incremental work pays for these few rows."""
+    tables, states = sorted(problem.tables.items()), sorted(map(repr, problem.states))
+    key = repr((fingerprint(problem.query), problem.points, tables, states, methods))
+    if key not in PLANS:
+        PLANS[key] = make_plan(problem, methods, PRICES)
+    return PLANS[key]
+
+
 @pytest.fixture(autouse=True)
 def joins_are_dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that incremental work pays for these few rows."""
-    monkeypatch.setattr(queries, "make_plan", lambda problem, methods: make_plan(problem, methods, PRICES))
+    monkeypatch.setattr(queries, "make_plan", planned)
 
 
 def opened(folder: Path, files: Files) -> Warehouse:
@@ -156,3 +172,58 @@ def test_killed_at_some_file_operations(tmp_path: Path, calm: tuple[list[str], l
 @pytest.mark.parametrize("remainder", range(4))
 def test_killed_at_every_file_operation(tmp_path: Path, calm: tuple[list[str], list[str]], remainder: int) -> None:
     kill_at(range(remainder + 1, len(calm[0]) + 1, 4), tmp_path, calm)
+
+
+def raced(folder: Path) -> list[str]:
+    """Two processes run the same refresh at the same moment. Returns what each says: ``n`` of its run, or the code of its error."""
+    start_read, start_write = os.pipe()
+    said_read, said_write = os.pipe()
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(start_write)
+                query = opened(folder, Files()).query("q")
+                os.read(start_read, 1)  # until the parent closes its end
+                os.write(said_write, f"{outcome(query)}\n".encode())
+                os._exit(0)
+            finally:
+                os._exit(1)
+        children.append(child)
+    os.close(start_read)
+    os.close(start_write)
+    os.close(said_write)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    with os.fdopen(said_read) as said:
+        return said.read().split()
+
+
+def outcome(query: Query) -> str:
+    try:
+        report = query.run(methods="im1")
+    except TempuraError as error:
+        return error.code
+    return "nothing" if report.nothing else str(report.n)
+
+
+def test_two_processes_racing_fifty_times(tmp_path: Path) -> None:
+    """One commits; the other is told, or finds that nothing is left to do. Nothing is done twice, and nothing is left over."""
+    wh = opened(tmp_path, Files())
+    sales = wh.add_table("sales", schema="o_id INT, cat STRING, price INT")
+    wh.add_table("returns", schema="o_id INT, cost INT")
+    query = wh.add_query("q", COUNT, schedule=Schedule.view())
+    told: list[str] = []
+    for i in range(50):
+        sales.append([(i, "c", 1)])  # type: ignore[arg-type]
+        said = raced(tmp_path)
+        assert len(said) == 2
+        assert str(i + 1) in said, said
+        told += [other for other in said if other != str(i + 1)]
+    assert set(told) <= {"RUN_IN_PROGRESS", "COMMIT_LOST", "nothing"}
+    assert len(told) == 50
+    assert len(query.steps()) == 50
+    assert query.verify()
+    wh.gc()
+    assert wh.gc() == ()
+    sound(tmp_path)
