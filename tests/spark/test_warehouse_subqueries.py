@@ -46,6 +46,12 @@ SCALAR = (
     "SELECT s.o_id, cost FROM sales s LEFT JOIN returns r ON s.o_id = r.o_id AND r.cost + s.qty > (SELECT MIN(o_id) FROM returns)",
 )
 
+CTES = (
+    "WITH x AS (SELECT cat, qty FROM sales WHERE qty > 0) SELECT a.cat, COUNT(*) AS n FROM x a JOIN x b ON a.qty = b.qty GROUP BY a.cat",
+    "WITH x AS (SELECT o_id, SUM(cost) AS c FROM returns GROUP BY o_id), y AS (SELECT o_id FROM x UNION ALL SELECT o_id FROM sales) "
+    "SELECT x.o_id, c, (SELECT COUNT(*) FROM y) AS n FROM x LEFT JOIN y ON x.o_id = y.o_id",
+)
+
 GROUPING_SETS = (
     "SELECT cat, o_id % 2 AS odd, COUNT(*) AS n, SUM(qty) AS q, GROUPING_ID() AS g FROM sales GROUP BY ROLLUP (cat, o_id % 2)",
     "SELECT cat, r.o_id, MAX(cost) AS m FROM sales s LEFT JOIN returns r ON s.o_id = r.o_id "
@@ -110,6 +116,11 @@ def test_a_second_row_fails_as_in_spark(wh: Warehouse, make: Make) -> None:
     returns.delete(make([(1, 10)], RETURNS))
     query.run(methods="im1")
     assert query.verify()
+
+
+def test_a_named_query_used_twice(wh: Warehouse, make: Make) -> None:
+    queries = run_through(wh, make, CTES)
+    assert [codes(query) for query in queries] == [set()] * len(CTES)
 
 
 def test_grouping_sets(wh: Warehouse, make: Make) -> None:
