@@ -6,7 +6,7 @@ saved at an earlier time. The graph is cyclic (snapshot = snapshot + delta, delt
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Rel, Scan, Values, empty, renamed
@@ -17,8 +17,8 @@ from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.dsl import Rule
 from tempura.rules.helpers import is_order_sensitive
 from tempura.rules.prune import prune
+from tempura.search.begun import Rewritten
 from tempura.search.events import GroupCreated, RuleApplied, RuleMatched
-from tempura.search.facts import PlanFacts
 from tempura.search.links import ClassLinks
 from tempura.search.space import Goal, Space
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View, ViewKind
@@ -49,17 +49,6 @@ class Alternative:
     member: Rel | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """What a rule makes of a view: ``rhs`` over reads and ``views``, which are needed at the same time. ``cost`` is unweighted."""
-
-    rule: Rule
-    member: Rel
-    rhs: Rel
-    views: tuple[View, ...]
-    cost: int
-
-
 class Graph:
     """Goals and alternatives of one planning problem under a set of rules, made on demand and remembered. Incremental work
     begins at the time point ``start``: there snapshots are computed from scratch."""
@@ -73,13 +62,14 @@ class Graph:
         self.tell = space.tell
         self.model = space.model
         self.start = start
-        self.facts = PlanFacts(space.problem.tables, space.memo, start)
+        self._begun = space.begun(start)
+        self.facts = self._begun.facts
         self.links = ClassLinks(rules, self.facts, space.memo, space.tell)
         self._rules = tuple(rule for rule in rules if not rule.splits)
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
-        self._prepared: dict[Rel, Rel] = {}
+        self._prepared = self._begun.prepared
 
     @cached_property
     def outputs(self) -> tuple[Goal, ...]:
@@ -174,20 +164,25 @@ class Graph:
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
-            bindings = rule.match(matched)
-            if bindings is None or not self._bind_rest(rule, bindings, view):
-                continue
-            self.tell(RuleMatched(rule.name, view))
-            law = rule.apply(**bindings)
-            logical = self.links.resolve(law.rhs) if law.where and rule.reads_links else law.rhs
-            if not law.where or logical is None:
-                continue
-            rhs = self._ready(logical, view)
-            views = tuple(rel for rel in rhs.walk() if isinstance(rel, View))
-            if view not in views:
-                cost = sum(self.model.operator(rel, self.estimate) for rel in rhs.walk())
-                self.tell(RuleApplied(rule.name, view))
-                yield Rewritten(rule, matched.tvr, rhs, views, cost)
+            made = self._begun.applied((rule, matched, view), partial(self._apply, rule, matched, view))
+            if made:
+                yield made
+
+    def _apply(self, rule: Rule, matched: View, view: View) -> Rewritten | None:
+        bindings = rule.match(matched)
+        if bindings is None or not self._bind_rest(rule, bindings, view):
+            return None
+        self.tell(RuleMatched(rule.name, view))
+        law = rule.apply(**bindings)
+        logical = self.links.resolve(law.rhs) if law.where and rule.reads_links else law.rhs
+        if not law.where or logical is None:
+            return None
+        rhs = self._ready(logical, view)
+        views = tuple(rel for rel in rhs.walk() if isinstance(rel, View))
+        if view in views:
+            return None
+        self.tell(RuleApplied(rule.name, view))
+        return Rewritten(rule, matched.tvr, rhs, views, sum(self.model.operator(r, self.estimate) for r in rhs.walk()))
 
     def _dispatched(self, operator: type[Rel], kind: type[ViewKind]) -> tuple[Rule, ...]:
         """The rules whose left side is such a view of such an operator."""

@@ -10,6 +10,8 @@ from tempura.memo.events import Event, Listener
 from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
 from tempura.rules.methods import REWRITES, rules_of
+from tempura.search.begun import Begun
+from tempura.search.facts import PlanFacts
 from tempura.search.joins import Clusters, JoinOrders
 from tempura.search.problem import Problem
 from tempura.search.saturate import ALL_ON, Saturation, Switches
@@ -45,6 +47,7 @@ class Space:
         self._without = frozenset(without)
         self._expressions: dict[Rel, Rel] = {}
         self._goals: dict[tuple[View, Time], Goal] = {}
+        self._begun: dict[Time, Begun] = {}
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
         self.estimate = Estimator(problem.tables, self.memo.representative)
@@ -59,6 +62,12 @@ class Space:
 
     def _left(self, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
         return tuple(rule for rule in rules if rule.name not in self._without)
+
+    def begun(self, start: Time) -> Begun:
+        """What all searches share in which incremental work begins at a time."""
+        if start not in self._begun:
+            self._begun[start] = Begun(PlanFacts(self.problem.tables, self.memo, start))
+        return self._begun[start]
 
     def goal(self, view: View, t: Time) -> Goal:
         """The goal to have a view at t."""
