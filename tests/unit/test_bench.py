@@ -123,6 +123,17 @@ def test_a_record_is_continued(tmp_path: Path) -> None:
     assert content["summary"]["wrong"] == ["q2"]
 
 
+@pytest.mark.parametrize("before", [{"equal": False}, {"equal": None, "error": "NO_PLAN"}])
+def test_what_is_not_right_is_run_again_when_a_record_is_continued(tmp_path: Path, before: dict[str, Any]) -> None:
+    file = tmp_path / "out.json"
+    Record(file, META).add([row("q1", time="t1"), row("q1", time="t2", **before)])
+    again = Record(file, META, resume=True)
+    assert not again.has("q1", "append-big", "ivm")
+    again.add([row("q1", time="t1"), row("q1", time="t2")])
+    assert again.has("q1", "append-big", "ivm")
+    assert [r["equal"] for r in json.loads(file.read_text())["runs"]] == [True, True]
+
+
 def test_what_duckdb_said_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     record = Record(file, META)

@@ -37,16 +37,18 @@ class Record:
         self.rows, self.batch = found["runs"], found["batch"]
 
     def has(self, query: str, pattern: str, scenario: str) -> bool:
-        """Whether the rows of a query are there."""
-        return any(_key(row) == (query, pattern, scenario) for row in self.rows)
+        """Whether the rows of a query are there, none of them wrong or failed: what is not right is run again."""
+        found = [row for row in self.rows if _key(row) == (query, pattern, scenario)]
+        return bool(found) and not any(row["error"] or row["equal"] is False for row in found)
 
     def has_batch(self, query: str) -> bool:
         """Whether the batch answer of a query was compared with DuckDB's."""
         return any(row["query"] == query for row in self.batch)
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Add the rows of a query and write the file."""
-        self.rows.extend(rows)
+        """Add the rows of a query, in the place of older ones, and write the file."""
+        again = {_key(row) for row in rows}
+        self.rows = [row for row in self.rows if _key(row) not in again] + list(rows)
         self._write()
 
     def add_batch(self, row: Row) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import time
+import traceback
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -119,5 +120,9 @@ def code_of(error: Exception) -> tuple[str, str]:
     """The code of an error, and what it says in one line."""
     if isinstance(error, TempuraError):
         return error.code, error.what
-    code = error.getCondition() if isinstance(error, PySparkException) else None
-    return code or type(error).__name__, " ".join(str(error).split("\n\n")[0].split())[:_MESSAGE]
+    said = " ".join(str(error).split("\n\n")[0].split())[:_MESSAGE]
+    if isinstance(error, PySparkException):
+        return error.getCondition() or type(error).__name__, said
+    # A defect: where it was raised is worth more than what it says.
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return type(error).__name__, f"{said} ({Path(where.filename).name}:{where.lineno}, {where.name})"
