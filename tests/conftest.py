@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tempura.frontend.start import start_session
+from tempura.frontend.start import many_small_jobs, start_session
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session, started by the first test that needs Spark."""
-    session = start_session("tempura-tests", cores=2, config={"spark.sql.shuffle.partitions": "2"})
+    session = start_session("tempura-tests", cores=2, config=many_small_jobs() | {"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()
 

@@ -17,7 +17,7 @@ from tempura.bench.second import compare
 from tempura.bench.suites import SUITES, chosen
 from tempura.bench.trial import Trial
 from tempura.data.tpcds import generate, query_texts
-from tempura.frontend.start import usable_cores
+from tempura.frontend.start import many_small_jobs
 
 EARLY_PRICE = 0.3
 """What work costs before the deadline, in the scenario ``pdw``."""
@@ -31,16 +31,11 @@ Progress = Callable[[str], None]
 
 
 def session_settings() -> dict[str, str]:
-    """The settings of a sweep's session. It runs many small jobs, each of them new: fewer tasks, a collector without threads of its
-    own, no second compiler, which took as much time as everything else, and no plans kept for a user interface. None of this
-    changes a result."""
+    """The settings of a sweep's session."""
     return {
+        **many_small_jobs(),
         # The query texts quote names with double quotes.
         "spark.sql.ansi.doubleQuotedIdentifiers": "true",
-        "spark.sql.shuffle.partitions": str(usable_cores()),
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -Xmn600m -XX:MetaspaceSize=400m",
-        "spark.sql.ui.retainedExecutions": "1",
-        "spark.sql.ui.explainMode": "simple",
     }
 
 

@@ -114,6 +114,26 @@ def usable_cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+def many_small_jobs() -> dict[str, str]:
+    """Settings for sessions that run many small jobs, each of them new, as tests and benchmarks of results do: a task per core, a
+    collector without threads of its own, room for all compiled code but no second compiler, which took as much time as everything
+    else, and no plans kept for a user interface. None of this changes a result."""
+    machine = (
+        "-XX:TieredStopAtLevel=1",
+        "-XX:ReservedCodeCacheSize=512m",  # with one compiler it is 48 MB: soon full, and compiling then ends for good
+        "-XX:+UseSerialGC",
+        "-Xms1g",
+        "-Xmn600m",
+        "-XX:MetaspaceSize=400m",
+    )
+    return {
+        "spark.sql.shuffle.partitions": str(usable_cores()),
+        "spark.driver.extraJavaOptions": " ".join(machine),
+        "spark.sql.ui.retainedExecutions": "1",
+        "spark.sql.ui.explainMode": "simple",
+    }
+
+
 def start_session(
     app_name: str = "tempura", cores: int | None = None, config: Mapping[str, str] | None = None
 ) -> SparkSession:
