@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tempura.bench.arrivals import tables_of
 from tempura.bench.record import Row
+from tempura.bench.suites import tables_named
 from tempura.data.tpcds import Dataset
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ CAUSES: dict[tuple[str, str], str] = {}
 
 def compare(spark: SparkSession, dataset: Dataset, name: str, sql: str) -> Row:
     """One query's two answers compared as bags: whether they are equal, and the cause if not."""
-    for table in dataset.tables:
+    for table in tables_named(sql, dataset.tables):
         spark.read.parquet(f"file:{dataset.file(table)}").createOrReplaceTempView(table)
     with tables_of(dataset) as connection:
         for setting in _SETTINGS:

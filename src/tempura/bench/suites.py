@@ -1,6 +1,8 @@
 """The benchmark suites: their fact tables, and what is known of these that a split into arrivals needs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from re import findall
 
 from tempura.errors import TempuraError
 
@@ -79,3 +81,8 @@ def chosen(names: str, known: dict[str, str]) -> dict[str, str]:
         what = f"There is no query {unknown[0]!r}." if unknown else "No query is named."
         raise TempuraError("UNKNOWN_QUERY", what, f"Choose of q1 to q{len(known)}, or all.")
     return {name: text for name, text in known.items() if name in wanted}
+
+
+def tables_named(sql: str, tables: Iterable[str]) -> set[str]:
+    """The tables whose names occur in a text."""
+    return set(findall(r"\w+", sql.lower())) & set(tables)

@@ -7,7 +7,6 @@ import traceback
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from re import findall
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -19,6 +18,7 @@ from pyspark.sql.types import NumericType
 import tempura as tp
 from tempura.bench.lake import Lake
 from tempura.bench.record import Row
+from tempura.bench.suites import tables_named
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.query import Query
@@ -90,11 +90,6 @@ class Trial:
         row = {"query": self.name, **self.known, "time": self.schedule.times[i], "equal": None, "nontrivial": None}
         row |= {"rows": None, "methods": "", "fallbacks": [], "cpu_s": 0.0, "wall_s": 0.0, "overhead_s": 0.0}
         return row | {"state_bytes": 0, "error": None, "message": None} | found
-
-
-def tables_named(sql: str, tables: Any) -> set[str]:
-    """The tables whose names occur in a text."""
-    return set(findall(r"\w+", sql.lower())) & set(tables)
 
 
 def is_alive(spark: SparkSession) -> bool:
