@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 import tempura as tp
@@ -11,6 +12,7 @@ TOTALS = "SELECT id % 5 AS `the key`, sum(price) AS total, max(price) / 3 AS thi
 ABOVE = "SELECT count(*) AS n, sum(total) AS total FROM sums WHERE `the key` > 0"
 
 
+@pytest.mark.slow
 def test_outputs_and_a_view_over_the_view(spark: SparkSession, tmp_path: Path) -> None:
     wh = tp.open(tmp_path / "wh", spark=spark)
     sales = wh.add_table("sales", schema="id INT, price DOUBLE")
