@@ -1,14 +1,16 @@
 """Warehouses on Spark: rows in, exact results out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import tempura as tp
+from tempura.warehouse.settings import NAMED, semantic_settings
 from tempura.warehouse.warehouse import Warehouse
 
 DAILY = tp.Schedule.progressive({"14:00": 0.25, "19:00": 0.3, "24:00": 1.0})
@@ -310,3 +312,24 @@ def test_generators_are_maintained_by_deltas(wh: Warehouse, make: Make, sql: str
     query.run(methods="im1")
     found = query.verify()
     assert found, str(found)
+
+
+def test_spark_knows_the_settings_that_change_results(spark: SparkSession) -> None:
+    """A name that is misspelt, or that Spark has given up, would be left out in silence."""
+    # Internal settings are not listed, but have a value.
+    known = {entry._1() for entry in entries(spark)} | set(semantic_settings(spark))
+    assert {name for name in NAMED if name not in known} <= {"spark.sql.session.collation.default"}
+    spark.conf.set("spark.sql.legacy.sizeOfNull", "true")
+    try:
+        found = semantic_settings(spark)
+        assert found["spark.sql.legacy.sizeOfNull"] == "true"
+        assert found["spark.sql.jsonGenerator.ignoreNullFields"] == "true"
+    finally:
+        spark.conf.unset("spark.sql.legacy.sizeOfNull")
+
+
+def entries(spark: SparkSession) -> Iterator[Any]:
+    """All settings that Spark defines: name, default and so on."""
+    all = spark._jsparkSession.sessionState().conf().getAllDefinedConfs().iterator()
+    while all.hasNext():
+        yield all.next()

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from tempura.frontend.session import clone
 
-_NAMED = (
+NAMED = (
     "spark.sql.ansi.enabled",
     "spark.sql.session.timeZone",
     "spark.sql.caseSensitive",
@@ -26,13 +26,34 @@ _NAMED = (
     "spark.sql.ansi.enforceReservedKeywords",
     "spark.sql.crossJoin.enabled",
     "spark.sql.session.collation.default",
+    # Values of functions.
+    "spark.sql.function.concatBinaryAsString",
+    "spark.sql.function.eltOutputAsString",
+    "spark.sql.chunkBase64String.enabled",
+    "spark.sql.icu.caseMappings.enabled",
+    "spark.sql.jsonGenerator.ignoreNullFields",
+    "spark.sql.columnNameOfCorruptRecord",
+    # Types: what is a CHAR, and how it is padded.
+    "spark.sql.charAsVarchar",
+    "spark.sql.readSideCharPadding",
+    "spark.sql.preserveCharVarcharTypeInfo",
+    "spark.sql.storeAssignmentPolicy",
+    # How files are read.
+    "spark.sql.parquet.int96TimestampConversion",
+    "spark.sql.parquet.fieldId.read.enabled",
+    # How the text of a query is read.
+    "spark.sql.parser.quotedRegexColumnNames",
+    "spark.sql.parser.singleCharacterPipeOperator.enabled",
+    "spark.sql.operatorPipeSyntaxEnabled",
+    "spark.sql.allowNamedFunctionArguments",
+    "spark.sql.variable.substitute",
 )
 _FAMILIES = ("spark.sql.legacy.", "spark.sql.ansi.", "spark.sql.collation.")
 
 
 def semantic_settings(session: SparkSession) -> dict[str, str]:
     """The settings in force that change what a query means. Settings that a Spark version does not know are left out."""
-    found = {name: value for name in _NAMED if (value := _value(session, name)) is not None}
+    found = {name: value for name in NAMED if (value := _value(session, name)) is not None}
     given = {name: value for name, value in _all(session).items() if name.startswith(_FAMILIES)}
     return dict(sorted((found | given).items()))
 
