@@ -19,6 +19,8 @@ from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredOutput, StoredState
 from tempura.execute.local import BagExecutor
 from tempura.execute.metrics import Meter
+from tempura.execute.relation import Relation
+from tempura.execute.render import Renderer
 from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Save, Step
@@ -295,6 +297,22 @@ def test_what_one_sink_reads_twice_is_computed_once(spark: SparkSession, tmp_pat
     outcome = run.run(Step(0, (), nothing, 0), tmp_path)
     assert outcome.output is not None
     assert outcome.output.rows == 0
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_what_is_shared_is_a_leaf_to_its_readers(spark: SparkSession, depth: int) -> None:
+    """Each level has two readers of the one below: as a tree, the plan would double with each of them."""
+    levels: list[Rel] = [ONCE]
+    for _ in range(depth):
+        levels.append(Support(Union((not_null(levels[-1]), Support(levels[-1])))))
+    rows = Relation(unique(spark).toDF(*(column.id for column in UNIQUE.outputs)), weighted=False)
+    renderer = Renderer(spark, lambda leaf: rows, frozenset(levels[:-1]))
+    try:
+        last = renderer.relation(levels[-1]).frame
+        assert last._jdf.queryExecution().analyzed().collectLeaves().size() == 2
+        assert last.count() == 3
+    finally:
+        renderer.release()
 
 
 def test_the_output_is_taken_from_the_state_that_holds_it(spark: SparkSession, tmp_path: Path) -> None:
