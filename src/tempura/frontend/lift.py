@@ -13,8 +13,8 @@ from pyspark.sql.types import StructField, StructType
 from tempura.algebra.rel import Opaque, Rel
 from tempura.algebra.scalar import SortKey
 from tempura.errors import Reason, TempuraError
-from tempura.frontend.catalyst import JavaObject, analyse_sql, contains, first_line, items, jvm_of, optimise
-from tempura.frontend.checks import refuse_unrepeatable, tables_read
+from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, first_line, items, jvm_of, optimise
+from tempura.frontend.checks import plans, refuse_unrepeatable, tables_read
 from tempura.frontend.marker import MARKER
 from tempura.frontend.narrow import narrow, why_not_storable
 from tempura.frontend.opaque import Recompute, whole
@@ -113,16 +113,16 @@ def _lifted(work: SparkSession, analysed: JavaObject, text: str | None = None) -
         raise NotLiftableError("TOO_DEEP", "the plan is nested too deeply") from error
     except (PySparkException, Py4JError) as error:
         # Rules may fail on plans that they never see when all rules run.
-        raise NotLiftableError(*_why_not(work, analysed, error)) from error
+        raise NotLiftableError(*_why_not(analysed, error)) from error
     why = why_not_storable(jvm_of(work), narrow(part.rel))
     if why:
         raise NotLiftableError(why.code, why.detail)
     return _result(analysed, lifter, part)
 
 
-def _why_not(work: SparkSession, analysed: JavaObject, error: Exception) -> tuple[str, str]:
+def _why_not(analysed: JavaObject, error: Exception) -> tuple[str, str]:
     """Why Catalyst's rules fail on a plan: code and text."""
-    if contains(work, analysed, "UNION_LOOP"):
+    if any(class_of(leaf) == "UnionLoopRef" for plan in plans(analysed) for leaf in items(plan.collectLeaves())):
         return "RECURSION", "a recursive query"  # Spark 4.0 does not come as far as the operator
     return "OPTIMIZER", first_line(error)
 
