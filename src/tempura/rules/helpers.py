@@ -185,8 +185,9 @@ def read_by(outputs: tuple[Output, ...]) -> frozenset[Column]:
 
 
 def kept(R: Tvr, wanted: Collection[Column]) -> Tvr:
-    """R with the columns that are wanted, unchanged; R itself when these are its columns."""
-    return Tvr(keep(R.rel, tuple(column for column in R.columns if column in wanted)))
+    """R with the columns that are wanted, unchanged; R itself when these are its columns. At least one, for files have columns."""
+    columns = tuple(column for column in R.columns if column in wanted) or R.columns[:1]
+    return Tvr(keep(R.rel, columns))
 
 
 def are_read_once(outputs: tuple[Output, ...], readers: tuple[Expr, ...]) -> bool:
