@@ -81,7 +81,8 @@ class _Part:
 
     @property
     def _mode(self) -> str:
-        return self.call.detail
+        """How sums overflow; counts are added as the session adds."""
+        return self.call.detail if self.call.function in ("Sum", "Average") else ""
 
     def upper(self) -> Iterator[AggregateOutput]:
         """What is aggregated over those."""
