@@ -8,8 +8,8 @@
 The function's name is the rule's name, its typed parameters are the metavariables, the first line of its docstring is the
 law. To compile a rule, the function is called once with *holes*, small legal values that stand for the metavariables; the
 left side that comes back is the pattern. To apply it, the function is called again with what the pattern bound. A time that
-does not occur on the left side is the time point before the one that does; parameters of type :class:`Facts` and :class:`Links`
-are given by the planner. Rules hold no state.
+does not occur on the left side is an earlier one (the time point before, or the first); parameters of type :class:`Facts`
+and :class:`Links` are given by the planner. Rules hold no state.
 
 A law between TVRs, without times, holds at all times; its left side may nest operators (``rules.logical``).
 

@@ -31,9 +31,9 @@ class Begun:
 
     facts: PlanFacts
     prepared: dict[Rel, Rel] = field(default_factory=dict)
-    _applied: dict[Application, Rewritten | None] = field(default_factory=dict)
+    _applied: dict[Application, tuple[Rewritten, ...]] = field(default_factory=dict)
 
-    def applied(self, what: Application, apply: Callable[[], Rewritten | None]) -> Rewritten | None:
+    def applied(self, what: Application, apply: Callable[[], tuple[Rewritten, ...]]) -> tuple[Rewritten, ...]:
         """What was made of an application before, else what it makes now."""
         if what[0].reads_links or "Links" in what[0].parameters.values():
             return apply()

@@ -29,6 +29,7 @@ from tempura.cost.stats import TableFacts
 from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
 from tempura.physical.operators import Load, Read
+from tempura.rules.helpers import is_order_sensitive
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View, ViewKind
 
@@ -42,6 +43,7 @@ class PlanFacts:
         self._memo = memo
         self._start = start
         self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
+        self._sensitive: dict[Rel, bool] = {}
         self._read: dict[Rel, frozenset[str]] = {}
 
     def is_first(self, t: Time) -> bool:
@@ -72,6 +74,13 @@ class PlanFacts:
             own = {rel_or_class.table} if isinstance(rel_or_class, Scan) else ()
             self._read[rel] = frozenset(own).union(*map(self.tables_of, rel_or_class.inputs))
         return self._read[rel]
+
+    def has_order_sensitive_values(self, rel: Rel) -> bool:
+        """Whether two computations of an expression over the same tables may differ."""
+        if rel not in self._sensitive:
+            meant = self._memo.representative(rel)
+            self._sensitive[rel] = is_order_sensitive(meant) or any(map(self.has_order_sensitive_values, meant.inputs))
+        return self._sensitive[rel]
 
     def is_unchanged(self, rel: Rel, t: Time, u: Time) -> bool:
         """Whether nothing that the TVR reads changes after t up to u."""

@@ -164,16 +164,16 @@ class Graph:
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
-            made = self._begun.applied((rule, matched, view), partial(self._apply, rule, matched, view))
-            if made:
-                yield made
+            yield from self._begun.applied((rule, matched, view), partial(self._apply, rule, matched, view))
 
-    def _apply(self, rule: Rule, matched: View, view: View) -> Rewritten | None:
+    def _apply(self, rule: Rule, matched: View, view: View) -> tuple[Rewritten, ...]:
         bindings = rule.match(matched)
-        if bindings is None or not self._bind_rest(rule, bindings, view):
-            return None
+        bound = self._completed(rule, bindings, view) if bindings is not None else ()
+        return tuple(made for all_bound in bound if (made := self._made(rule, all_bound, matched.tvr, view)))
+
+    def _made(self, rule: Rule, bound: dict[str, object], member: Rel, view: View) -> Rewritten | None:
         self.tell(RuleMatched(rule.name, view))
-        law = rule.apply(**bindings)
+        law = rule.apply(**bound)
         logical = self.links.resolve(law.rhs) if law.where and rule.reads_links else law.rhs
         if not law.where or logical is None:
             return None
@@ -182,7 +182,7 @@ class Graph:
         if view in views:
             return None
         self.tell(RuleApplied(rule.name, view))
-        return Rewritten(rule, matched.tvr, rhs, views, sum(self.model.operator(r, self.estimate) for r in rhs.walk()))
+        return Rewritten(rule, member, rhs, views, sum(self.model.operator(r, self.estimate) for r in rhs.walk()))
 
     def _dispatched(self, operator: type[Rel], kind: type[ViewKind]) -> tuple[Rule, ...]:
         """The rules whose left side is such a view of such an operator."""
@@ -191,18 +191,24 @@ class Graph:
             self._rules_for[operator, kind] = tuple(rule for rule in fit if rule.operator in (None, operator))
         return self._rules_for[operator, kind]
 
-    def _bind_rest(self, rule: Rule, bindings: dict[str, object], view: View) -> bool:
-        """Bind facts and links, and the time before the one on the left side. False when there is no such time."""
-        for name, kind in rule.parameters.items():
-            if name in bindings:
-                continue
-            if kind in ("Facts", "Links"):
-                bindings[name] = self.facts if kind == "Facts" else self.links
-            elif kind == "Time":
-                if view.at.time <= self.start:
-                    return False
-                bindings[name] = view.at.time - 1
-        return True
+    def _completed(self, rule: Rule, bindings: dict[str, object], view: View) -> Iterator[dict[str, object]]:
+        """Bind facts and links, and an earlier time where one stands on the right side only."""
+        given = {"Facts": self.facts, "Links": self.links}
+        bound = bindings | {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
+        free = [name for name, kind in rule.parameters.items() if kind == "Time" and name not in bindings]
+        if not free:
+            yield bound
+        for t in self._earlier(view) if free else ():
+            yield bound | dict.fromkeys(free, t)
+
+    def _earlier(self, view: View) -> tuple[Time, ...]:
+        """The times from which a view may be brought up to date: the one before, and the first, for those who were in no hurry. Values
+        that depend on the physical order of rows go through every time: what was emitted at one of them must not be computed again."""
+        now = view.at.time
+        if now <= self.start:
+            return ()
+        lazy = self.start < now - 1 and not self.facts.has_order_sensitive_values(view.tvr)
+        return (now - 1, self.start) if lazy else (now - 1,)
 
     def _ready(self, logical: Rel, view: View) -> Rel:
         """The right side of a law as something to be computed: in the view's columns, and positive where the view is."""
