@@ -67,6 +67,7 @@ class Graph:
         self.links = ClassLinks(rules, self.facts, space.memo, space.tell)
         self._rules = tuple(rule for rule in rules if not rule.splits)
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
+        self._deltas: dict[View, bool] = {}
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
         self._prepared = self._begun.prepared
@@ -136,10 +137,19 @@ class Graph:
         there is one, and are computed from scratch otherwise. Both in one plan would retract values that were never emitted."""
         rewrites = self.rewrites(view)
         merged = tuple(made for made in rewrites if made.rule is core.merge_snapshot)
-        deltas = (v for made in merged for v in made.views if isinstance(v.at, Delta))
-        if merged and all(map(self.rewrites, deltas)):
+        if any(map(self._has_deltas, merged)):
             return merged
         return tuple(made for made in rewrites if made not in merged)
+
+    def _has_deltas(self, made: Rewritten) -> bool:
+        """Whether rules lead from tables to the deltas that an alternative needs. One that needs itself is not there."""
+        return all(self._has_delta(view) for view in made.views if isinstance(view.at, Delta))
+
+    def _has_delta(self, view: View) -> bool:
+        if view not in self._deltas:
+            self._deltas[view] = False
+            self._deltas[view] = any(map(self._has_deltas, self.rewrites(view)))
+        return self._deltas[view]
 
     # --- rules ---
 
