@@ -156,6 +156,25 @@ def full_join_built_on_inner_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> R
 
 
 @rule(TVR_GENERATING)
+def single_join_of_rows_that_match_now(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⟕₁ R) = consolidate(ΔL + A) ⟕₁ R[:u] - A ⟕₁ R[:t]      WRONG: A misses the rows that have lost their match"""
+    A = L[:t].semi_join(R[:u], on)
+    return rewrite(
+        L.single_join(R, on)[t:u],
+        (L[t:u] + A).consolidate().single_join(R[:u], on) - A.single_join(R[:t], on),
+    )
+
+
+@rule(TVR_GENERATING)
+def single_join_linear_on_the_right(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⟕₁ R) = ΔL ⟕₁ R[:t] + L[:u] ⟕₁ support(ΔR)      WRONG: ⟕₁ is not linear on the right"""
+    return rewrite(
+        L.single_join(R, on)[t:u],
+        L[t:u].single_join(R[:t], on) + L[:u].single_join(R[t:u].support(), on),
+    )
+
+
+@rule(TVR_GENERATING)
 def existence_join_as_semi_join(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u: Time) -> Rewrite:
     """Δ(L ∃ R) = ΔL ∃ R[:u] + A with TRUE      WRONG: the old answers stay, and a row may have lost its last match"""
     A = L[:t].semi_join(R[t:u].support(), on)
@@ -458,6 +477,8 @@ MUTANTS: tuple[Rule, ...] = (
     anti_join_delta_of_old_left_side,
     semi_join_built_as_inner_join,
     full_join_built_on_inner_join,
+    single_join_of_rows_that_match_now,
+    single_join_linear_on_the_right,
     existence_join_as_semi_join,
     existence_join_by_net_changes,
     count_with_null_test_flipped,

@@ -1,6 +1,7 @@
 """Lifted queries run by the executor give what Spark gives for their SQL."""
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.bags import signed_bag
 from tests.spark.roundtrip import computed
@@ -23,6 +24,9 @@ QUERIES = (
     "SELECT o_id, price FROM sales WHERE o_id NOT IN (SELECT o_id FROM returns WHERE cost > 0.7)",
     "SELECT o_id, substring(category, 1, 1) AS s FROM sales ORDER BY price DESC, o_id LIMIT 3",
     "SELECT avg(price) AS a, stddev(price) AS s, sum(o_id) AS t FROM sales WHERE category LIKE 'x%'",
+    "SELECT o_id, (SELECT cost FROM returns r WHERE r.o_id = s.o_id) AS c FROM sales s",
+    "SELECT category, price / sum(price) OVER (PARTITION BY category) AS share, stddev(price) OVER (PARTITION BY category) AS s FROM sales",
+    "SELECT x.o_id, category FROM (SELECT * FROM returns ORDER BY o_id LIMIT 2 OFFSET 1) x JOIN sales s ON x.o_id = s.o_id",
     "SELECT category, row_number() OVER (PARTITION BY category ORDER BY price, o_id) AS r FROM sales",
 )  # fmt: skip
 
@@ -46,3 +50,12 @@ def test_a_lifted_query_gives_the_rows_of_its_sql(
     width = len(lifted.rel.columns)
     visible = SignedBag((row[: lifted.visible], weight) for row, weight in signed_bag(rows, width).items())
     assert visible == signed_bag(expected, lifted.visible)
+
+
+def test_a_correlated_sub_query_with_two_rows_is_an_error(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
+    sql = "SELECT (SELECT price FROM sales s WHERE s.o_id = r.o_id) AS p FROM returns r"
+    lifted = lift_sql(spark, sql, {name: table.schema for name, table in tables.items()})
+    assert not lifted.reasons
+    for signed in (False, True):
+        with pytest.raises(PySparkException, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
+            computed(spark, lifted.rel, tables, signed).collect()

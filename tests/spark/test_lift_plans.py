@@ -21,6 +21,10 @@ PLANS = {
         "project cat, cost(inner-join on (Cast(qty; ansi) < Cast(cost; ansi))"
         "(filter IsNotNull(qty)(sales), filter IsNotNull(cost)(returns)))",
     ),
+    "correlated scalar sub-query": (
+        "SELECT (SELECT cost FROM returns r WHERE r.o_id = s.o_id) AS c FROM sales s",
+        "project cost AS c(single-join on (o_id = o_id)(sales, filter IsNotNull(o_id)(returns)))",
+    ),
     "cross join": ("SELECT s.cat, r.cost FROM sales s, returns r", "inner-join on True(sales, returns)"),
     "left join": (
         "SELECT s.o_id, cost FROM sales s LEFT JOIN returns r ON s.o_id = r.o_id",
@@ -229,7 +233,6 @@ RECOMPUTED = {
     "SELECT * FROM returns TABLESAMPLE (10 PERCENT) REPEATABLE (1)": "SAMPLE",
     "SELECT * FROM returns LIMIT 3 OFFSET 1": "OFFSET",
     "SELECT * FROM returns OFFSET 1": "OFFSET",
-    "SELECT (SELECT cost FROM returns r WHERE r.o_id = s.o_id) FROM sales s": "JOIN_KIND",
     "SELECT id FROM range(3)": "RANGE",
     "SELECT m FROM odd": "UNCOMPARABLE_TYPE",
     "SELECT v FROM odd": "UNCOMPARABLE_TYPE",

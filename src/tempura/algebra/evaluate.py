@@ -4,10 +4,11 @@ Every operator is computed from its definition: joins by comparing each pair of 
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import cast
+from typing import NoReturn, cast
 
 from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
 from tempura.algebra.bag import EMPTY, Row, SignedBag
@@ -139,8 +140,7 @@ def _outputs(outputs: tuple[Output, ...], env: Env) -> Row:
 
 def _one(rel: One, rows: SignedBag) -> SignedBag:
     if rows.size > 1:
-        what = f"a scalar sub-query has {rows.size} rows."
-        raise TempuraError(TOO_MANY_ROWS, what, "Let it give one row, for instance with an aggregate or LIMIT 1.")
+        _too_many_rows(rows.size)
     return rows if rows.size else SignedBag.of([(None,) * len(rel.columns)])
 
 
@@ -163,11 +163,27 @@ def _join(rel: Join, left: SignedBag, right: SignedBag) -> SignedBag:
             return left_alone
         case "exists":
             return _marked(left - left_alone, True) + _marked(left_alone, False)
+        case "single":
+            _require_single(pairs, right)
+            return inner + _padded(left_alone, 0, len(rel.right.columns))
         case "left":
             return inner + _padded(left_alone, 0, len(rel.right.columns))
         case "full":
             padded_right = _padded(right_alone, len(rel.left.columns), 0)
             return inner + _padded(left_alone, 0, len(rel.right.columns)) + padded_right
+
+
+def _require_single(pairs: list[tuple[Row, Row]], right: SignedBag) -> None:
+    matches = Counter[Row]()
+    for a, b in pairs:
+        matches[a] += right.weight(b)
+    if any(number > 1 for number in matches.values()):
+        _too_many_rows(max(matches.values()))
+
+
+def _too_many_rows(number: int) -> NoReturn:
+    what = f"a scalar sub-query has {number} rows."
+    raise TempuraError(TOO_MANY_ROWS, what, "Let it give one row, for instance with an aggregate or LIMIT 1.")
 
 
 def _multi_join(rel: MultiJoin, *terms: SignedBag) -> SignedBag:

@@ -15,7 +15,7 @@ from typing import Literal as OneOf
 from tempura.algebra.scalar import TRUE, AggregateOutput, Column, Expr, Output, Ref, SortKey
 from tempura.errors import Reason
 
-JoinKind = OneOf["inner", "left", "full", "semi", "anti", "exists"]
+JoinKind = OneOf["inner", "left", "full", "semi", "anti", "exists", "single"]
 """Right joins are lifted as left joins with the inputs exchanged, cross joins as inner joins on TRUE."""
 
 
@@ -222,7 +222,8 @@ class Join(Rel):
 
     ``inner`` is bilinear. ``left`` (outer), ``semi``, ``anti``, ``exists`` are linear on the left and set-like on the right;
     ``full`` is set-like on both. ``semi`` and ``anti`` return the left columns only. ``exists`` returns each row of the left,
-    with one more column, ``marker``: TRUE where the row matches some row of the right, else FALSE; never NULL.
+    with one more column, ``marker``: TRUE where the row matches some row of the right, else FALSE; never NULL. ``single`` is the left
+    outer join of a correlated scalar sub-query: to compute it for a row that matches two rows, also equal ones, is an error.
     """
 
     left: Rel

@@ -223,6 +223,8 @@ class Estimator:
                 return left - matching_left
             case "exists":
                 return left
+            case "single":
+                return left
             case "left":
                 return matches + left - matching_left
             case "full":

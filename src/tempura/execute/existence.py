@@ -1,4 +1,4 @@
-"""Existence joins on Spark. The DataFrame API has none, so the join is given to Spark as a logical plan."""
+"""Joins that the DataFrame API does not have: they are given to Spark as logical plans."""
 
 from typing import Any
 
@@ -12,10 +12,19 @@ _CATALYST = "org.apache.spark.sql.catalyst"
 def existence_join(left: DataFrame, right: DataFrame, on: Any, marker: str) -> DataFrame:
     """Each row of ``left``, then a boolean column named ``marker``: whether some row of ``right`` makes ``on``, a Catalyst
     expression over the columns of both, TRUE."""
+    jvm = Jvm(left.sparkSession)
+    return _join(jvm, left, right, on, jvm.construct(f"{_CATALYST}.plans.ExistenceJoin", _attribute(jvm, marker)))
+
+
+def single_join(left: DataFrame, right: DataFrame, on: Any) -> DataFrame:
+    """The left outer join; the job fails when a row of ``left`` matches two rows."""
+    jvm = Jvm(left.sparkSession)
+    return _join(jvm, left, right, on, jvm.companion(f"{_CATALYST}.plans.LeftSingle"))
+
+
+def _join(jvm: Jvm, left: DataFrame, right: DataFrame, on: Any, kind: Any) -> DataFrame:
     session = left.sparkSession
-    jvm = Jvm(session)
     sides = [frame._jdf.queryExecution().analyzed() for frame in (left, right)]
-    kind = jvm.construct(f"{_CATALYST}.plans.ExistenceJoin", _attribute(jvm, marker))
     none = jvm.gateway.org.apache.spark.sql.catalyst.plans.logical.JoinHint.NONE()
     plan = jvm.construct(f"{_CATALYST}.plans.logical.Join", *sides, kind, jvm.option(on), none)
     made = jvm.gateway.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)

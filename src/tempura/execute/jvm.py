@@ -21,7 +21,7 @@ class Jvm:
 
     def map(self, entries: dict[str, str]) -> Any:
         """An immutable Scala Map."""
-        made = self._companion("scala.collection.immutable.Map").empty()
+        made = self.companion("scala.collection.immutable.Map").empty()
         for key, value in entries.items():
             made = made.updated(key, value)
         return made
@@ -32,7 +32,7 @@ class Jvm:
 
     def construct(self, name: str, *given: object) -> Any:
         """A new object; parameters after the given ones take their Scala defaults (newer Spark versions have more of them)."""
-        made, companion = self._class(name), self._companion(name)
+        made, companion = self._class(name), self.companion(name)
         wanted = made.getConstructors()[0].getParameterCount()
         defaults = (getattr(companion, f"$lessinit$greater$default${i + 1}")() for i in range(len(given), wanted))
         return self._package(name)(*given, *defaults)
@@ -51,7 +51,7 @@ class Jvm:
         """A persisted DataFrame as a leaf: what it was computed from is no part of the new one's plan. Runs the jobs up to the last
         exchange."""
         rows = frame._jdf.queryExecution().toRdd()
-        leaves = self._companion("org.apache.spark.sql.execution.LogicalRDD")
+        leaves = self.companion("org.apache.spark.sql.execution.LogicalRDD")
         return self._of_plan(
             frame.sparkSession, self.call_with_defaults(leaves, "fromDataset", rows, frame._jdf, False)
         )
@@ -65,7 +65,8 @@ class Jvm:
         loader = self.gateway.java.lang.Thread.currentThread().getContextClassLoader()
         return self.gateway.java.lang.Class.forName(name, True, loader)
 
-    def _companion(self, name: str) -> Any:
+    def companion(self, name: str) -> Any:
+        """The Scala object of a name."""
         return getattr(self._package(f"{name}$"), "MODULE$")
 
     def _package(self, name: str) -> Any:

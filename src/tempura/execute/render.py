@@ -31,7 +31,7 @@ from tempura.algebra.window import Window
 from tempura.errors import TempuraError
 from tempura.execute.aggregates import Aggregation
 from tempura.execute.contract import WEIGHT
-from tempura.execute.existence import existence_join
+from tempura.execute.existence import existence_join, single_join
 from tempura.execute.expand import expanded
 from tempura.execute.identity import consolidate, distinct, is_exact, is_ordered, text
 from tempura.execute.jvm import Jvm
@@ -187,6 +187,10 @@ def _join(rel: Join, left: Relation, right: Relation) -> Relation:
     if rel.marker is not None:
         marked = existence_join(left.frame, right.frame, bind(rel.on, name_of), rel.marker.id)
         return Relation(marked.select(*attributes(rel.columns), *left.carry()), left.weighted)
+    if rel.kind == "single":
+        # Rows of the right are counted one by one: a weight of two is two matches.
+        found = single_join(left.frame, expand(right, rel.right.columns), bind(rel.on, name_of))
+        return Relation(found.select(*attributes(rel.columns), *left.carry()), left.weighted)
     right_frame = right.frame.withColumnRenamed(WEIGHT, _RIGHT_WEIGHT) if right.weighted else right.frame
     if rel.on == TRUE and rel.kind == "inner":
         joined = left.frame.crossJoin(right_frame)

@@ -25,7 +25,7 @@ from tempura.frontend.windows import lift_functions
 
 _JOINS: dict[str, JoinKind] = {
     "Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "left", "FullOuter": "full",
-    "LeftSemi": "semi", "LeftAnti": "anti", "ExistenceJoin": "exists",
+    "LeftSemi": "semi", "LeftAnti": "anti", "ExistenceJoin": "exists", "LeftSingle": "single",
 }  # fmt: skip
 
 _REASONS = {

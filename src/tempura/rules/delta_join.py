@@ -110,6 +110,20 @@ def delta_full_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
 
 
 @rule(TVR_GENERATING, cite=(1,))
+def delta_single_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⟕₁ R) = consolidate(ΔL + A) ⟕₁ R[:u] - A ⟕₁ R[:t]      A = L[:t] ⋉ support(ΔR)
+
+    delta_left_join where it is an error to match two rows. A row of L that goes may match two rows of R by then: it is in ΔL and
+    in A, and must not be looked up.
+    """
+    A = L[:t].semi_join(R[t:u].support(), on)
+    return rewrite(
+        L.single_join(R, on)[t:u],
+        (L[t:u] + A).consolidate().single_join(R[:u], on) - A.single_join(R[:t], on),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,))
 def delta_semi_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     """Δ(L ⋉ R) = (ΔL + A) ⋉ R[:u] - A ⋉ R[:t]      A = L[:t] ⋉ support(ΔR)"""
     A = L[:t].semi_join(R[t:u].support(), on)

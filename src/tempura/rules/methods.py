@@ -37,6 +37,7 @@ IM1: tuple[Rule, ...] = (
     delta_join.delta_left_join_reduced,
     delta_join.delta_left_join_split,
     delta_join.delta_full_join,
+    delta_join.delta_single_join,
     delta_join.delta_semi_join,
     delta_join.delta_semi_join_reduced,
     delta_join.delta_anti_join,

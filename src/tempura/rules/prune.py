@@ -52,7 +52,7 @@ def _join(join: Join) -> Rel:
     match join.kind:
         case "anti":
             return join.left
-        case "left":
+        case "left" | "single":
             nulls = tuple(Output(c, Literal(None, c.type)) for c in join.right.columns)
             return _project(join.left, nulls)
         case "exists":

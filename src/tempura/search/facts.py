@@ -118,7 +118,7 @@ class PlanFacts:
                 return all(inputs)
             case Join(kind="inner" | "semi") | MultiJoin():
                 return all(inputs)
-            case Join(kind="left" | "anti" | "exists"):
+            case Join(kind="left" | "anti" | "exists" | "single"):
                 return inputs[0] and self.is_unchanged(rel.right, t, u)
             case Aggregate():
                 return not rel.aggregates and all(inputs)

@@ -64,6 +64,10 @@ class Relational(ABC):
         """Left outer join."""
         return self.join(other, on, "left")
 
+    def single_join(self, other: Self, on: Expr) -> Self:
+        """Left outer join in which no row may match two rows."""
+        return self.join(other, on, "single")
+
     def full_join(self, other: Self, on: Expr) -> Self:
         """Full outer join."""
         return self.join(other, on, "full")

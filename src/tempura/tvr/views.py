@@ -101,7 +101,7 @@ class View(Rel):
         return f"{short_name(self.tvr)}{self.at}"
 
 
-_SYMBOLS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷", "exists": "∃"}
+_SYMBOLS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷", "exists": "∃", "single": "⟕₁"}
 
 
 def short_name(rel: Rel) -> str:
