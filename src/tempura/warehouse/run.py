@@ -12,7 +12,7 @@ from tempura.physical.operators import StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.warehouse.engine import Progress, Settings, Work
 from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
+from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused, full_disk_by_code
 from tempura.warehouse.locks import HeldError
 from tempura.warehouse.seals import sealed
 from tempura.warehouse.situation import Situation
@@ -116,16 +116,17 @@ def label_of(step: Step, key: StateKey) -> str:
 def alone(files: Files, folder: Path) -> Iterator[None]:
     """Hold the lock of the query in a folder: a second process is told now, and not after it has done the work as well.
 
-    Raises TempuraError RUN_IN_PROGRESS.
+    Raises TempuraError RUN_IN_PROGRESS, and DISK_FULL.
     """
     lock = folder / "run.lock"
-    files.make_folder(folder)
     try:
-        with files.lock(lock, wait=False):
-            try:
-                yield
-            finally:
-                files.remove(lock)
+        with full_disk_by_code(folder):
+            files.make_folder(folder)
+            with files.lock(lock, wait=False):
+                try:
+                    yield
+                finally:
+                    files.remove(lock)
     except HeldError as held:
         what = f"Query {folder.name} is being run by {held}."
         raise TempuraError("RUN_IN_PROGRESS", what, "Wait until it has ended, then call again.") from None
