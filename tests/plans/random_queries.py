@@ -100,7 +100,7 @@ class QueryGenerator:
             return Scan(self.random.choice(self._tables), ("x", "y", "z"), tuple(self.column() for _ in range(3)))
         makers: tuple[Callable[[int], Rel], ...] = (
             self.join, self.join, self.join, self.filter, self.project, self.union, self.aggregate, self.aggregate, self.top,
-            self.scalar, self.window, self.expand, self.generate,
+            self.scalar, self.window, self.expand, self.generate, self.single,
         )  # fmt: skip
         return self.random.choice(makers)(depth - 1)
 
@@ -199,6 +199,15 @@ class QueryGenerator:
             first = Output(self.column(value.columns[0].type), Ref(value.columns[0]))
             rel = beside(rel, Project(value, (first,)))
         return Filter(rel, self.predicate(rel))
+
+    def single(self, depth: int) -> Rel:
+        """A correlated scalar sub-query: at most one row matches, because it has a row per key."""
+        rel, source = self.query(depth), self.query(self.random.randrange(depth + 1))
+        key = self._key(source)
+        value = Aggregate(
+            source, (key,), (AggregateOutput(self.column("bigint"), AggregateCall("Count", (), "bigint")),)
+        )
+        return Join(rel, value, "single", equal(self.ref(rel), Ref(key.column)))
 
     def top(self, depth: int) -> Rel:
         rel = self.query(depth)
