@@ -23,7 +23,7 @@ PLANS = {
     ),
     "correlated scalar sub-query": (
         "SELECT (SELECT cost FROM returns r WHERE r.o_id = s.o_id) AS c FROM sales s",
-        "project cost AS c(single-join on (o_id = o_id)(sales, filter IsNotNull(o_id)(returns)))",
+        "project cost AS c(single-join on (o_id = o_id)(sales, project cost, o_id(returns)))",
     ),
     "cross join": ("SELECT s.cat, r.cost FROM sales s, returns r", "inner-join on True(sales, returns)"),
     "left join": (
