@@ -23,9 +23,10 @@ QUERIES = (
        UNION ALL SELECT o_id, cost FROM returns WHERE cost < 1 OR cost IS NULL""",
     "SELECT o_id, price FROM sales WHERE o_id NOT IN (SELECT o_id FROM returns WHERE cost > 0.7)",
     "SELECT o_id, substring(category, 1, 1) AS s FROM sales ORDER BY price DESC, o_id LIMIT 3",
-    "SELECT avg(price) AS a, stddev(price) AS s, sum(o_id) AS t FROM sales WHERE category LIKE 'x%'",
+    "SELECT round(avg(price), 9) AS a, round(stddev(price), 9) AS s, sum(o_id) AS t FROM sales WHERE category LIKE 'x%'",
     "SELECT o_id, (SELECT cost FROM returns r WHERE r.o_id = s.o_id) AS c FROM sales s",
-    "SELECT category, price / sum(price) OVER (PARTITION BY category) AS share, stddev(price) OVER (PARTITION BY category) AS s FROM sales",
+    "SELECT category, round(price / sum(price) OVER (PARTITION BY category), 9) AS share, "
+    "round(stddev(price) OVER (PARTITION BY category), 9) AS s FROM sales",
     "SELECT x.o_id, category FROM (SELECT * FROM returns ORDER BY o_id LIMIT 2 OFFSET 1) x JOIN sales s ON x.o_id = s.o_id",
     "SELECT category, row_number() OVER (PARTITION BY category ORDER BY price, o_id) AS r FROM sales",
 )  # fmt: skip
