@@ -130,20 +130,20 @@ def test_cached_and_self_joined_dataframes(wh: Warehouse, session: SparkSession)
 @pytest.fixture
 def functions(session: SparkSession) -> Iterator[None]:
     session.udf.register("plus_one", lambda x: None if x is None else x + 1, "int")
-    session.sql("CREATE TEMPORARY FUNCTION twice(x INT) RETURNS INT RETURN x * 2")
+    session.sql("CREATE TEMPORARY FUNCTION doubled(x INT) RETURNS INT RETURN x * 2")
     session.sql("CREATE TEMPORARY FUNCTION pair(x INT) RETURNS TABLE (a INT, b INT) RETURN SELECT x + 1, x * 2")
     yield
-    for name in ("plus_one", "twice", "pair"):
+    for name in ("plus_one", "doubled", "pair"):
         session.sql(f"DROP TEMPORARY FUNCTION {name}")
 
 
 @pytest.mark.usefixtures("functions")
 def test_user_defined_functions(wh: Warehouse, session: SparkSession) -> None:
     texts = [
-        "SELECT plus_one(k) AS p, twice(v) AS d FROM {t} WHERE plus_one(v) > 2 OR g = 'c'",
+        "SELECT plus_one(k) AS p, doubled(v) AS d FROM {t} WHERE plus_one(v) > 2 OR g = 'c'",
         "SELECT plus_one(k) AS p, count(*) AS n, sum(plus_one(v)) AS s FROM {t} GROUP BY plus_one(k)",
         "SELECT a.k, b.v FROM {t} a JOIN {t} b ON plus_one(a.k) = b.k",
-        "SELECT a.k, b.v FROM {t} a LEFT JOIN {t} b ON plus_one(a.k) = plus_one(plus_one(b.k)) AND twice(b.v) > 2",
+        "SELECT a.k, b.v FROM {t} a LEFT JOIN {t} b ON plus_one(a.k) = plus_one(plus_one(b.k)) AND doubled(b.v) > 2",
         "SELECT k, plus_one(v) AS m FROM {t} WHERE k IN (SELECT plus_one(k) FROM {t})",
         "SELECT g, max(plus_one(v)) AS m, plus_one(max(v)) AS n FROM {t} GROUP BY g",
     ]  # fmt: skip

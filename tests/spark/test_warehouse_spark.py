@@ -189,8 +189,8 @@ class TestRowsThatArrive:
 
     def test_other_changes_are_refused(self, wh: Warehouse, make: Make) -> None:
         table = wh.add_table("t", schema="k INT")
-        for change in ("update", None):
-            with pytest.raises(tp.TempuraError, match="BAD_CHANGE"):
+        for change, code in (("update", "NO_KEYS"), ("move", "BAD_CHANGE"), (None, "BAD_CHANGE")):
+            with pytest.raises(tp.TempuraError, match=code):
                 table.apply(make([(1, change)], "k INT, _change STRING"))
         with pytest.raises(tp.TempuraError, match="BAD_CHANGE"):
             table.apply(make([(1,)], "k INT"))

@@ -168,7 +168,7 @@ def test_killed_at_some_file_operations(tmp_path: Path, calm: tuple[list[str], l
     kill_at(range(7, len(calm[0]), 40), tmp_path, calm)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("remainder", range(4))
 def test_killed_at_every_file_operation(tmp_path: Path, calm: tuple[list[str], list[str]], remainder: int) -> None:
     kill_at(range(remainder + 1, len(calm[0]) + 1, 4), tmp_path, calm)
