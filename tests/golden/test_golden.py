@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.golden.builder import facts, parsed
 
 from tempura.algebra.rel import Scan
 from tempura.explain.steps import Applied, plan_lines, steps
@@ -27,6 +26,7 @@ from tempura.plan.progressive import ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.search.space import Space
+from tests.golden.builder import facts, parsed
 
 FOLDER = Path(__file__).parent
 FLAGS = {"methods", "times", "insert-only", "expect", "expect-not", "disable", "show"}

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
-from tests.spark.naive import name_of, run, sort_key
 
 from tempura.frontend.lift import Lifted, lift_sql
+from tests.spark.naive import name_of, run, sort_key
 
 _COLUMNS = {
     "sales": "o_id INT, cat STRING, price DECIMAL(7,2), day DATE, qty BIGINT, f DOUBLE, xs ARRAY<INT>",

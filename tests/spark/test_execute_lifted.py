@@ -3,11 +3,11 @@
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.bags import signed_bag
-from tests.spark.roundtrip import computed
 
 from tempura.algebra.bag import SignedBag
 from tempura.frontend.lift import lift_sql
+from tests.spark.bags import signed_bag
+from tests.spark.roundtrip import computed
 
 SALES = """SELECT * FROM VALUES (1, 'x', 10.50BD), (2, 'x', 1.25BD), (2, NULL, NULL), (3, 'y', -0.05BD), (3, 'y', -0.05BD),
            (NULL, 'y', 7.00BD) AS t(o_id, category, price)"""

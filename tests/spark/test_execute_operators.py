@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
-from tests.spark.bags import columns, executor, leaf_of, random_bag, read, signed_bag
 
 from tempura.algebra.bag import EMPTY, SignedBag
 from tempura.algebra.evaluate import evaluate
@@ -45,6 +44,7 @@ from tempura.algebra.scalar import (
 )  # fmt: skip
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.errors import TempuraError
+from tests.spark.bags import columns, executor, leaf_of, random_bag, read, signed_bag
 
 MIXED = ("int", "double", "string")
 L, R = read("l", *MIXED), read("r", *MIXED)

@@ -4,6 +4,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.rel import Consolidate, Rel, Union
+from tempura.algebra.states import Finalize, MergeStates, Partial
+from tempura.execute.local import BagExecutor
+from tempura.execute.spark import SparkExecutor
+from tempura.physical.operators import Load, StateKey
+from tempura.plan.progressive import Save, Step
 from tests.spark.test_execute_steps import (
     DS,
     FIRST,
@@ -20,14 +28,6 @@ from tests.spark.test_execute_steps import (
     exchanges,
     tables,
 )
-
-from tempura.algebra.bag import SignedBag
-from tempura.algebra.rel import Consolidate, Rel, Union
-from tempura.algebra.states import Finalize, MergeStates, Partial
-from tempura.execute.local import BagExecutor
-from tempura.execute.spark import SparkExecutor
-from tempura.physical.operators import Load, StateKey
-from tempura.plan.progressive import Save, Step
 
 SALES_2, STATE_2 = StateKey("a" * 8, "snapshot", 2), StateKey("c" * 8, "state", 2)
 MORE_SALES: Rel = Consolidate(Union((Load(SALES_1, SALES.outputs), DS)))

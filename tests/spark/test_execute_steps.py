@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from tests.spark.bags import columns, executor, frame, random_bag, scan, signed_bag
-from tests.spark.versions import since
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Consolidate, Filter, Join, Negate, Opaque, Project, Rel, Support, Union, Values
@@ -26,6 +24,8 @@ from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Save, Step
 from tempura.tvr.views import Delta, Snapshot
+from tests.spark.bags import columns, executor, frame, random_bag, scan, signed_bag
+from tests.spark.versions import since
 
 SALES = scan("sales", "int", "string", "decimal(7,2)")
 RETURNS = scan("returns", "int", "double")

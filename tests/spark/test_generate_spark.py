@@ -2,10 +2,10 @@
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.lifting import lift
-from tests.spark.test_windows import computed, expected, interpreted
 
 from tempura.algebra.generate import Generate
+from tests.spark.lifting import lift
+from tests.spark.test_windows import computed, expected, interpreted
 
 INTERPRETED = [
     "SELECT o_id, explode_outer(xs) FROM sales WHERE o_id > 1",

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
-from tests.spark.hostile_queries import ARRIVALS, QUERIES, TABLES
 
 import tempura as tp
 from tempura.frontend.lift import schema_leaf
 from tempura.frontend.session import active, clone
 from tempura.warehouse.query import Query
+from tests.spark.hostile_queries import ARRIVALS, QUERIES, TABLES
 
 METHODS = ("im1",)
 

@@ -8,12 +8,12 @@ import pyarrow
 import pytest
 from pyspark import RDD
 from pyspark.sql import SparkSession
-from tests.spark.lifting import lift, schemas
-from tests.spark.versions import batch_function, since
 
 from tempura.errors import TempuraError
 from tempura.frontend.lift import lift_dataframe, lift_sql, schema_leaf
 from tempura.frontend.session import clone
+from tests.spark.lifting import lift, schemas
+from tests.spark.versions import batch_function, since
 
 REFUSED = {
     "SELECT * FROM nope": "UNKNOWN_TABLE",

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark import functions
-from tests.spark.functions import expressions
-from tests.spark.roundtrip import result
 
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import analyse_sql
 from tempura.frontend.lift import lift_sql
 from tempura.frontend.session import active, clone
+from tests.spark import functions
+from tests.spark.functions import expressions
+from tests.spark.roundtrip import result
 
 NEWEST = "4.3"
 """The Spark version that knows all of the functions."""

@@ -2,10 +2,10 @@
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.lifting import lift
 
 from tempura.algebra.rel import Aggregate, Project
 from tempura.algebra.scalar import AggregateCall, Column, Expr, Ref
+from tests.spark.lifting import lift
 
 IN_11 = ", ".join(str(i) for i in range(1, 12))
 IN_12 = ", ".join(str(i) for i in range(2, 13))

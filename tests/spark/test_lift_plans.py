@@ -4,13 +4,13 @@ import json
 
 import pytest
 from pyspark.sql import SparkSession, functions
-from tests.spark.lifting import lift, schemas, tree
 
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Join, Opaque, Scan
 from tempura.algebra.scalar import TRUE
 from tempura.frontend.lift import Lifted, lift_dataframe, schema_leaf
 from tempura.frontend.opaque import Recompute
+from tests.spark.lifting import lift, schemas, tree
 
 PLANS = {
     "scan reads what is used": ("SELECT cat FROM sales", "sales"),

@@ -8,12 +8,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import DecimalType, IntegerType, StructField, StructType
-from tests.spark.lifting import answer, data, lift
 
 from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, Literal, Ref, conjunction, equal
 from tempura.errors import TempuraError
 from tempura.frontend.expressions import bind, bind_aggregate, column
 from tempura.frontend.literals import jvm_literal, jvm_type, python_value
+from tests.spark.lifting import answer, data, lift
 
 QUERIES = [
     "SELECT * FROM sales WHERE cat LIKE 'a/_c' ESCAPE '/' OR qty > 1",

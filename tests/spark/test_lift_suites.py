@@ -2,12 +2,12 @@
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.roundtrip import result
-from tests.spark.test_hostile_queries import bag
 
 from tempura.data.tpcds import generate, query_texts
 from tempura.frontend.lift import lift_sql
 from tempura.frontend.session import clone
+from tests.spark.roundtrip import result
+from tests.spark.test_hostile_queries import bag
 
 FULL_SCALE, SCALE = 0.1, 0.01
 REPRESENTATIVE = {

@@ -4,12 +4,12 @@ was looked at, and what the rules leave is in the algebra or has a reason."""
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
-from tests.spark.hostile_queries import QUERIES, TABLES
-from tests.spark.versions import since
 
 from tempura.data.tpcds import generate, query_texts
 from tempura.frontend.catalyst import SKIPPED, items, simple_name
 from tempura.frontend.lift import lift_sql
+from tests.spark.hostile_queries import QUERIES, TABLES
+from tests.spark.versions import since
 
 HIVE_ONLY = {"PruneHiveTablePartitions"}
 BEFORE_4_1 = {"MergeScalarSubqueries"}

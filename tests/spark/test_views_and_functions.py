@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from tests.spark.test_hostile_queries import bag
-from tests.spark.versions import batch_function, since
 
 import tempura as tp
 from tempura.algebra.canonical import fingerprint
@@ -19,6 +17,8 @@ from tempura.frontend.lift import lift_sql
 from tempura.frontend.session import active, clone
 from tempura.warehouse.query import Query
 from tempura.warehouse.warehouse import Warehouse
+from tests.spark.test_hostile_queries import bag
+from tests.spark.versions import batch_function, since
 
 ARRIVALS = (
     ("(1, 'a', 5), (2, 'b', 1), (2, 'b', 1), (NULL, 'c', NULL)", "(2, 'b', 1)"),

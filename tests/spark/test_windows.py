@@ -2,9 +2,6 @@
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.bags import signed_bag
-from tests.spark.lifting import data, lift
-from tests.spark.versions import since
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
@@ -13,6 +10,9 @@ from tempura.algebra.window import windows
 from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Read
 from tempura.tvr.views import Snapshot
+from tests.spark.bags import signed_bag
+from tests.spark.lifting import data, lift
+from tests.spark.versions import since
 
 INTERPRETED = [
     "rank() OVER (PARTITION BY cat ORDER BY price DESC)",

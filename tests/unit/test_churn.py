@@ -7,8 +7,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.unit import bag_engine
-from tests.unit.bag_engine import BagEngine, Row, columns_of, summary_rel
 
 from tempura.algebra.rel import Aggregate, Join, JoinKind, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref
@@ -20,6 +18,8 @@ from tempura.warehouse.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
+from tests.unit import bag_engine
+from tests.unit.bag_engine import BagEngine, Row, columns_of, summary_rel
 
 STEPS = 50
 

@@ -11,7 +11,6 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
-from tests.unit.bag_engine import BagEngine
 
 import tempura as tp
 from tempura.algebra.rel import Scan
@@ -29,6 +28,7 @@ from tempura.warehouse.replace import ReplaceReport
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import open_site
+from tests.unit.bag_engine import BagEngine
 
 REPORT = RunReport(
     "revenue", label="19:00", n=2, method="im1", weight=0.3, estimated_cost=2_500_000_000, cpu_seconds=1.5

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from tests.unit.bag_engine import SUMMARY, BagEngine, parse, write_rows
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
@@ -19,6 +18,7 @@ from tempura.warehouse.files import Files
 from tempura.warehouse.ledger import Ledger, attempt
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
+from tests.unit.bag_engine import SUMMARY, BagEngine, parse, write_rows
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SALES = "o_id INT, cat STRING, price INT"

@@ -6,7 +6,6 @@ from math import nan
 from random import Random
 
 import pytest
-from tests.laws.cases import CaseMaker
 
 from tempura.algebra.bag import EMPTY, Row, SignedBag
 from tempura.algebra.evaluate import Leaf, evaluate
@@ -45,6 +44,7 @@ from tempura.algebra.scalar import (
 )
 from tempura.algebra.states import Finalize, MergeStates, Partial, why_no_state
 from tempura.errors import Reason, TempuraError
+from tests.laws.cases import CaseMaker
 
 A, B = Column("L.a", "a", "int"), Column("L.b", "b", "int")
 C, D = Column("R.c", "c", "int"), Column("R.d", "d", "int")

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from tests.plans.random_queries import Table
-from tests.plans.simulate import States, Tables, leaves, run_step, truth
 
 from tempura.algebra.bag import Row, SignedBag
 from tempura.algebra.evaluate import evaluate
@@ -36,6 +34,8 @@ from tempura.search.problem import Point, Problem
 from tempura.search.space import Space
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot
+from tests.plans.random_queries import Table
+from tests.plans.simulate import States, Tables, leaves, run_step, truth
 
 T1, T2 = 0, 1
 PRICES = (0.2, 1.0)

@@ -4,7 +4,6 @@ from itertools import permutations
 from random import Random
 
 import pytest
-from tests.plans.random_queries import random_row
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
@@ -17,6 +16,7 @@ from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.memo.memo import Memo
 from tempura.search.joins import Clusters, JoinOrders
 from tempura.tvr.views import Delta, Snapshot, View
+from tests.plans.random_queries import random_row
 
 
 def table(name: str, prefix: str = "") -> Scan:

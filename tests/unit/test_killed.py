@@ -12,9 +12,6 @@ from pathlib import Path
 from shutil import rmtree
 
 import pytest
-from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine
-from tests.unit.test_churn import PRICES
-from tests.unit.test_commit import shape
 
 from tempura.algebra.canonical import fingerprint
 from tempura.cost.model import CostModel
@@ -27,6 +24,9 @@ from tempura.warehouse.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
+from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine
+from tests.unit.test_churn import PRICES
+from tests.unit.test_commit import shape
 
 SALES = [[(i, f"c{i % 3}", 10 * i) for i in range(40)], [(40, "c1", 5)], [], [(41, "c2", 7)], [(42, "c2", 9)]]
 RETURNS = [[(i, i) for i in range(0, 40, 2)], [(1, 1)], [(3, 3)], [(5, 5)], [(7, 7)]]

@@ -6,7 +6,6 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.plans.random_queries import QueryGenerator
 
 from tempura.algebra.canonical import canonical_text, fingerprint
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Sort, Union
@@ -14,6 +13,7 @@ from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column,
 from tempura.memo.edge import Edge
 from tempura.memo.events import ClassCreated, ClassesMerged, Event
 from tempura.memo.memo import Memo
+from tests.plans.random_queries import QueryGenerator
 
 SEEDS = st.integers(0, 10_000)
 

@@ -4,9 +4,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from tests.laws.cases import CaseMaker
-from tests.laws.definition import Definition
-from tests.plans.random_queries import QueryGenerator
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Filter, Project, Rel, Scan, Union
@@ -17,6 +14,9 @@ from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
 from tempura.rules.methods import REWRITES
 from tempura.search.saturate import ALL_ON, Inside, Saturation, Switches
+from tests.laws.cases import CaseMaker
+from tests.laws.definition import Definition
+from tests.plans.random_queries import QueryGenerator
 
 TABLES = ("r", "s", "t")
 COLUMNS = (Column("x", "x", "int"), Column("y", "y", "int"))

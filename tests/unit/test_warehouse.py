@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine, Row, parse, summary_rel, write_rows
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import scans
@@ -19,6 +18,7 @@ from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.slots import Slot
 from tempura.warehouse.warehouse import Warehouse, open_site
+from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine, Row, parse, summary_rel, write_rows
 
 SALES = "o_id INT, cat STRING, price INT"
 RETURNS = "o_id INT, cost INT"

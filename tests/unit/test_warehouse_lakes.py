@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.bag_engine import BagEngine
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
@@ -17,6 +16,7 @@ from tempura.warehouse import delta, iceberg
 from tempura.warehouse.feed import Advance
 from tempura.warehouse.files import Files
 from tempura.warehouse.warehouse import open_site
+from tests.unit.bag_engine import BagEngine
 
 ON = {"metaData": {"id": "d1", "configuration": {"delta.enableChangeDataFeed": "true"}}}
 OFF: dict[str, Any] = {"metaData": {"id": "d1", "configuration": {}}}

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from tests.unit.bag_engine import PER_KEY, SUMMARY, read_rows
-from tests.unit.test_warehouse import FIRST, SECOND, World
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
@@ -14,6 +12,8 @@ from tempura.warehouse.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import open_site
+from tests.unit.bag_engine import PER_KEY, SUMMARY, read_rows
+from tests.unit.test_warehouse import FIRST, SECOND, World
 
 VIEW = Schedule.view()
 EARLY = [("c1", 390 + 170, 1), ("c2", 150, 0)]

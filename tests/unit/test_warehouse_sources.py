@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.unit.bag_engine import BagEngine, Row, parse, write_rows
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.files import Files
 from tempura.warehouse.text import header
 from tempura.warehouse.warehouse import Table, Warehouse, open_site
+from tests.unit.bag_engine import BagEngine, Row, parse, write_rows
 
 SALES = "o_id INT, cat STRING"
 CHANGES = f"{SALES}, _change STRING"
