@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.rel import Project, Rel, Scan
+from tempura.algebra.scalar import Column, Output, Ref
 from tempura.errors import TempuraError
 from tempura.warehouse.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import open_site
+from tests.unit import bag_engine
 from tests.unit.bag_engine import PER_KEY, SUMMARY, read_rows
 from tests.unit.test_warehouse import FIRST, SECOND, World
 
@@ -264,6 +267,61 @@ class TestViewsOverViews:
         with pytest.raises(TempuraError, match="the results of query summary") as error:
             table.append([("c1", 1, 1)])  # type: ignore[arg-type]
         assert code(error) == "NOT_MANAGED"
+
+    def test_a_recomputed_result_is_passed_on_as_a_net_delta(self, world: World) -> None:
+        """The view above is maintained from what the recomputation changed, not from all of its rows."""
+        query = first_run(world)
+        world.wh.add_table("sums", query="summary")
+        above = world.wh.add_query("above", PER_KEY, schedule=VIEW)
+        above.run(methods="im1")
+        second_run(world, query)
+        world.push([(2, 5)])
+        query.run(methods="batch")
+        assert query.steps()[-1].method == "batch"
+        above.run(methods="im1")
+        assert "load" in above.steps()[-1].plan
+        assert held(above) == SignedBag.of([(1, 2), (0, 1)])
+        assert above.verify()
+        assert [a.rows for a in above.reads[0].arrivals()] == [(2, 0), (3, 2)]
+
+    def test_a_query_that_would_read_its_own_results(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(bag_engine.QUERIES, "over counts", counts_rel)
+        query = world.query(VIEW)
+        world.wh.add_table("sums", query="summary")
+        for declare in (world.wh.add_query, world.wh.replace_query):
+            with pytest.raises(TempuraError, match="it reads table sums, which is made from query summary") as error:
+                declare("summary", PER_KEY)
+            assert code(error) == "CYCLIC_QUERY"
+        query.run()
+        world.wh.add_query("above", PER_KEY, schedule=VIEW).run()
+        world.wh.add_table("counts", query="above")
+        with pytest.raises(
+            TempuraError, match=r"table counts, .* query above, .* table sums, .* query summary"
+        ) as error:
+            world.wh.replace_query("summary", "over counts")
+        assert code(error) == "CYCLIC_QUERY"
+        assert query.sql == world.wh.query("summary").sql == SUMMARY
+        assert world.wh.query("above").run().nothing
+
+    def test_a_circle_that_the_declarations_were_edited_into(self, world: World) -> None:
+        """Found when a result would come back, before any row of it arrives."""
+        first_run(world)
+        world.wh.add_table("sums", query="summary")
+        world.wh.add_query("above", PER_KEY, schedule=VIEW)
+        toml = world.wh.path / "tempura.toml"
+        toml.write_text(toml.read_text().replace('query = "summary"', 'query = "above"'))
+        again = world.open()
+        again.query("above").run()
+        with pytest.raises(TempuraError) as error:
+            again.query("above").run()
+        assert code(error) == "CYCLIC_QUERY"
+        assert again.status()["tables"]["sums"]["version"] == 0
+
+
+def counts_rel() -> Rel:
+    """The categories' numbers of returns, from the results of the view that :func:`per_key_rel` is."""
+    back = Column("c.back", "back", "bigint")
+    return Project(Scan("counts", ("back",), (back,)), (Output(back, Ref(back)),))
 
 
 def held(query: Query) -> SignedBag:

@@ -22,13 +22,15 @@ class Upstream:
     query: Callable[[], Query]
 
     def pending(self, arrivals: Sequence[Arrival], schema: StructType) -> Iterator[Batch]:
-        """The last result, as changes to the one that arrived before. Raises TempuraError WRONG_SCHEMA when it has other columns."""
+        """The last result, as changes to the one that arrived before. Raises TempuraError WRONG_SCHEMA when it has other columns,
+        CYCLIC_QUERY when the query reads this table, too."""
         query = self.query()
         results = {_position(step): step for step in query.outputs()}
         before = arrivals[-1].position if arrivals else ""
         last = next(reversed(results), before)
         if last == before:
             return
+        check_acyclic(query)
         self._check_columns(schema_of(self.engine, query.lifted), schema)
         old = query.kept(results.get(before))
 
@@ -44,6 +46,27 @@ class Upstream:
             what = f"Table {self.table} has the columns {self.engine.schema_text(schema)}, but the query that it is made of"
             what += f" gives {self.engine.schema_text(found)}."
             raise TempuraError("WRONG_SCHEMA", what, "Add a table of another name for the new columns.")
+
+
+def check_acyclic(query: Query) -> None:
+    """Raises TempuraError CYCLIC_QUERY when a query reads its own results, through however many tables and queries: each run would
+    give it something new to read."""
+    way = _way_back(query, query.name, set())
+    if way:
+        what = f"Query {query.name} reads its own results: it reads {', which is made from '.join(way)}."
+        raise TempuraError("CYCLIC_QUERY", what, "Let one of them read something else.")
+
+
+def _way_back(query: Query, name: str, seen: set[str]) -> tuple[str, ...]:
+    """The tables and queries between a query and the results of another; () when there is no way."""
+    seen.add(query.name)
+    for table in query.reads:
+        above = table.feed.query() if isinstance(table.feed, Upstream) else None
+        if above and above.name == name:
+            return f"table {table.name}", f"query {name}"
+        if above and above.name not in seen and (way := _way_back(above, name, seen)):
+            return f"table {table.name}", f"query {above.name}", *way
+    return ()
 
 
 def _position(step: StepManifest) -> str:

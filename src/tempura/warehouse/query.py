@@ -26,7 +26,7 @@ from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history
 from tempura.warehouse.run import Run, alone, step_now
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage
-from tempura.warehouse.situation import Situation, assess
+from tempura.warehouse.situation import Situation, assess, tables_read
 from tempura.warehouse.slots import Due, Slot, due, named, upcoming, zone_of
 from tempura.warehouse.steps import StepManifest, absolute
 from tempura.warehouse.table import Arrivals, Site
@@ -250,6 +250,15 @@ class Query:
     def lifted(self) -> Lifted:
         """The query in the algebra, as its runs compute it. Raises TempuraError for what is wrong with it."""
         return self._lift(self.committed())
+
+    @property
+    def reads(self) -> tuple[Arrivals, ...]:
+        """The tables that the query reads, whatever its committed runs computed; none when this process does not know its
+        DataFrame."""
+        if self._spec.sql is None and self._frame is None:
+            return ()
+        lifted = self._lifted[1] if self._lifted else self._lift(History(()))
+        return tuple(tables_read(lifted, self._tables).values())
 
     def check_unchanged(self) -> None:
         """Raises TempuraError QUERY_CHANGED when the query's committed runs computed another query."""

@@ -85,7 +85,7 @@ def assess(
     settings: Settings,
 ) -> Situation:
     """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain."""
-    read = {name: tables[name] for name in sorted({scan.table for scan in scans(lifted.rel)})}
+    read = tables_read(lifted, tables)
     versions = {name: table.register() for name, table in read.items()}
     _check_static(read, versions)
     past = _past(steps, site.engine, settings)
@@ -97,6 +97,11 @@ def assess(
     states = {s.key(0): s for s in states_at(steps, past).values()} if past else {}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
     return Situation(Problem(lifted.rel, points, facts, frozenset(states)), pinned, read, states, labels, site.root)
+
+
+def tables_read(lifted: Lifted, tables: Mapping[str, Arrivals]) -> dict[str, Arrivals]:
+    """Those of the tables that a query reads, by name."""
+    return {name: tables[name] for name in sorted({scan.table for scan in scans(lifted.rel)})}
 
 
 def _past(steps: Sequence[StepManifest], engine: Engine, settings: Settings) -> StepManifest | None:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
 from tempura.warehouse.declare import Declarations, QuerySpec, TableSpec, check_name, declared_path, local_path
-from tempura.warehouse.derived import Upstream
+from tempura.warehouse.derived import Upstream, check_acyclic
 from tempura.warehouse.engine import Changes, Engine, schema_of
 from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder, data_files
@@ -209,8 +209,8 @@ class Warehouse:
         is a view. The same declaration again changes nothing; a new schedule replaces the old. A query from a DataFrame has to be
         added again, with the same DataFrame, in each process that uses it.
 
-        Raises TempuraError BAD_NAME, BAD_QUERY, QUERY_CHANGED when runs of another query are committed under this name, and what is
-        wrong with the query itself.
+        Raises TempuraError BAD_NAME, BAD_QUERY, QUERY_CHANGED when runs of another query are committed under this name, CYCLIC_QUERY
+        when it would read its own results, and what is wrong with the query itself.
         """
         check_name("query", name)
         if (sql is None) == (df is None):
@@ -221,6 +221,7 @@ class Warehouse:
         spec = QuerySpec(timing, sql, self._fingerprint(df) if df is not None else None, outputs)
         query = Query(self._site, name, spec, self._tables(), df)
         query.check_unchanged()
+        check_acyclic(query)
         if spec != declared:
             self._declarations.put_query(name, spec)
         self._remember(name, query, df)
@@ -238,7 +239,7 @@ class Warehouse:
         the place of what the committed runs computed. States whose expressions still occur are kept; the report lists them, those
         to be built and those dropped. ``dry_run`` only lists.
 
-        Raises TempuraError UNKNOWN_QUERY, BAD_QUERY, RUN_IN_PROGRESS, and what is wrong with the query itself.
+        Raises TempuraError UNKNOWN_QUERY, BAD_QUERY, CYCLIC_QUERY, RUN_IN_PROGRESS, and what is wrong with the query itself.
         """
         declared = self._declarations.read().queries
         if name not in declared:
@@ -254,6 +255,7 @@ class Warehouse:
         mark = mark or (None if text is not None else old.fingerprint)
         spec = QuerySpec(schedule or old.schedule, text, mark, old.outputs)
         query = Query(self._site, name, spec, self._tables(), frame if text is None else None)
+        check_acyclic(query)
         report = query.replace(lambda: None if spec == old else self._declarations.put_query(name, spec), dry_run)
         if not dry_run:
             self._remember(name, query, frame if text is None else None)
