@@ -75,6 +75,11 @@ def count(value: Value | None = None) -> AggregateCall:
     return AggregateCall("Count", (value.expr,) if value else (), "bigint")
 
 
+def distinct(value: Value) -> AggregateCall:
+    """COUNT(DISTINCT)."""
+    return AggregateCall("Count", (value.expr,), "bigint", distinct=True)
+
+
 def largest(value: Value) -> AggregateCall:
     """MAX."""
     return AggregateCall("Max", (value.expr,), value.expr.type)
@@ -134,7 +139,7 @@ def tables() -> Mapping[str, Query]:
 
 def parsed(text: str) -> Rel:
     """The expression of a query's text."""
-    names = {**tables(), "total": total, "count": count, "largest": largest}
+    names = {**tables(), "total": total, "count": count, "distinct": distinct, "largest": largest}
     found = eval(text, {"__builtins__": {}, **names})
     assert isinstance(found, Query)
     return found.rel

@@ -362,8 +362,12 @@ class CaseMaker:
         return tuple(Output(Column(f"{prefix}{i}", f"{prefix}{i}", e.type), e) for i, e in enumerate(kept))
 
     def aggregates(self, columns: tuple[Column, ...], prefix: str = "a") -> tuple[AggregateOutput, ...]:
-        """One to three aggregates, most of them with a state."""
+        """One to three aggregates, most of them with a state; sometimes several of the same distinct values."""
         calls = [self.aggregate(columns) for _ in range(self.rng.choice((1, 2, 3)))]
+        if self.chance(0.25):
+            arguments = [self._argument(columns) for _ in range(2)]
+            calls[0] = self.of_distinct(arguments[0], columns)
+            calls[-1] = self.of_distinct(arguments[self.chance(0.4)], columns)
         return tuple(AggregateOutput(Column(f"{prefix}{i}", f"{prefix}{i}", c.type), c) for i, c in enumerate(calls))
 
     def aggregate(self, columns: tuple[Column, ...]) -> AggregateCall:
@@ -377,6 +381,18 @@ class CaseMaker:
         distinct = bool(operands) and self.chance(0.06)
         filter = self.predicate(columns) if self.chance(0.2) else None
         return AggregateCall(function, operands, types.get(function) or column.type, distinct, filter, "ANSI")
+
+    def _argument(self, columns: tuple[Column, ...]) -> tuple[Ref, ...]:
+        return tuple(Ref(self.rng.choice(columns)) for _ in range(self.rng.choice((1, 1, 1, 2))))
+
+    def of_distinct(self, argument: tuple[Ref, ...], columns: tuple[Column, ...]) -> AggregateCall:
+        """An aggregate of the distinct values of an argument, which may be a pair."""
+        function, type = self.rng.choice(("Count", "Sum", "Average", "Max")), argument[0].type
+        types = {"Count": "bigint", "Sum": SUMS.get(type), "Average": AVERAGES.get(type), "Max": type}
+        if len(argument) > 1 or types[function] is None:
+            function = "Count"
+        filter = self.predicate(columns) if self.chance(0.4) else None
+        return AggregateCall(function, argument, types[function] or type, True, filter, "ANSI")
 
     def order(self, columns: tuple[Column, ...]) -> tuple[SortKey, ...]:
         """One or two sort keys."""

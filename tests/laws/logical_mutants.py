@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from tempura.algebra.scalar import TRUE, Call, Output, Ref, conjunction, substitute
+from tempura.algebra.scalar import TRUE, Call, Literal, Output, Ref, conjunction, substitute
+from tempura.rules.distinct import Levels
 from tempura.rules.dsl import (
     LOGICAL,
     Aggs,
@@ -153,6 +154,50 @@ def join_condition_forgotten(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
     return rewrite(L.join(R, on).filter(p), L.join(R, conjunction(p)))
 
 
+def _distinct(X: Tvr, keys: Keys, aggs: Aggs, levels: Levels, taken: Aggs) -> Rewrite:
+    """An aggregation by two levels, as right or wrong as they are made."""
+    right = Levels.of(keys, aggs).are_exact(aggs)
+    return rewrite(X.aggregate(keys, aggs), levels.upper(levels.lower(X), taken), where=right)
+
+
+@rule(LOGICAL)
+def distinct_values_without_their_filter(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(F(DISTINCT x) FILTER p) = aggregate(F(x))(aggregate by keys and x)      WRONG: values of other rows count"""
+    taken = tuple(replace(a, call=replace(a.call, filter=None)) if a.call.distinct else a for a in aggs)
+    return _distinct(X, keys, aggs, Levels.of(keys, taken), taken)
+
+
+@rule(LOGICAL)
+def distinct_null_is_a_value(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(F(DISTINCT x)) = aggregate(F(x'))(aggregate by keys and x')      WRONG: x' is a value where x is NULL"""
+    levels = Levels.of(keys, aggs)
+    values = (replace(v, expr=Call("Coalesce", (v.expr, Literal(7, "int")), "int")) for v in levels.values)
+    filled = tuple(v if old.expr.type == "int" else old for v, old in zip(values, levels.values, strict=True))
+    return _distinct(X, keys, aggs, replace(levels, values=filled), aggs)
+
+
+@rule(LOGICAL)
+def rows_counted_once_per_distinct_value(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(F(DISTINCT x), COUNT(y)) = aggregate(F(x), COUNT(y'))(...)      WRONG: counts values in place of rows"""
+    levels = Levels.of(keys, aggs)
+    counted = {a.column for a in aggs if a.call.function == "Count"}
+    counts = tuple(replace(a, call=replace(a.call, function="Count")) for a in levels.parts.upper)
+    only = all(a.call.distinct or a.column in counted for a in aggs)
+    return _distinct(
+        X, keys, aggs, replace(levels, parts=replace(levels.parts, upper=counts)) if only else levels, aggs
+    )
+
+
+@rule(LOGICAL)
+def different_distinct_values_as_one(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(F(DISTINCT x), G(DISTINCT y)) = aggregate(F(x), G(x))(aggregate by keys and x)      WRONG"""
+    first = next((a.call.operands for a in aggs if a.call.distinct), ())
+    taken = tuple(replace(a, call=replace(a.call, operands=first)) if a.call.distinct else a for a in aggs)
+    levels = Levels.of(keys, taken)
+    fit = all(a.call.function == "Count" or a.call.operands == first for a in aggs if a.call.distinct)
+    return rewrite(X.aggregate(keys, aggs), levels.upper(levels.lower(X), taken), where=fit and levels.are_exact(taken))
+
+
 LOGICAL_MUTANTS: tuple[Rule, ...] = (
     filters_merged_by_or,
     filter_pushed_into_first_term,
@@ -170,4 +215,8 @@ LOGICAL_MUTANTS: tuple[Rule, ...] = (
     sum_of_no_counts_is_null,
     aggregates_merged_over_one_group,
     join_condition_forgotten,
+    distinct_values_without_their_filter,
+    distinct_null_is_a_value,
+    rows_counted_once_per_distinct_value,
+    different_distinct_values_as_one,
 )

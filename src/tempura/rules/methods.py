@@ -1,7 +1,7 @@
 """Incremental methods: named sets of rules. "Which method?" is "which set?"; no rule asks for the method it is used by."""
 
 from tempura.errors import TempuraError
-from tempura.rules import core, delta_aggregate, delta_join, delta_linear, delta_window, eager, im2, logical
+from tempura.rules import core, delta_aggregate, delta_join, delta_linear, delta_window, distinct, eager, im2, logical
 from tempura.rules.dsl import Rule
 
 CORE: tuple[Rule, ...] = (
@@ -71,7 +71,7 @@ BATCH: tuple[Rule, ...] = (core.recompute_snapshot,)
 
 METHODS: dict[str, tuple[Rule, ...]] = {"im1": IM1, "im2": IM2, "batch": BATCH}
 
-REWRITES: tuple[Rule, ...] = (*logical.NORMALIZE, *eager.LAZY, *eager.EAGER)
+REWRITES: tuple[Rule, ...] = (*logical.NORMALIZE, *eager.LAZY, distinct.split_distinct_aggregate, *eager.EAGER)
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried."""
 
 ALL_RULES: tuple[Rule, ...] = tuple(dict.fromkeys((*IM1, *IM2, *BATCH, *REWRITES)))

@@ -1,0 +1,122 @@
+"""Aggregates of distinct values, as two aggregations: the groups of the lower one are the distinct values.
+
+Each level has a state that counts rows, so a value is taken away when its last row is deleted, and not before.
+"""
+
+from dataclasses import dataclass, replace
+
+from tempura.algebra.scalar import (
+    TRUE,
+    AggregateCall,
+    AggregateOutput,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Output,
+    Ref,
+    conjunction,
+)
+from tempura.algebra.states import why_no_state
+from tempura.rules.dsl import LOGICAL, Aggs, Keys, Rewrite, rewrite, rule
+from tempura.rules.helpers import equality_is_identity, values_of
+from tempura.rules.parts import Parts, can_be_split
+from tempura.tvr.tvr import Tvr
+
+
+@dataclass(frozen=True)
+class Levels:
+    """An aggregation taken apart: the ``distinct`` aggregates, the columns of their argument, and the ``parts`` of the others."""
+
+    keys: tuple[Output, ...]
+    distinct: tuple[AggregateOutput, ...]
+    values: tuple[Output, ...]
+    parts: Parts
+
+    @staticmethod
+    def of(keys: tuple[Output, ...], aggs: tuple[AggregateOutput, ...]) -> "Levels":
+        distinct = tuple(a for a in aggs if a.call.distinct)
+        values = tuple(
+            Output(a.column.derived(f"value{i}", arg.type), arg)
+            for a in distinct[:1]
+            for i, arg in enumerate(a.call.operands)
+        )
+        return Levels(keys, distinct, values, Parts.of(tuple(a for a in aggs if not a.call.distinct), keys))
+
+    def are_exact(self, aggs: tuple[AggregateOutput, ...]) -> bool:
+        """Whether the two levels give what the one aggregation gives."""
+        grouped = self.keys + self.values
+        return (
+            len({a.call.operands for a in self.distinct}) == 1
+            and bool(grouped)
+            and all(_groups_again(output.column.type) for output in grouped)
+            and all(_of_distinct_values(a.call) if a.call.distinct else can_be_split(a.call) for a in aggs)
+        )
+
+    def lower(self, X: Tvr) -> Tvr:
+        """One row per group and distinct value."""
+        taken = tuple(AggregateOutput(_taken(a), _rows_with(a.call.filter)) for a in self.distinct if a.call.filter)
+        return X.aggregate(self.keys + self.values, self.parts.lower + taken)
+
+    def upper(self, lower: Tvr, aggs: tuple[AggregateOutput, ...]) -> Tvr:
+        """One row per group of those."""
+        keys = tuple(Output(key.column, Ref(key.column)) for key in self.keys)
+        values = tuple(Ref(value.column) for value in self.values)
+        taken = tuple(AggregateOutput(a.column, _over_values(a, values)) for a in self.distinct)
+        return lower.aggregate(keys, taken + self.parts.upper).project(keys + self._final(aggs))
+
+    def _final(self, aggs: tuple[AggregateOutput, ...]) -> tuple[Output, ...]:
+        """The aggregates, in their order."""
+        values = values_of(self.parts.final)
+        return tuple(Output(a.column, values.get(a.column, Ref(a.column))) for a in aggs)
+
+
+def _groups_again(type: str) -> bool:
+    """Whether grouping by a grouped value changes nothing: it is the only one of its kind. Of numbers, -0.0 became 0.0 below."""
+    return type in ("float", "double") or equality_is_identity(type)
+
+
+def _of_distinct_values(call: AggregateCall) -> bool:
+    """Whether an aggregate of distinct values has a state once they are there. MIN and MAX return the value itself: which of -0.0 and
+    0.0 it is must not depend on the levels."""
+    exact = all(equality_is_identity(operand.type) for operand in call.operands)
+    return call.function == "Count" or (exact and why_no_state(replace(call, distinct=False)) is None)
+
+
+def _taken(output: AggregateOutput) -> Column:
+    """The column that says how many rows with a value pass the filter of a DISTINCT aggregate."""
+    return output.column.derived("taken", "bigint")
+
+
+def _rows_with(filter: Expr) -> AggregateCall:
+    return AggregateCall("Count", (), "bigint", filter=filter)
+
+
+def _over_values(output: AggregateOutput, values: tuple[Ref, ...]) -> AggregateCall:
+    """An aggregate over the distinct values. COUNT takes the rows without a NULL, for it may have several arguments."""
+    call, none = output.call, Literal(0, "bigint")
+    tests = [Call("GreaterThan", (Ref(_taken(output)), none), "boolean")] if call.filter else []
+    if call.function != "Count":
+        return replace(call, operands=values, distinct=False, filter=_unless_true(conjunction(*tests)))
+    present = (Call("IsNotNull", (value,), "boolean") for value in values)
+    return AggregateCall("Count", (), "bigint", filter=_unless_true(conjunction(*tests, *present)))
+
+
+def _unless_true(predicate: Expr) -> Expr | None:
+    return None if predicate == TRUE else predicate
+
+
+@rule(LOGICAL, cite=(2,))
+def split_distinct_aggregate(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(F(DISTINCT x), G(y))(X) = aggregate(F(x), G'(y'))(aggregate by keys and x (y' = G''(y))(X))
+
+    The groups below are the distinct values of x, the other aggregates are taken in parts. A filter of F becomes a count below:
+    of a value that no row with the filter has, the count is 0. When all DISTINCT aggregates have the same argument, and
+    something is grouped by: below, no rows are to give no groups.
+    """
+    levels = Levels.of(keys, aggs)
+    return rewrite(
+        X.aggregate(keys, aggs),
+        levels.upper(levels.lower(X), aggs),
+        where=levels.are_exact(aggs),
+    )
