@@ -95,6 +95,7 @@ def random_case(rule: Rule, rng: Random) -> Case:
     relations = {n: maker.relation(n, k) for n, k in rule.parameters.items() if k in ("Tvr", "Query", "Tvrs", "Sides")}
     sides = [columns for n, value in relations.items() for columns in _sides(value, rule.parameters[n])]
     times = [name for name, kind in rule.parameters.items() if kind == "Time"]
+    times[1:1] = [name for name, kind in rule.parameters.items() if kind == "Between"]
     drawn = sorted(rng.sample(range(TIMES), len(times)))
     drawn_apart = {*relations, *times, *(n for n, kind in rule.parameters.items() if kind in GIVEN_KINDS)}
     others = {n: maker.parameter(k, sides) for n, k in rule.parameters.items() if n not in drawn_apart}

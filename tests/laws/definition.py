@@ -17,6 +17,7 @@ from tempura.algebra.rel import Aggregate, Rel, Scan
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import Partial
 from tempura.tvr.links import Linked
+from tempura.tvr.staircase import TOGETHER, Staircase, Time, whole
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View
 
@@ -29,10 +30,11 @@ class Definition:
     """The meaning of views over some tables. Also the facts for a rule's guard, as sharp as they can be: what is so."""
 
     tables: Tables
-    known: dict[tuple[Rel, int], SignedBag] = field(default_factory=dict)
+    known: dict[tuple[Rel, Time], SignedBag] = field(default_factory=dict)
+    staircase: Staircase = TOGETHER
 
-    def snapshot(self, tvr: Rel, t: int) -> SignedBag:
-        """The result of a time-free query over the tables at t."""
+    def snapshot(self, tvr: Rel, t: Time) -> SignedBag:
+        """The result of a time-free query over the tables as they are seen at t."""
         if (tvr, t) not in self.known:
             self.known[tvr, t] = evaluate(tvr, lambda leaf: self._leaf(leaf, t))
         return self.known[tvr, t]
@@ -42,7 +44,7 @@ class Definition:
         """All times."""
         return range(min(map(len, self.tables.values()), default=1))
 
-    def delta(self, tvr: Rel, t: int, u: int) -> SignedBag:
+    def delta(self, tvr: Rel, t: Time, u: Time) -> SignedBag:
         """What has changed in the result."""
         return self.snapshot(tvr, u) - self.snapshot(tvr, t)
 
@@ -63,15 +65,15 @@ class Definition:
         """The bag that an expression over views denotes."""
         return evaluate(rel, self.view)
 
-    def insert_only(self, tvr: Tvr, t: int, u: int) -> bool:
+    def insert_only(self, tvr: Tvr, t: Time, u: Time) -> bool:
         """Whether nothing is deleted between t and u."""
         return self.delta(tvr.rel, t, u).is_positive
 
-    def is_first(self, t: int) -> bool:
+    def is_first(self, t: Time) -> bool:
         """Whether t is the first time."""
         return t == 0
 
-    def unchanged(self, tvr: Tvr, t: int, u: int) -> bool:
+    def unchanged(self, tvr: Tvr, t: Time, u: Time) -> bool:
         """Whether the rows at t are the rows at u."""
         return self.snapshot(tvr.rel, t) == self.snapshot(tvr.rel, u)
 
@@ -98,12 +100,12 @@ class Definition:
         """Whether a part has rows at some time."""
         return any(len(self.snapshot(part.rel, t)) for t in self.times)
 
-    def _leaf(self, leaf: Rel, t: int) -> SignedBag:
+    def _leaf(self, leaf: Rel, t: Time) -> SignedBag:
         if isinstance(leaf, Linked):
-            whole, stays = self.snapshot(leaf.rel, t), self._stays(leaf.rel, t)
-            return stays if leaf.kind == "P" else whole - stays
+            everything, stays = self.snapshot(leaf.rel, t), self._stays(leaf.rel, whole(t))
+            return stays if leaf.kind == "P" else everything - stays
         assert isinstance(leaf, Scan)
-        return self.tables[leaf.table][t]
+        return self.tables[leaf.table][self.staircase.seen(leaf.table, t)]
 
     def _stays(self, tvr: Rel, t: int) -> SignedBag:
         if crc32(repr(tvr).encode()) % 3 == 0:

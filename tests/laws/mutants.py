@@ -23,6 +23,7 @@ from tempura.rules.dsl import (
     INTRA_TVR,
     TVR_GENERATING,
     Aggs,
+    Between,
     Facts,
     Generated,
     Generator,
@@ -467,7 +468,16 @@ def stored_partitions_of_rows_that_exist(
 CONTROL: Rule = finalize_that_drops_dead_groups
 """A right rule written like the wrong ones: what refutes them is the planted mistake."""
 
+
+@rule(INTRA_TVR)
+def staircase_without_its_last_step(L: Tvr, R: Tvr, on: On, t: Time, u: Time, p: Between) -> Rewrite:
+    """Δ(L ⟕ R) = (L ⟕ R)[t:p]"""
+    Q = L.left_join(R, on)
+    return rewrite(Q[t:u], Q[t:p])
+
+
 MUTANTS: tuple[Rule, ...] = (
+    staircase_without_its_last_step,
     product_rule_with_both_sides_old,
     product_of_many_with_all_others_new,
     product_of_many_by_first_and_last,

@@ -12,6 +12,7 @@ from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
+from tempura.tvr.staircase import whole
 from tempura.tvr.views import Snapshot
 from tests.plans.random_queries import Table
 
@@ -33,8 +34,8 @@ def leaves(tables: Tables, states: States, offset: int = 0) -> Leaf:
         assert isinstance(rel, Read)
         table = tables[rel.scan.table]
         if isinstance(rel.at, Snapshot):
-            return table.snapshot(rel.at.t + offset)
-        return table.delta(rel.at.t + offset, rel.at.u + offset)
+            return table.snapshot(whole(rel.at.t) + offset)
+        return table.delta(whole(rel.at.t) + offset, whole(rel.at.u) + offset)
 
     return leaf
 

@@ -67,7 +67,8 @@ def test_every_alternative_gives_its_view(methods: str, styles: tuple[str, ...])
         query = generator.aggregate(2) if seed % 4 == 3 else generator.query(1 + seed % 4)
         space = Space(Problem(query, POINTS, {name: table.facts(TIMES) for name, table in tables.items()}))
         graph = Graph(space, rules_of((methods,)))
-        definition = Definition({name: [table.snapshot(t) for t in range(TIMES)] for name, table in tables.items()})
+        rows = {name: [table.snapshot(t) for t in range(TIMES)] for name, table in tables.items()}
+        definition = Definition(rows, staircase=space.staircase)
         meaning = Meaning(graph, definition)
         for goal, ways in explore(graph, graph.outputs).items():
             for way in ways:

@@ -214,25 +214,6 @@ def test_terms_of_a_union_may_be_one_class() -> None:
     assert len(set(member.key[1:])) == 1
 
 
-def test_links_belong_to_a_class_and_the_parts_of_a_split_stay_together() -> None:
-    memo = Memo()
-    q, p, n = (memo.add(table("a", name)) for name in ("q", "p", "n"))
-    memo.split(q, {"P": p, "N": n})
-    use = Edge(q.id, table("z").columns)
-    parts = memo.parts(use, "P")
-    assert parts is not None
-    assert {kind: part and part.id for kind, part in parts.items()} == {"P": p.id, "N": n.id}
-    assert all(part is not None and part.columns == use.columns for part in parts.values())
-    assert memo.parts(p, "P") is None
-    with pytest.raises(ValueError, match="links of these kinds"):
-        memo.split(q, {"P": n, "N": None})
-    other = memo.add(table("b", "other"))
-    memo.split(other, {"P": n, "N": None})
-    memo.merge(q, other)
-    memo.rebuild()
-    assert memo.parts(other, "N") == memo.parts(Edge(q.id, other.columns), "N")
-
-
 def test_every_member_says_where_it_comes_from_and_listeners_hear_of_it() -> None:
     events: list[Event] = []
     memo = Memo(events.append)

@@ -6,7 +6,7 @@ Joins use the textbook formula (product over the larger number of distinct keys)
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import exp, prod
 
 from tempura.algebra.canonical import Resolve, as_it_is
@@ -35,7 +35,8 @@ from tempura.algebra.window import Window, partition_keys
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.memo.edge import Edge
 from tempura.physical.operators import Read
-from tempura.tvr.views import Delta, Snapshot, State, Time, View
+from tempura.tvr.staircase import TOGETHER, Staircase, Time
+from tempura.tvr.views import Delta, Snapshot, State, View
 
 _WIDTHS = {
     "tinyint": 1,
@@ -88,16 +89,19 @@ def _sides(equality: Call, join: Join) -> tuple[Expr, Expr] | None:
 
 class Estimator:
     """Rows of relations, given the tables. One instance per planning problem; results are remembered. ``meaning`` says what classes
-    of a memo stand for: all expressions of a class have one estimate."""
+    of a memo stand for: all expressions of a class have one estimate. ``staircase`` says when each table is seen."""
 
-    def __init__(self, tables: Mapping[str, TableFacts], meaning: Resolve = as_it_is) -> None:
+    def __init__(
+        self, tables: Mapping[str, TableFacts], meaning: Resolve = as_it_is, staircase: Staircase = TOGETHER
+    ) -> None:
         self._tables = tables
         self._meaning = meaning
+        self._staircase = staircase
         self._rows: dict[Rel, float] = {}
         self._distinct: dict[tuple[Rel, Column], float] = {}
 
     @cached_property
-    def last(self) -> Time:
+    def last(self) -> int:
         """The last time point."""
         return max((len(t.inserted) for t in self._tables.values()), default=1) - 1
 
@@ -145,8 +149,8 @@ class Estimator:
                 return sum(map(self.rows, rel.inputs))
 
     def _scan(self, scan: Scan, at: Snapshot | Delta) -> float:
-        table = self._tables[scan.table]
-        return table.rows(at.t) if isinstance(at, Snapshot) else table.changed_rows(at.t, at.u)
+        table, seen = self._tables[scan.table], partial(self._staircase.seen, scan.table)
+        return table.rows(seen(at.t)) if isinstance(at, Snapshot) else table.changed_rows(seen(at.t), seen(at.u))
 
     # --- views ---
 

@@ -7,7 +7,7 @@ edges that name its columns. To find two classes equal merges them, and every tw
 (congruence closure with deferred rebuilding: Willsey et al., POPL 2021).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
 
@@ -20,8 +20,6 @@ from tempura.tvr.views import short_name
 
 Key = tuple[int, ...]
 """An operator's number (see ``Memo._operators``), then the classes of its inputs."""
-Parts = Mapping[str, Edge | None]
-"""What a TVR is made up of, by kind of link; None for a part that is always empty."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,13 +40,12 @@ class Member:
 @dataclass(slots=True, eq=False)
 class _Class:
     """``users`` are the operators over the class. ``size`` counts the operators of the smallest tree, whose root is ``smallest``; that
-    it has no circle follows from sizes growing upward. The parts of one split belong together."""
+    it has no circle follows from sizes growing upward."""
 
     columns: tuple[Column, ...]
     name: str
     members: list[Member] = field(default_factory=list)
     users: dict[Member, None] = field(default_factory=dict)
-    splits: list[Parts] = field(default_factory=list)
     size: float = inf
     smallest: Member | None = None
 
@@ -127,7 +124,6 @@ class Memo:
             member.home = id
         kept.members += gone.members
         kept.users.update(gone.users)
-        kept.splits += [parts for parts in gone.splits if not any(parts.keys() & known.keys() for known in kept.splits)]
         if gone.size < kept.size:
             kept.size, kept.smallest = gone.size, gone.smallest
 
@@ -232,23 +228,6 @@ class Memo:
     def classes(self) -> tuple[Edge, ...]:
         """All classes, the oldest first."""
         return tuple(map(self._own, self._classes))
-
-    # --- links ---
-
-    def split(self, edge: Edge, parts: Parts) -> None:
-        """Link a class to its parts, which have its columns, by position. The parts of one split belong together: raises ValueError
-        when the class has a link of one of these kinds."""
-        splits = self._class(edge.id).splits
-        if any(parts.keys() & known.keys() for known in splits):
-            raise ValueError(f"{edge} has links of these kinds: {', '.join(parts)}")
-        splits.append(dict(parts))
-
-    def parts(self, edge: Edge, kind: str) -> Parts | None:
-        """The split of a class that a link of a kind belongs to, as edges in the columns of ``edge``; None when there is none."""
-        for parts in self._class(edge.id).splits:
-            if kind in parts:
-                return {k: p and Edge(self._root(p.id), edge.outputs, p.name) for k, p in parts.items()}
-        return None
 
     def __str__(self) -> str:
         return "\n".join(f"c{id}  {' | '.join(map(str, known.members))}" for id, known in self._classes.items())

@@ -5,8 +5,10 @@ not consolidated, gives wrong results.
 """
 
 from tempura.rules.dsl import (
+    INTRA_TVR,
     TVR_GENERATING,
     AnyMarker,
+    Between,
     Facts,
     How,
     Marker,
@@ -200,3 +202,16 @@ def delta_join_with_unchanged(
         L[t:u].join(R[:u], on, how, marker),
         where=how not in ("inner", "full") and facts.unchanged(R, t, u),
     )
+
+
+@rule(INTRA_TVR, cite=(1, 3))
+def delta_join_table_by_table(
+    L: Tvr, R: Tvr, on: On, how: How, marker: AnyMarker, t: Time, u: Time, p: Between
+) -> Rewrite:
+    """Δ(L ⟕ R) = (L ⟕ R)[t:p] + (L ⟕ R)[p:u]      p: some tables have moved on, others not yet; the same for ⟗ ⋉ ▷ ∃
+
+    A table that moves alone changes one side only where the other does not read it: then ΔL meets R as it was, or only rows of L
+    that match a change of R are joined again. For inner joins this is the product rule, and superfluous.
+    """
+    Q = L.join(R, on, how, marker)
+    return rewrite(Q[t:u], Q[t:p] + Q[p:u], where=how != "inner")

@@ -8,8 +8,8 @@
 The function's name is the rule's name, its typed parameters are the metavariables, the first line of its docstring is the
 law. To compile a rule, the function is called once with *holes*, small legal values that stand for the metavariables; the
 left side that comes back is the pattern. To apply it, the function is called again with what the pattern bound. A time that
-does not occur on the left side is an earlier one (the time point before, or the first); parameters of type :class:`Facts`
-and :class:`Links` are given by the planner. Rules hold no state.
+does not occur on the left side is an earlier one (the time point before, or the first), one of kind ``Between`` lies within the
+interval on the left; parameters of type :class:`Facts` and :class:`Links` are given by the planner. Rules hold no state.
 
 A law between TVRs, without times, holds at all times; its left side may nest operators (``rules.logical``).
 
@@ -38,6 +38,7 @@ from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, 
 from tempura.algebra.window import WindowOutput
 from tempura.rules.match import Members, depth, hole, itself, matches, operator_of
 from tempura.tvr.links import LINKS, Linked
+from tempura.tvr.staircase import Time as Moment
 from tempura.tvr.tvr import Bag, Tvr
 from tempura.tvr.views import View
 
@@ -90,21 +91,23 @@ Generator = Annotated[Call, Kind("Generator")]
 Generated = Annotated[tuple[Column, ...], Kind("Generated")]
 Outer = Annotated[bool, Kind("Outer")]
 Limit = Annotated[int, Kind("Limit")]
-Time = Annotated[int, Kind("Time")]
+Time = Annotated[Moment, Kind("Time")]
+Between = Annotated[Moment, Kind("Between")]
+"""A point between two times, at which some tables have moved on and others have not (``tvr.staircase``)."""
 
 
 class Facts(Protocol):
     """What is certain about the tables, because it is pinned or promised and enforced. Never an expectation."""
 
-    def insert_only(self, tvr: Tvr, t: int, u: int) -> bool:
+    def insert_only(self, tvr: Tvr, t: Moment, u: Moment) -> bool:
         """Whether the delta from t to u certainly has no deletions."""
         ...
 
-    def is_first(self, t: int) -> bool:
+    def is_first(self, t: Moment) -> bool:
         """Whether t is the first time point of the plan, before which nothing is known."""
         ...
 
-    def unchanged(self, tvr: Tvr, t: int, u: int) -> bool:
+    def unchanged(self, tvr: Tvr, t: Moment, u: Moment) -> bool:
         """Whether nothing that the TVR reads changes from t to u."""
         ...
 

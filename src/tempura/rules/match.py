@@ -68,7 +68,7 @@ def hole(name: str, kind: str, number: int) -> object:
             return Column("?" + name, name, "boolean" if kind == "Marker" else "boolean?")
         case "How":
             return "?" + name
-        case "Time" | "Limit" | "Outer":
+        case "Time" | "Between" | "Limit" | "Outer":
             return _named(NumberHole(-1000 - number), name)
         case "Facts" | "Links" | "Always" | "Expected":
             return _EVERYTHING_HOLDS()

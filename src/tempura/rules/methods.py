@@ -43,6 +43,7 @@ IM1: tuple[Rule, ...] = (
     delta_join.delta_anti_join,
     delta_join.delta_anti_join_reduced,
     delta_join.delta_exists_join,
+    delta_join.delta_join_table_by_table,
     *STATES,
     delta_aggregate.delta_aggregate_by_groups,
     delta_aggregate.delta_aggregate_against_stored,

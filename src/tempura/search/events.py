@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from tempura.memo.events import ClassCreated, ClassesMerged, ClassRewritten, Event
 from tempura.plan.progressive import Effort
-from tempura.tvr.views import Time, View
+from tempura.tvr.views import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class GroupCreated(Event):
     """A view is needed at a time; there are so many ways to compute or load it."""
 
     view: View
-    time: Time
+    time: int
     alternatives: int
 
     def __str__(self) -> str:

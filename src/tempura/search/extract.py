@@ -10,7 +10,7 @@ from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Note, Save, Step
 from tempura.search.graph import Alternative, Graph
 from tempura.search.space import Goal
-from tempura.tvr.views import State, Time, View
+from tempura.tvr.views import State, View
 
 
 class CyclicPlanError(Exception):
@@ -26,7 +26,7 @@ class Extraction:
         self._open: dict[Goal, None] = {}
         self._built: dict[Goal, Rel] = {}
         self._saved: dict[Goal, None] = {}
-        self._notes: dict[Time, dict[Rel, Note]] = {}
+        self._notes: dict[int, dict[Rel, Note]] = {}
         self._joins: dict[Join, Join] = {}
         self.used: dict[tuple[str, Rel], None] = {}
 
@@ -43,7 +43,7 @@ class Extraction:
         self._build_saved()
         return tuple(self._step(t, emits.get(t)) for t in times)
 
-    def _emitted(self, t: Time) -> Rel:
+    def _emitted(self, t: int) -> Rel:
         """The query's result in the query's columns, which may be other than those of its class."""
         built = self._build(self._graph.output(t))
         emitted = renamed(built, self._graph.query.columns)
@@ -120,7 +120,7 @@ class Extraction:
 
     # --- steps ---
 
-    def _step(self, t: Time, emit: Rel | None) -> Step:
+    def _step(self, t: int, emit: Rel | None) -> Step:
         keys: dict[StateKey, Goal] = {}
         for goal in self._saved:
             if goal.time == t:
@@ -133,7 +133,7 @@ class Extraction:
         work = sum(note.cost for note in notes.values()) + sum(self._write_cost(rel, t, b) for rel, b in written)
         return Step(t, saves, emit, work, notes)
 
-    def _write_cost(self, rel: Rel, t: Time, shuffled: bool) -> int:
+    def _write_cost(self, rel: Rel, t: int, shuffled: bool) -> int:
         note = self._notes.get(t, {}).get(rel)
         return self._graph.model.write(note.rows if note else 0.0, width(rel), shuffled)
 

@@ -1,7 +1,8 @@
 """What is certain about TVRs at the time points of a plan, derived from the tables; and the enforcement of set-like inputs."""
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
+from math import ceil, floor
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
@@ -30,18 +31,20 @@ from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
 from tempura.physical.operators import Load, Read
 from tempura.rules.helpers import is_order_sensitive
+from tempura.tvr.staircase import Staircase, Time
 from tempura.tvr.tvr import Tvr
-from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View, ViewKind
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
 
 
 class PlanFacts:
     """Facts about every TVR over the tables of one planning problem. Implements ``rules.dsl.Facts``. ``start`` is the time point
-    at which incremental work begins, before which nothing is known."""
+    at which incremental work begins, before which nothing is known; ``staircase`` says when each table is seen."""
 
-    def __init__(self, tables: Mapping[str, TableFacts], memo: Memo, start: Time = 0) -> None:
+    def __init__(self, tables: Mapping[str, TableFacts], memo: Memo, start: int, staircase: Staircase) -> None:
         self._tables = tables
         self._memo = memo
         self._start = start
+        self._staircase = staircase
         self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
         self._sensitive: dict[Rel, bool] = {}
         self._read: dict[Rel, frozenset[str]] = {}
@@ -51,7 +54,7 @@ class PlanFacts:
         return t == self._start
 
     @cached_property
-    def last(self) -> Time:
+    def last(self) -> int:
         """The last time point."""
         return max((len(table.inserted) for table in self._tables.values()), default=1) - 1
 
@@ -84,16 +87,33 @@ class PlanFacts:
 
     def is_unchanged(self, rel: Rel, t: Time, u: Time) -> bool:
         """Whether nothing that the TVR reads changes after t up to u."""
-        return all(self._tables[name].is_unchanged(t, u) for name in self.tables_of(rel))
+        seen = self._staircase.seen
+        return all(self._tables[name].is_unchanged(seen(name, t), seen(name, u)) for name in self.tables_of(rel))
 
     def normal(self, rel: Rel, at: ViewKind) -> ViewKind | None:
-        """The one name of a view: a snapshot or state has the first of the times at which it is the same. None for a delta
-        that is empty."""
+        """The one name of a view: its times are restricted to the tables that it reads, and a snapshot or state has the first of
+        the times at which it is the same. None for a delta that is empty."""
         match at:
             case Delta(t, u) | StateDelta(t, u):
-                return None if self.is_unchanged(rel, t, u) else at
+                return (
+                    None if self.is_unchanged(rel, t, u) else type(at)(self.restricted(rel, t), self.restricted(rel, u))
+                )
             case Snapshot(t) | State(t):
-                return type(at)(next(s for s in range(min(self._start, t), t + 1) if self.is_unchanged(rel, s, t)))
+                return type(at)(self._first_same(rel, self.restricted(rel, t)))
+
+    def restricted(self, rel: Rel, t: Time) -> Time:
+        """A point, restricted to the tables that an expression reads."""
+        return t if isinstance(t, int) else self._staircase.projected(self.tables_of(rel), t)
+
+    def _first_same(self, rel: Rel, t: Time) -> Time:
+        return next((s for s in range(self._start, ceil(t)) if self.is_unchanged(rel, s, t)), t)
+
+    def between(self, rel: Rel, t: Time, u: Time) -> tuple[Time, ...]:
+        """The points between two times at which some of the tables that an expression reads have moved on, but not all."""
+        points = self._staircase.between(self.tables_of(rel), ceil(u)) if ceil(u) - floor(t) == 1 else ()
+        return tuple(
+            p for p in points if t < p < u and not (self.is_unchanged(rel, t, p) or self.is_unchanged(rel, p, u))
+        )
 
     def insert_only(self, tvr: Tvr, t: Time, u: Time) -> bool:
         """Whether the delta from t to u certainly has no deletions."""
@@ -113,7 +133,7 @@ class PlanFacts:
             case Edge():
                 return any(self._grows(member.rel, t, u) for member in self._memo.members(rel))
             case Scan():
-                return self._tables[rel.table].is_insert_only(t, u)
+                return self._loses_nothing(rel.table, t, u)
             case Filter() | Project() | Expand() | Generate() | Sort() | Union():
                 return all(inputs)
             case Join(kind="inner" | "semi") | MultiJoin():
@@ -125,10 +145,16 @@ class PlanFacts:
             case _:
                 return False
 
+    def _loses_nothing(self, table: str, t: Time, u: Time) -> bool:
+        seen = self._staircase.seen
+        return self._tables[table].is_insert_only(seen(table, t), seen(table, u))
+
     def read(self, scan: Scan, at: Snapshot | Delta) -> Read:
         """The read of a table's arrivals that gives a view of it."""
-        since, until = (-1, at.t) if isinstance(at, Snapshot) else (at.t, at.u)
-        return Read(scan, at, signed=not self._tables[scan.table].is_insert_only(since, until))
+        seen = partial(self._staircase.seen, scan.table)
+        since, until = (-1, seen(at.t)) if isinstance(at, Snapshot) else (seen(at.t), seen(at.u))
+        read = Snapshot(until) if isinstance(at, Snapshot) else Delta(since, until)
+        return Read(scan, read, signed=not self._tables[scan.table].is_insert_only(since, until))
 
     # --- positivity: of values (facts) and of representations ---
 

@@ -21,7 +21,8 @@ from tempura.search.begun import Rewritten
 from tempura.search.events import GroupCreated, RuleApplied, RuleMatched
 from tempura.search.links import ClassLinks
 from tempura.search.space import Goal, Space
-from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View, ViewKind
+from tempura.tvr.staircase import Time, whole
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
 
 ANY_TIME = (
     core.snapshot_of_inputs,
@@ -53,7 +54,7 @@ class Graph:
     """Goals and alternatives of one planning problem under a set of rules, made on demand and remembered. Incremental work
     begins at the time point ``start``: there snapshots are computed from scratch."""
 
-    def __init__(self, space: Space, rules: tuple[Rule, ...], start: Time = 0) -> None:
+    def __init__(self, space: Space, rules: tuple[Rule, ...], start: int = 0) -> None:
         self._space = space
         self.problem = space.problem
         self.query = space.query
@@ -78,18 +79,18 @@ class Graph:
         points = self.problem.points
         return tuple(self.output(t) for t in range(self.problem.first, len(points)) if points[t].output)
 
-    def output(self, t: Time) -> Goal:
+    def output(self, t: int) -> Goal:
         """The goal to have the query's result at t."""
         query = View(self.memo.own(self.query), Snapshot(t))
         view = self.normalise(query)
         # A query that is nothing but a table or a constant is read where others use it, and computed where it is the result.
         return self.goal(view if isinstance(view, View) else query, t)
 
-    def goal(self, view: View, t: Time) -> Goal:
+    def goal(self, view: View, t: int) -> Goal:
         """The goal to have a view at t."""
         return self._space.goal(view, t)
 
-    def weighted(self, cost: int, t: Time) -> int:
+    def weighted(self, cost: int, t: int) -> int:
         """A cost at the price of a time point."""
         return round(cost * self.problem.points[t].weight)
 
@@ -115,7 +116,7 @@ class Graph:
     def _loads(self, goal: Goal) -> Iterator[Alternative]:
         """Load a snapshot or state that was saved when it became current."""
         view, made = goal.view, goal.view.at.time
-        if made >= goal.time or not isinstance(view.at, Snapshot | State):
+        if made >= goal.time or not isinstance(view.at, Snapshot | State) or made != view.at.t:
             return
         key = self.key(view)
         load = Load(key, view.columns, view.label)
@@ -130,7 +131,7 @@ class Graph:
     def key(self, view: View) -> StateKey:
         """The name under which a view is stored."""
         kind = "snapshot" if isinstance(view.at, Snapshot) else "state"
-        return StateKey(self.memo.fingerprint(view.tvr), kind, view.at.time)
+        return StateKey(self.memo.fingerprint(view.tvr), kind, whole(view.at.t))
 
     def _one_lineage(self, view: View) -> tuple[Rewritten, ...]:
         """What may be made of values that depend on the physical order of the input: they follow from the stored ones by a delta, where
@@ -205,11 +206,14 @@ class Graph:
         """Bind facts and links, and an earlier time where one stands on the right side only."""
         given = {"Facts": self.facts, "Links": self.links}
         bound = bindings | {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
-        free = [name for name, kind in rule.parameters.items() if kind == "Time" and name not in bindings]
+        free = {
+            name: kind for name, kind in rule.parameters.items() if kind in ("Time", "Between") and name not in bindings
+        }
         if not free:
             yield bound
-        for t in self._earlier(view) if free else ():
-            yield bound | dict.fromkeys(free, t)
+        for name, kind in free.items():
+            for t in self._earlier(view) if kind == "Time" else self._between(view):
+                yield bound | {name: t}
 
     def _earlier(self, view: View) -> tuple[Time, ...]:
         """The times from which a view may be brought up to date: the one before, and the first, for those who were in no hurry. Values
@@ -217,8 +221,17 @@ class Graph:
         now = view.at.time
         if now <= self.start:
             return ()
+        if now != view.at.until:
+            return (now - 1, *self.facts.between(view.tvr, now - 1, view.at.until))[-1:]
         lazy = self.start < now - 1 and not self.facts.has_order_sensitive_values(view.tvr)
         return (now - 1, self.start) if lazy else (now - 1,)
+
+    def _between(self, view: View) -> tuple[Time, ...]:
+        """The last point between the two times of a delta, if there is one. Values that depend on the physical order of rows are
+        computed at times only: no other has its rows stored."""
+        if not isinstance(view.at, Delta) or self.facts.has_order_sensitive_values(view.tvr):
+            return ()
+        return self.facts.between(view.tvr, view.at.t, view.at.u)[-1:]
 
     def _ready(self, logical: Rel, view: View) -> Rel:
         """The right side of a law as something to be computed: in the view's columns, and positive where the view is."""

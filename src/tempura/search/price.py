@@ -7,7 +7,7 @@ from tempura.cost.estimate import width
 from tempura.search.events import PlanCosted
 from tempura.search.graph import Alternative, Graph
 from tempura.search.space import Goal
-from tempura.tvr.views import State, Time, View
+from tempura.tvr.views import State, View
 
 Choices = Mapping[Goal, Alternative]
 
@@ -85,8 +85,8 @@ class _Plan:
         self.reached: dict[Goal, bool] = {}  # False while what a goal needs is being visited
         self.saved: dict[Goal, None] = {}
         self.unbuilt: list[Goal] = []
-        self.costs: dict[Time, int] = {}
-        self._counted: dict[Time, set[int]] = {}
+        self.costs: dict[int, int] = {}
+        self._counted: dict[int, set[int]] = {}
 
     def visit(self, goal: Goal) -> bool:
         """Count what a goal takes; False when it needs itself."""

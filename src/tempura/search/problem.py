@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tempura.algebra.rel import Rel
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.physical.operators import StateKey
+from tempura.tvr.staircase import Staircase
 
 __all__ = ["ColumnStats", "Point", "Problem", "TableFacts"]
 
@@ -41,3 +42,9 @@ class Problem:
     def first(self) -> int:
         """The first time point at which work can run."""
         return 1 if self.points[0].done else 0
+
+
+def staircase(tables: Mapping[str, TableFacts]) -> Staircase:
+    """The one order in which a plan moves the changing tables on, one at a time: the fewer changes are expected, the earlier."""
+    changes = {name: table.changed_rows(0, len(table.inserted) - 1) for name, table in tables.items()}
+    return Staircase(tuple(sorted((name for name in changes if changes[name]), key=lambda name: (changes[name], name))))

@@ -13,9 +13,9 @@ from tempura.rules.methods import REWRITES, rules_of
 from tempura.search.begun import Begun
 from tempura.search.facts import PlanFacts
 from tempura.search.joins import Clusters, JoinOrders
-from tempura.search.problem import Problem
+from tempura.search.problem import Problem, staircase
 from tempura.search.saturate import ALL_ON, Saturation, Switches
-from tempura.tvr.views import Time, View
+from tempura.tvr.views import View
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +23,7 @@ class Goal:
     """A view that is needed at ``time``: one object per view and time (:meth:`Space.goal`), so that comparing is cheap."""
 
     view: View
-    time: Time
+    time: int
 
     def __str__(self) -> str:
         return f"{self.view.label} at {self.time}"
@@ -46,11 +46,12 @@ class Space:
         self._listeners = listeners
         self._without = frozenset(without)
         self._expressions: dict[Rel, Rel] = {}
-        self._goals: dict[tuple[View, Time], Goal] = {}
-        self._begun: dict[Time, Begun] = {}
+        self._goals: dict[tuple[View, int], Goal] = {}
+        self._begun: dict[int, Begun] = {}
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
-        self.estimate = Estimator(problem.tables, self.memo.representative)
+        self.staircase = staircase(problem.tables)
+        self.estimate = Estimator(problem.tables, self.memo.representative, self.staircase)
         Saturation(self.memo, self._left(REWRITES), self.estimate, self.tell, switches).run()
         self.query = self.memo.find(self.query)
         self.clusters = Clusters(self.memo)
@@ -63,13 +64,13 @@ class Space:
     def _left(self, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
         return tuple(rule for rule in rules if rule.name not in self._without)
 
-    def begun(self, start: Time) -> Begun:
+    def begun(self, start: int) -> Begun:
         """What all searches share in which incremental work begins at a time."""
         if start not in self._begun:
-            self._begun[start] = Begun(PlanFacts(self.problem.tables, self.memo, start))
+            self._begun[start] = Begun(PlanFacts(self.problem.tables, self.memo, start, self.staircase))
         return self._begun[start]
 
-    def goal(self, view: View, t: Time) -> Goal:
+    def goal(self, view: View, t: int) -> Goal:
         """The goal to have a view at t."""
         key = (view, t)
         if key not in self._goals:

@@ -28,7 +28,8 @@ from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Literal,
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window, WindowOutput
 from tempura.tvr import links
-from tempura.tvr.views import Delta, Snapshot, State, StateDelta, Time, View
+from tempura.tvr.staircase import Time
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View
 
 
 class Relational(ABC):

@@ -6,6 +6,7 @@ Aggregations have a second pair of views, in the attribute perspective: ``R.stat
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
@@ -15,9 +16,7 @@ from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, Top
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import state_layout
 from tempura.algebra.window import Window
-
-Time = int
-"""An index into the time points of a plan. 0 is the first point of the plan, whatever happened before it."""
+from tempura.tvr.staircase import Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +26,14 @@ class Snapshot:
     t: Time
 
     @property
-    def time(self) -> Time:
-        """The time at which the view can be known."""
+    def until(self) -> Time:
+        """The point that the view leads to."""
         return self.t
+
+    @property
+    def time(self) -> int:
+        """The first time of the plan at which the view can be known."""
+        return ceil(self.until)
 
     def __str__(self) -> str:
         return f"[:{self.t}]"
@@ -43,8 +47,12 @@ class Delta:
     u: Time
 
     @property
-    def time(self) -> Time:
+    def until(self) -> Time:
         return self.u
+
+    @property
+    def time(self) -> int:
+        return ceil(self.until)
 
     def __str__(self) -> str:
         return f"[{self.t}:{self.u}]"
@@ -57,8 +65,12 @@ class State:
     t: Time
 
     @property
-    def time(self) -> Time:
+    def until(self) -> Time:
         return self.t
+
+    @property
+    def time(self) -> int:
+        return ceil(self.until)
 
     def __str__(self) -> str:
         return f".state[:{self.t}]"
@@ -72,8 +84,12 @@ class StateDelta:
     u: Time
 
     @property
-    def time(self) -> Time:
+    def until(self) -> Time:
         return self.u
+
+    @property
+    def time(self) -> int:
+        return ceil(self.until)
 
     def __str__(self) -> str:
         return f".state[{self.t}:{self.u}]"

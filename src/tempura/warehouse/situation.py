@@ -11,6 +11,7 @@ from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Step
 from tempura.search.problem import Problem
+from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
 from tempura.warehouse.engine import Engine, Settings, Source
 from tempura.warehouse.facts import Versions, table_facts
@@ -48,7 +49,7 @@ class Situation:
         """The rows that a read stands for. Raises TempuraError UNSIGNED_READ when deletions would be lost."""
         table = self.tables[read.scan.table]
         at = read.at
-        after = self.pinned[at.t][table.name] if isinstance(at, Delta) else 0
+        after = self.pinned[whole(at.t)][table.name] if isinstance(at, Delta) else 0
         source = table.source(after, self.pinned[at.time][table.name])
         if source.rows.signed and not read.signed:
             what = f"The plan reads {read.label} as if nothing was deleted."
