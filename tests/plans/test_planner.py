@@ -116,6 +116,12 @@ def test_unknown_methods_are_refused_by_name() -> None:
         make_plan(problem(facts(1, 2, 3), facts(1, 2, 3)), ("im3",))
 
 
+def test_methods_that_cannot_compute_the_query_are_refused() -> None:
+    asked = problem(facts(1, 2, 3), facts(1, 2, 3))
+    with pytest.raises(TempuraError, match=r"NO_PLAN.*batch"):
+        make_plan(asked, ("batch",), without=("recompute_snapshot",))
+
+
 @pytest.mark.parametrize(
     ("method", "returned"), [("im1", (1000, 3000, 3000)), ("im2", (1_000_000, 2_000_000, 2_200_000))]
 )
