@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 import tempura as tp
-from tempura.frontend.lift import schema_leaf
+from tempura.frontend.marker import schema_leaf
 from tempura.frontend.session import active, clone
 from tempura.warehouse.query import Query
 from tests.spark.hostile_queries import ARRIVALS, QUERIES, TABLES

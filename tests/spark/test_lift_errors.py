@@ -10,7 +10,8 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
-from tempura.frontend.lift import lift_dataframe, lift_sql, schema_leaf
+from tempura.frontend.lift import lift_dataframe, lift_sql
+from tempura.frontend.marker import schema_leaf
 from tempura.frontend.session import clone
 from tests.spark.lifting import lift, schemas
 from tests.spark.versions import batch_function, since
@@ -29,12 +30,14 @@ REFUSED = {
     "SELECT uuid() AS id FROM sales": "NONDETERMINISTIC",
     "SELECT monotonically_increasing_id() FROM sales": "NONDETERMINISTIC",
     "SELECT * FROM sales WHERE price > (SELECT MAX(cost) FROM returns WHERE cost > rand())": "NONDETERMINISTIC",
-    "SELECT * FROM sales WHERE day = current_date()": "RUN_DEPENDENT",
-    "SELECT current_timestamp()": "RUN_DEPENDENT",
-    "SELECT now() AS n FROM sales": "RUN_DEPENDENT",
-    "SELECT * FROM sales WHERE o_id IN (SELECT o_id FROM returns WHERE current_date() > DATE'2024-01-01')": "RUN_DEPENDENT",
-    "WITH t AS (SELECT date_sub(current_date(), 7) AS d) SELECT * FROM sales, t WHERE day > d": "RUN_DEPENDENT",
     "SELECT current_user()": "RUN_DEPENDENT",
+    "SELECT o_id FROM sales WHERE day = date'today'": "RUN_DEPENDENT",
+    "SELECT o_id FROM sales WHERE day IN (SELECT DATE('to' || 'day') FROM returns)": "RUN_DEPENDENT",
+    "SELECT o_id FROM sales WHERE day < ' yesterday'": "RUN_DEPENDENT",
+    'SELECT Timestamp_NTZ " now " AS t FROM sales': "RUN_DEPENDENT",
+    "SELECT current_timezone() FROM sales": "RUN_DEPENDENT",
+    "SELECT * FROM sales WHERE o_id IN (SELECT o_id FROM returns WHERE current_database() = 'x')": "RUN_DEPENDENT",
+    "SELECT transform(array(1), x -> current_date()) AS a FROM sales": "RUN_DEPENDENT",
 }
 
 
@@ -50,8 +53,21 @@ def test_refused(spark: SparkSession, sql: str) -> None:
 def test_an_error_says_where(spark: SparkSession) -> None:
     with pytest.raises(TempuraError, match=r"`nope` cannot be found.*line 1 pos 14"):
         lift(spark, "SELECT * FROM nope")
-    with pytest.raises(TempuraError, match="Write a literal"):
-        lift(spark, "SELECT current_date()")
+    with pytest.raises(TempuraError, match="or a literal"):
+        lift(spark, "SELECT current_user()")
+
+
+def test_words_that_are_no_times(spark: SparkSession) -> None:
+    lift(spark, "SELECT 'today' AS a, date'epoch' AS d, CAST('2024-01-01' AS DATE) AS e FROM sales WHERE cat = 'now'")
+
+
+def test_a_word_for_a_time_in_a_view(spark: SparkSession) -> None:
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW days AS SELECT date'yesterday' AS d")
+    try:
+        with pytest.raises(TempuraError, match="date'yesterday'"):
+            lift(spark, "SELECT * FROM sales, days WHERE day = d")
+    finally:
+        spark.catalog.dropTempView("days")
 
 
 def test_a_source_outside_of_the_warehouse(spark: SparkSession, tmp_path: Path) -> None:

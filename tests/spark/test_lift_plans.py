@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession, functions
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Join, Opaque, Scan
 from tempura.algebra.scalar import TRUE
-from tempura.frontend.lift import Lifted, lift_dataframe, schema_leaf
+from tempura.frontend.lift import Lifted, lift_dataframe
+from tempura.frontend.marker import schema_leaf
 from tempura.frontend.opaque import Recompute
 from tests.spark.lifting import lift, schemas, tree
 

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
+from tempura.algebra.one import beside, one
 from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, equal
 from tempura.cost.model import CostModel
@@ -22,6 +24,7 @@ from tempura.execute.contract import Merge, Part, StepOutcome, StoredOutput, Sto
 from tempura.execute.local import BagExecutor, BagOutcome
 from tempura.execute.parts import growth, parts_to_keep
 from tempura.execute.sharing import sinks_of
+from tempura.frontend.clock import NOW, today
 from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Save
@@ -39,6 +42,8 @@ SUMMARY = "sales LEFT JOIN returns, per category"
 COUNT = "count of sales"
 LARGE = "those of the summary with a total above 200"
 PER_KEY = "count of sums per category"
+SINCE_NOON = "count of sales since noon"
+PAST_DAYS = "count of sales after 1 March"
 
 
 def columns_of(scan: str, *fields: tuple[str, str]) -> tuple[Column, ...]:
@@ -80,7 +85,36 @@ def per_key_rel() -> Rel:
     return Aggregate(Scan("sums", ("cat", "back"), sums), (key,), (rows,))
 
 
-QUERIES: dict[str, Callable[[], Rel]] = {SUMMARY: summary_rel, COUNT: count_rel, LARGE: large_rel, PER_KEY: per_key_rel}
+def since_noon_rel() -> Rel:
+    """Counts sales, but none before noon of 1 March 2026, by the clock."""
+    value = columns_of("now", ("value", "timestamp"))
+    noon = Call("GreaterThanOrEqual", (Ref(value[0]), Literal(datetime(2026, 3, 1, 12), "timestamp")), "boolean")
+    return _count(Filter(_beside_clock(NOW, value), noon))
+
+
+def past_days_rel() -> Rel:
+    """Counts sales, if the date in Honolulu is after 1 March 2026."""
+    value = columns_of("today", ("value", "date"))
+    after = Call("GreaterThan", (Ref(value[0]), Literal(date(2026, 3, 1), "date")), "boolean")
+    return _count(Filter(_beside_clock(today("Pacific/Honolulu"), value), after))
+
+
+def _beside_clock(clock: str, value: tuple[Column, ...]) -> Rel:
+    return beside(Scan("sales", ("o_id",), columns_of("s", ("o_id", "int"))), one(Scan(clock, ("value",), value)))
+
+
+def _count(rel: Rel) -> Rel:
+    return Aggregate(rel, (), (AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint")),))
+
+
+QUERIES: dict[str, Callable[[], Rel]] = {
+    SUMMARY: summary_rel,
+    COUNT: count_rel,
+    LARGE: large_rel,
+    PER_KEY: per_key_rel,
+    SINCE_NOON: since_noon_rel,
+    PAST_DAYS: past_days_rel,
+}
 """The queries that the engine understands, by their text."""
 
 
@@ -119,7 +153,8 @@ def parse(ddl: str) -> StructType:
 def bag(rows: Rows, fields: Sequence[str]) -> SignedBag:
     plus = [(tuple(row[f] for f in fields), 1) for row in read_rows(rows.inserted)]
     minus = [(tuple(row[f] for f in fields), -1) for row in read_rows(rows.deleted)]
-    return SignedBag([*plus, *minus])
+    # Rows that are in no file are those of clocks, which have one column.
+    return SignedBag([*plus, *minus, *((row[: len(fields)], n) for row, n in rows.given)])
 
 
 @dataclass
@@ -287,14 +322,24 @@ def _scan(check: Check, leaf: Rel) -> SignedBag:
 
 def _save(folder: Path, bag: SignedBag) -> Part:
     folder.mkdir(parents=True)
-    text = json.dumps([[list(row), weight] for row, weight in bag.items()])
+    text = json.dumps([[list(row), weight] for row, weight in bag.items()], default=_tagged)
     (folder / "rows.json").write_text(text)
     return Part(str(folder), bag.size, len(text), weighted=True)
 
 
 def _load(*paths: str) -> SignedBag:
-    pairs = [pair for path in paths for pair in json.loads((Path(path) / "rows.json").read_text())]
+    texts = [(Path(path) / "rows.json").read_text() for path in paths]
+    pairs = [pair for text in texts for pair in json.loads(text, object_hook=_untagged)]
     return SignedBag([(tuple(row), weight) for row, weight in pairs])
+
+
+def _tagged(value: date) -> dict[str, str]:
+    return {type(value).__name__: value.isoformat()}
+
+
+def _untagged(tagged: dict[str, str]) -> date:
+    ((name, text),) = tagged.items()
+    return {"date": date, "datetime": datetime}[name].fromisoformat(text)
 
 
 def _merged(bags: Sequence[SignedBag], merge: Merge | None, whole: bool) -> SignedBag:

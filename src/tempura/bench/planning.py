@@ -21,7 +21,8 @@ from tempura.bench.suites import SUITES, chosen
 from tempura.data.tpcds import Dataset, generate, query_texts
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import analyse_sql
-from tempura.frontend.lift import lift_sql, schema_leaf
+from tempura.frontend.lift import lift_sql
+from tempura.frontend.marker import schema_leaf
 from tempura.frontend.session import active, clone
 from tempura.memo.events import Event
 from tempura.search.events import PlanCosted

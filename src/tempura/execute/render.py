@@ -113,7 +113,7 @@ class Renderer:
             case Opaque():
                 return recompute(self._session, rel, inputs)
             case Values():
-                return _values(self._session, rel)
+                return constant_rows(self._session, rel)
         return self._unary(rel, *inputs) if inputs else self._leaf(rel)
 
     def _unary(self, rel: Rel, input: Relation) -> Relation:
@@ -162,7 +162,8 @@ def _generate(rel: Generate, input: Relation) -> Relation:
     return Relation(rows, input.weighted)
 
 
-def _values(session: SparkSession, rel: Values) -> Relation:
+def constant_rows(session: SparkSession, rel: Values) -> Relation:
+    """Rows that are part of a query."""
     if not rel.outputs:
         return Relation(session.range(len(rel.rows)).select(), weighted=False)
     if not rel.rows:

@@ -1,30 +1,34 @@
 """What a query must not contain, found on the analysed plan, before constants are folded; and the tables that it
 reads."""
 
+import re
 from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
-from tempura.frontend.catalyst import JavaObject, class_of, contains, items
+from tempura.frontend.catalyst import JavaObject, class_of, contains, items, jvm_of
 from tempura.frontend.marker import marked_table
 
 _CONSTANT_LEAVES = ("OneRowRelation", "LocalRelation", "Range", "CTERelationRef", "UnionLoopRef", "ResolvedInlineTable")
 
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
+_WORDS = r"\s*(?:now|today|tomorrow|yesterday)\b"
+_WORD = re.compile(_WORDS, re.IGNORECASE)
+_WORD_AS_TIME = re.compile(rf"\b(?:date|timestamp(?:_ntz|_ltz)?)\s*r?(['\"]){_WORDS}[^'\"]*\1", re.IGNORECASE)
+"""A typed literal whose text is a word, such as ``DATE'today'``: the parser puts the day in its place."""
 
-def refuse_unrepeatable(spark: SparkSession, analysed: JavaObject) -> None:
-    """Raise TempuraError RUN_DEPENDENT for expressions such as ``current_date()``, NONDETERMINISTIC for such as
-    ``rand()``.
+
+def refuse_unrepeatable(spark: SparkSession, analysed: JavaObject, text: str = "") -> None:
+    """Raise TempuraError RUN_DEPENDENT for expressions such as ``current_user()``, and those for the time that no clock shows;
+    NONDETERMINISTIC for such as ``rand()``. ``text`` is the query's, if it has one.
 
     Order-sensitive aggregates (FIRST, COLLECT_LIST) are no error: the query is recomputed as a whole.
     """
-    if contains(spark, analysed, "CURRENT_LIKE"):
-        found = next(_current_like(spark, analysed), None)
-        raise TempuraError(
-            "RUN_DEPENDENT",
-            f"The query's answer depends on when or by whom it is run: {_sql(found)}.",
-            "Write a literal in its place, for instance DATE'2025-01-31'.",
-        )
+    said = next(_run_dependent(spark, analysed, text), None)
+    if said:
+        what = f"The query's answer depends on when or by whom it is run: {said}."
+        raise TempuraError("RUN_DEPENDENT", what, "Write current_date() or current_timestamp(), or a literal.")
     if not analysed.deterministic():
         for node in _nondeterministic(analysed):
             raise TempuraError(
@@ -61,15 +65,20 @@ def plans(analysed: JavaObject) -> Iterator[JavaObject]:
     yield from items(analysed.subqueriesAll())
 
 
-def _expressions(analysed: JavaObject) -> Iterator[JavaObject]:
+def expressions(analysed: JavaObject) -> Iterator[JavaObject]:
     """Every expression node of a plan and its sub-queries."""
     for plan in plans(analysed):
-        stack = [plan]
-        while stack:
-            node = stack.pop()
-            stack.extend(items(node.children()))
+        for node in _operators(plan):
             for expression in items(node.expressions()):
                 yield from _below(expression)
+
+
+def _operators(plan: JavaObject) -> Iterator[JavaObject]:
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        stack.extend(items(node.children()))
+        yield node
 
 
 def _below(expression: JavaObject) -> Iterator[JavaObject]:
@@ -78,15 +87,35 @@ def _below(expression: JavaObject) -> Iterator[JavaObject]:
         yield from _below(child)
 
 
-def _current_like(spark: SparkSession, analysed: JavaObject) -> Iterator[JavaObject]:
-    for node in _expressions(analysed):
+def time_dependent(spark: SparkSession, analysed: JavaObject) -> Iterator[JavaObject]:
+    """The expressions of a plan and its sub-queries that mean when, by whom or in which session it is run."""
+    for node in expressions(analysed):
         below = any(contains(spark, child, "CURRENT_LIKE") for child in items(node.children()))
         if contains(spark, node, "CURRENT_LIKE") and not below and not _holds_plan(node):
             yield node
 
 
+def _run_dependent(spark: SparkSession, analysed: JavaObject, text: str) -> Iterator[str]:
+    """What depends on the run, as SQL: expressions, and words in the place of a time, which Spark reads when it parses or optimises."""
+    if contains(spark, analysed, "CURRENT_LIKE"):
+        yield _sql(next(time_dependent(spark, analysed), None))
+    for source in (text, *_view_texts(analysed)):
+        yield from (found[0] for found in _WORD_AS_TIME.finditer(source))
+    rule = getattr(jvm_of(spark), f"{_OPTIMIZER}.SpecialDatetimeValues$").__getattr__("MODULE$")
+    if any(not rule.apply(plan).fastEquals(plan) for plan in plans(analysed)):
+        casts = (node for node in expressions(analysed) if class_of(node) == "Cast" and node.child().foldable())
+        yield from (_sql(node) for node in casts if _WORD.match(str(node.child().eval(None))))
+
+
+def _view_texts(analysed: JavaObject) -> Iterator[str]:
+    for plan in plans(analysed):
+        for node in _operators(plan):
+            if class_of(node) == "View" and node.desc().viewText().isDefined():
+                yield str(node.desc().viewText().get())
+
+
 def _nondeterministic(analysed: JavaObject) -> Iterator[JavaObject]:
-    for node in _expressions(analysed):
+    for node in expressions(analysed):
         own = not node.deterministic() and all(child.deterministic() for child in items(node.children()))
         # A sub-query's own expressions come up by themselves; aggregates are judged when they are lifted.
         if own and ".aggregate." not in node.getClass().getName() and not _holds_plan(node):

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from tempura.algebra.rel import Opaque, Rel
 from tempura.algebra.scalar import SortKey
 from tempura.errors import Reason, TempuraError
 from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, first_line, items, jvm_of, optimise
 from tempura.frontend.checks import plans, refuse_unrepeatable, tables_read
-from tempura.frontend.marker import MARKER
+from tempura.frontend.clock import with_clocks
+from tempura.frontend.marker import MARKER, schema_leaf
 from tempura.frontend.narrow import narrow, why_not_storable
 from tempura.frontend.opaque import Recompute, whole
 from tempura.frontend.operators import Part, PlanLifter, sort_of
-from tempura.frontend.session import active, clone, no_rows, require_classic
+from tempura.frontend.session import active, clone, require_classic
 from tempura.frontend.unliftable import NotLiftableError
 
 
@@ -42,15 +43,6 @@ class Lifted:
     reasons: tuple[Reason, ...] = ()
 
 
-def schema_leaf(session: SparkSession, name: str, schema: StructType) -> DataFrame:
-    """A DataFrame without rows that stands for a table: no rule can fold its data, and its columns carry the table's
-    name."""
-    marked = StructType(
-        [StructField(f.name, f.dataType, f.nullable, {**(f.metadata or {}), MARKER: name}) for f in schema]
-    )
-    return no_rows(session, marked)
-
-
 def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> Lifted:
     """Lift one SELECT statement over ``tables``. The session is not changed, and nothing is executed.
 
@@ -61,7 +53,7 @@ def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
     work = clone(session)
     with active(work):
         analysed = _analysed(work, sql, tables)
-        refuse_unrepeatable(work, analysed)
+        refuse_unrepeatable(work, analysed, sql)
         tables_read(analysed)
         try:
             return _lifted(work, analysed, sql.strip())
@@ -80,7 +72,7 @@ def recomputation(session: SparkSession, sql: str, tables: Mapping[str, StructTy
 def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) -> JavaObject:
     for name, schema in tables.items():
         schema_leaf(work, name, schema).createOrReplaceTempView(name)
-    return analyse_sql(work, sql)
+    return with_clocks(work, analyse_sql(work, sql))
 
 
 def lift_dataframe(df: DataFrame) -> Lifted:
@@ -90,8 +82,8 @@ def lift_dataframe(df: DataFrame) -> Lifted:
     """
     require_classic(df.sparkSession)
     work = clone(df.sparkSession)
-    analysed: JavaObject = df._jdf.queryExecution().analyzed()
     with active(work):
+        analysed = with_clocks(work, df._jdf.queryExecution().analyzed())
         refuse_unrepeatable(work, analysed)
         tables_read(analysed)
         try:

@@ -115,19 +115,22 @@ class Arrival:
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows to read: absolute paths of files whose rows count +1, and of files whose rows count -1. ``base`` is the folder from
-    which partition columns are read out of the paths, None when there are none."""
+    which partition columns are read out of the paths, None when there are none. ``given`` are rows that are in no file, each with its
+    weight."""
 
-    inserted: tuple[str, ...]
+    inserted: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     base: str | None = None
+    given: tuple[tuple[tuple[Any, ...], int], ...] = ()
 
     @property
     def signed(self) -> bool:
         """Whether some rows are deletions."""
-        return bool(self.deleted)
+        return bool(self.deleted) or any(weight < 0 for _, weight in self.given)
 
     def __add__(self, other: "Rows") -> "Rows":
-        return Rows(self.inserted + other.inserted, self.deleted + other.deleted, self.base or other.base)
+        base, given = self.base or other.base, self.given + other.given
+        return Rows(self.inserted + other.inserted, self.deleted + other.deleted, base, given)
 
 
 def totals(arrivals: Iterable[Arrival]) -> tuple[int, int]:

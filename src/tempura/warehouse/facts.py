@@ -6,15 +6,18 @@ from pyspark.sql.types import DateType, IntegralType, StructType
 
 from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.arrivals import Arrival, ColumnSummary, summarise, totals
+from tempura.warehouse.clock import Clock, Input, clock_facts
 from tempura.warehouse.table import Arrivals
 
 Versions = Mapping[str, int]
 """Version per table: how many of its arrivals count."""
 
 
-def table_facts(table: Arrivals, pinned: Sequence[int], points: int) -> TableFacts:
+def table_facts(table: Input, pinned: Sequence[int], points: int) -> TableFacts:
     """The facts of a table whose versions at the first points are ``pinned``. At each of the rest of ``points`` points it is
     expected to grow by as much as it did in its last arrival."""
+    if isinstance(table, Clock):
+        return clock_facts(pinned, points)
     arrivals = table.arrivals()[: pinned[-1]]
     known = [totals(arrivals[:version]) for version in pinned]
     expected = _expected(known[-1], _growth(table, arrivals), points - len(pinned))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from pyspark.sql import DataFrame
 from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
 from tempura.execute.contract import StoredOutput
+from tempura.frontend.clock import NOW, is_clock, today
 from tempura.frontend.lift import Lifted
 from tempura.plan.progressive import ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.warehouse.arrivals import Rows
+from tempura.warehouse.clock import Clock, Input
 from tempura.warehouse.declare import OutputSpec, QuerySpec, check_output, declared_path
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, schema_of
 from tempura.warehouse.history import History, Replacement, names_of
@@ -26,7 +29,7 @@ from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history
 from tempura.warehouse.run import Run, alone, step_now
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage
-from tempura.warehouse.situation import Situation, assess, tables_read
+from tempura.warehouse.situation import Situation, assess, names_read
 from tempura.warehouse.slots import Due, Slot, due, named, upcoming, zone_of
 from tempura.warehouse.steps import StepManifest, absolute
 from tempura.warehouse.table import Arrivals, Site
@@ -205,8 +208,11 @@ class Query:
         if wrong:
             return Verification(False, 0, (), (wrong,), "checksums of the files")
         # The query's text may name tables that its plan does not read, because nothing of them can matter: they are empty here.
-        unread = {name: Source(table.schema, Rows((), ())) for name, table in self._tables.items()}
-        sources = unread | {name: self._tables[name].source(0, version) for name, version in step.inputs.items()}
+        unread = {name: Source(table.schema, Rows()) for name, table in self._tables.items()}
+        time = datetime.fromisoformat(step.logical_time)
+        clocks = (Clock(NOW, time), Clock(today(step.settings["spark.sql.session.timeZone"]), time))
+        unread |= {clock.name: clock.source(0, clock.register()) for clock in clocks}
+        sources = unread | {name: self._input(name, time).source(0, n) for name, n in step.inputs.items()}
         sources |= {name: Source(self._tables[name].schema, known) for name, known in (rows or {}).items()}
         query = self._spec.sql if self._spec.sql is not None else self._body()
         lifted = self._lift(self.committed())
@@ -258,7 +264,7 @@ class Query:
         if self._spec.sql is None and self._frame is None:
             return ()
         lifted = self._lifted[1] if self._lifted else self._lift(History(()))
-        return tuple(tables_read(lifted, self._tables).values())
+        return tuple(self._tables[name] for name in names_read(lifted) if name in self._tables)
 
     def check_unchanged(self) -> None:
         """Raises TempuraError QUERY_CHANGED when the query's committed runs computed another query."""
@@ -289,8 +295,13 @@ class Query:
         return due(self.schedule, last, now, zone) if at is None else named(self.schedule, at, last, now, zone)
 
     def _situation(self, history: History, slot: Slot, schedule: Schedule) -> Situation:
-        lifted, settings = self._lift(history), self._settings(history)
-        return assess(lifted, schedule, slot, history.loadable, self._tables, self._site, settings)
+        lifted, settings, time = self._lift(history), self._settings(history), self._logical_time(history)
+        input = partial(self._input, time=time)
+        return assess(lifted, schedule, slot, history.loadable, input, self._site, settings, time)
+
+    def _input(self, name: str, time: datetime) -> Input:
+        """What the query reads under a name in a run at a logical time."""
+        return Clock(name, time) if is_clock(name) else self._tables[name]
 
     def _is_current(self, last: StepManifest | None, situation: Situation) -> bool:
         """Whether a view's last result is of the present rows, and is there."""
@@ -312,6 +323,7 @@ class Query:
         return make_plan(situation.problem, names)
 
     def _run(self, history: History, found: Due, slot: Slot, situation: Situation, plan: ProgressivePlan) -> Run:
+        self._check_clock(situation.time)
         return Run(
             site=self._site,
             folder=self._folder,
@@ -324,22 +336,23 @@ class Query:
             fingerprint=fingerprint(self._lift(history).rel),
             sql=self._spec.sql,
             explained=QueryPlan(plan, situation.labels).explain(),
-            logical_time=self._logical_time(history),
             uses=self.schedule.uses,
         )
 
     def _logical_time(self, history: History) -> datetime:
-        """The time of a run: never before the last one. Raises TempuraError CLOCK_WENT_BACK when the clock says otherwise by more
-        than clocks are corrected."""
+        """The time of a run: never before the last one."""
         now = self._site.clock().astimezone(UTC)
-        last = datetime.fromisoformat(history.last.logical_time) if history.last else now
+        return max(now, datetime.fromisoformat(history.last.logical_time)) if history.last else now
+
+    def _check_clock(self, last: datetime) -> None:
+        """Raises TempuraError CLOCK_WENT_BACK when the clock is before a time by more than clocks are corrected."""
+        now = self._site.clock().astimezone(UTC)
         if last - now > _CORRECTION:
             what = (
                 f"The clock says {now:%Y-%m-%d %H:%M} UTC, but query {self.name} was run at {last:%Y-%m-%d %H:%M} UTC."
             )
             remedy = "Set the clock. If it was wrong at the earlier run, query replace begins the query anew."
             raise TempuraError("CLOCK_WENT_BACK", what, remedy)
-        return max(now, last)
 
     def _dry(self, run: Run) -> RunReport:
         point = run.situation.problem.points[run.situation.now]

@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType, StructField, StructType, VarcharType
 
+from tempura.algebra.rel import Values
 from tempura.algebra.scalar import Column
 from tempura.execute.contract import WEIGHT
 from tempura.execute.identity import consolidate
 from tempura.execute.naming import attribute
 from tempura.execute.relation import Relation, expand
+from tempura.execute.render import constant_rows
 from tempura.frontend.marker import MARKER
 from tempura.frontend.session import no_rows
 from tempura.warehouse.engine import Source
@@ -66,15 +68,22 @@ def signed_rows(session: SparkSession, source: Source) -> DataFrame:
     ids = [column.id for column in columns_of(source.schema)]
     inserted = read_files(session, source.schema, source.rows.inserted, source.rows.base)
     weighted = inserted.toDF(*ids).withColumn(WEIGHT, _weight(1))
-    if not source.rows.signed:
+    if source.rows.given:
+        weighted = weighted.unionAll(_given(session, source))
+    if not source.rows.deleted:
         return weighted
     deleted = read_files(session, source.schema, source.rows.deleted, None)
     return weighted.unionAll(deleted.toDF(*ids).withColumn(WEIGHT, _weight(-1)))
 
 
+def _given(session: SparkSession, source: Source) -> DataFrame:
+    columns = (*columns_of(source.schema), Column(WEIGHT, WEIGHT, "bigint"))
+    return constant_rows(session, Values(columns, tuple((*row, n) for row, n in source.rows.given))).frame
+
+
 def plain_rows(session: SparkSession, source: Source) -> DataFrame:
     """The bag of rows that are there: insertions less deletions."""
-    if not source.rows.signed:
+    if not source.rows.signed and not source.rows.given:
         return read_files(session, source.schema, source.rows.inserted, source.rows.base)
     columns = columns_of(source.schema)
     net = consolidate(signed_rows(session, source), columns)

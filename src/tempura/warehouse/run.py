@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from tempura.errors import TempuraError
@@ -36,7 +35,6 @@ class Run:
     fingerprint: str
     sql: str | None
     explained: str
-    logical_time: datetime
     uses: int
 
     @property
@@ -74,7 +72,7 @@ class Run:
             n=self.n,
             slot=self.slot,
             skipped=self.due.skipped,
-            logical_time=self.logical_time.isoformat(),
+            logical_time=self.situation.time.isoformat(),
             inputs=dict(self.situation.versions),
             states=tuple(self._saved(*item) for item in outcome.states.items()) if outcome else (),
             output=output.with_part(self._committed(output.part)) if output else None,

@@ -1,7 +1,8 @@
 """Where a query stands: the run to be planned, its pinned inputs, and the states that can be loaded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from tempura.algebra.rel import scans
@@ -13,26 +14,29 @@ from tempura.plan.progressive import Step
 from tempura.search.problem import Problem
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
+from tempura.warehouse.clock import Input
 from tempura.warehouse.engine import Engine, Settings, Source
 from tempura.warehouse.facts import Versions, table_facts
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage_of
 from tempura.warehouse.slots import Slot
 from tempura.warehouse.steps import SavedState, StepManifest, absolute, states_at
-from tempura.warehouse.table import Arrivals, Site
+from tempura.warehouse.table import Site
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     """A planning problem and what its leaves mean. ``pinned`` gives the versions of the tables at the first points: at the point of
-    the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder."""
+    the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder,
+    ``time`` the logical time of the run."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
-    tables: Mapping[str, Arrivals]
+    tables: Mapping[str, Input]
     states: Mapping[StateKey, SavedState]
     labels: tuple[str, ...]
     root: Path
+    time: datetime
     lost: tuple[Reason, ...] = ()
 
     @property
@@ -81,12 +85,14 @@ def assess(
     schedule: Schedule,
     slot: Slot,
     steps: Sequence[StepManifest],
-    tables: Mapping[str, Arrivals],
+    input: Callable[[str], Input],
     site: Site,
     settings: Settings,
+    time: datetime,
 ) -> Situation:
-    """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain."""
-    read = tables_read(lifted, tables)
+    """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain. ``input`` gives what
+    the query reads by name, ``time`` is the logical time of the run."""
+    read = {name: input(name) for name in names_read(lifted)}
     versions = {name: table.register() for name, table in read.items()}
     _check_static(read, versions)
     past = _past(steps, site.engine, settings)
@@ -97,12 +103,13 @@ def assess(
     facts = {n: table_facts(t, [v[n] for v in pinned], len(points)) for n, t in read.items()}
     states = {s.key(0): s for s in states_at(steps, past).values()} if past else {}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
-    return Situation(Problem(lifted.rel, points, facts, frozenset(states)), pinned, read, states, labels, site.root)
+    problem = Problem(lifted.rel, points, facts, frozenset(states))
+    return Situation(problem, pinned, read, states, labels, site.root, time)
 
 
-def tables_read(lifted: Lifted, tables: Mapping[str, Arrivals]) -> dict[str, Arrivals]:
-    """Those of the tables that a query reads, by name."""
-    return {name: tables[name] for name in sorted({scan.table for scan in scans(lifted.rel)})}
+def names_read(lifted: Lifted) -> tuple[str, ...]:
+    """The names of the tables, and of the clocks, that a query reads."""
+    return tuple(sorted({scan.table for scan in scans(lifted.rel)}))
 
 
 def _past(steps: Sequence[StepManifest], engine: Engine, settings: Settings) -> StepManifest | None:
@@ -110,7 +117,7 @@ def _past(steps: Sequence[StepManifest], engine: Engine, settings: Settings) -> 
     return next((s for s in reversed(steps) if s.states and s.is_loadable(engine.version, settings)), None)
 
 
-def _check_static(tables: Mapping[str, Arrivals], versions: Versions) -> None:
+def _check_static(tables: Mapping[str, Input], versions: Versions) -> None:
     for name, table in tables.items():
         if table.spec.static and versions[name] == 0:
             what = f"Table {name} is static, but nothing has arrived in it yet."

@@ -23,6 +23,7 @@ from tempura.execute.identity import is_exact
 from tempura.execute.naming import attribute
 from tempura.execute.relation import Relation, expand
 from tempura.execute.spark import SparkExecutor
+from tempura.frontend.clock import is_clock
 from tempura.frontend.lift import recomputation
 from tempura.physical.operators import Read, StateKey
 from tempura.rules.helpers import picks_by_order
@@ -56,7 +57,8 @@ class _Comparison:
         if not isinstance(self.check.query, str):
             return self.by_algebra()
         sources = self.check.tables
-        query = recomputation(self.session, self.check.query, {name: source.schema for name, source in sources.items()})
+        schemas = {name: source.schema for name, source in sources.items() if not is_clock(name)}
+        query = recomputation(self.session, self.check.query, schemas)
         rows = {name: plain_rows(self.session, source) for name, source in sources.items()}
         return query.answer(self.session, [rows[table] for table in query.tables]).toDF(
             *(column.id for column in self.visible)

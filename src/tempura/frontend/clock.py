@@ -1,0 +1,79 @@
+"""The time of a run in a query. ``current_timestamp()`` and the like read clocks: tables of one row, which changes from run to run. So
+they are relations like any other, and what a new time changes is a delta."""
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType, DateType, StructField, StructType, TimestampType
+
+from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, contains, jvm_of
+from tempura.frontend.checks import expressions, time_dependent
+from tempura.frontend.marker import schema_leaf
+
+NOW = "current_timestamp()"
+"""The clock of a run's logical time. Its name, as that of all clocks, is none that a user's table can have."""
+
+_COLUMN = "value"
+_TODAY = "current_date("
+
+
+def today(zone: str) -> str:
+    """The clock of the date in a time zone: its row changes once a day only."""
+    return f"{_TODAY}{zone})"
+
+
+def zone_of_today(name: str) -> str:
+    """The time zone of a clock's name; empty for :data:`NOW`."""
+    return name.removeprefix(_TODAY).removesuffix(")") if name.startswith(_TODAY) else ""
+
+
+def clock_schema(name: str) -> StructType:
+    """The columns of a clock."""
+    type: DataType = DateType() if zone_of_today(name) else TimestampType()
+    return StructType([StructField(_COLUMN, type)])
+
+
+def is_clock(table: str) -> bool:
+    """Whether a table's name is that of a clock."""
+    return table == NOW or bool(zone_of_today(table))
+
+
+def with_clocks(spark: SparkSession, analysed: JavaObject) -> JavaObject:
+    """The plan with scalar sub-queries over clocks in the place of the expressions that mean the time of a run. The session gets a
+    view; it is not the user's.
+
+    A function of an array's elements keeps its own: Spark allows no sub-query there.
+    """
+    if not contains(spark, analysed, "CURRENT_LIKE") or _inside_function(spark, analysed):
+        return analysed
+    replaced = jvm_of(spark).scala.collection.immutable.HashMap()
+    for node in time_dependent(spark, analysed):
+        value = None if replaced.contains(node) else _value(spark, node)
+        if value is not None:
+            replaced = replaced.updated(node, value)
+    return analysed.transformAllExpressionsWithSubqueries(replaced)
+
+
+def _inside_function(spark: SparkSession, analysed: JavaObject) -> bool:
+    found = contains(spark, analysed, "LAMBDA_FUNCTION")
+    return found and any(
+        class_of(node) == "LambdaFunction" and contains(spark, node, "CURRENT_LIKE") for node in expressions(analysed)
+    )
+
+
+def _value(spark: SparkSession, node: JavaObject) -> JavaObject | None:
+    """What reads a clock in the place of an expression; None when no clock shows that."""
+    match class_of(node):
+        case "CurrentDate":
+            return _reading(spark, today(str(node.timeZoneId().get())))
+        case "CurrentTimestamp" | "Now":
+            return _reading(spark, NOW)
+        case "LocalTimestamp":
+            local = _reading(spark, NOW, "CAST(({}) AS TIMESTAMP_NTZ)")
+            return local.withTimeZone(node.timeZoneId().get())
+    return None
+
+
+def _reading(spark: SparkSession, clock: str, form: str = "({})") -> JavaObject:
+    """A scalar sub-query over a clock, in an expression of this form."""
+    schema_leaf(spark, clock, clock_schema(clock)).createOrReplaceTempView("clock")
+    analysed = analyse_sql(spark, f"SELECT {form.format(f'SELECT {_COLUMN} FROM clock')}")
+    return analysed.expressions().apply(0).child()
