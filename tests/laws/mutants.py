@@ -370,6 +370,20 @@ def top_of_delta_only(X: Tvr, order: Order, k: Limit, t: Time, u: Time, facts: F
     )
 
 
+@rule(INTRA_TVR)
+def top_merged_under_deletes(X: Tvr, order: Order, k: Limit, t: Time, u: Time) -> Rewrite:
+    """top(X)[:u] = top(top(X)[:t] + X[t:u])      WRONG: a row that was not among the first replaces a deleted one"""
+    Q = X.top(order, k)
+    return rewrite(Q[:u], (Q[:t] + X[t:u]).consolidate().top(order, k))
+
+
+@rule(INTRA_TVR)
+def top_merged_without_a_limit(X: Tvr, order: Order, k: Limit, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """top(X)[:u] = top(X)[:t] + top(X[t:u])      WRONG: new rows displace old ones"""
+    Q = X.top(order, k)
+    return rewrite(Q[:u], Q[:t] + X[t:u].top(order, k), where=facts.insert_only(X, t, u))
+
+
 @rule(TVR_GENERATING)
 def expand_of_what_changed(R: Tvr, projections: Projections, t: Time, u: Time) -> Rewrite:
     """Δ expand(R) = support(expand(ΔR))      WRONG: a row may come from several projections, and rows go, too"""
@@ -504,6 +518,8 @@ MUTANTS: tuple[Rule, ...] = (
     stored_partitions_of_rows_that_exist,
     union_that_drops_duplicates,
     top_of_delta_only,
+    top_merged_under_deletes,
+    top_merged_without_a_limit,
     expand_of_what_changed,
     one_that_is_linear,
     generate_of_support,

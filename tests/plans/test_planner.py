@@ -187,8 +187,8 @@ def test_a_plan_that_depends_on_itself_has_no_price() -> None:
     assert candidate is not None
     (goal,) = graph.outputs
     circle = replace(candidate.choices[goal], goals=(goal,))
-    assert Pricing(graph).price(candidate.choices, goal, circle) is None
-    assert Pricing(graph).price(candidate.choices, goal, candidate.choices[goal]) is not None
+    assert Pricing(graph).price(candidate.choices, {goal: circle}) is None
+    assert Pricing(graph).price(candidate.choices, {goal: candidate.choices[goal]}) is not None
 
 
 def test_effort_counts_what_a_listener_hears() -> None:

@@ -86,9 +86,8 @@ def is_order_sensitive(rel: Rel) -> bool:
 def why_recomputed(rel: Rel) -> Reason | None:
     """Why an operator is recomputed from its maintained input rather than by a delta; None when it has a delta."""
     if isinstance(rel, TopK):
-        return Reason(
-            "TOP_K", "a deleted row may be replaced by any other: the first rows are taken again from the input"
-        )
+        only = f"only the sort is repeated: the first {rel.limit} rows are taken from the input as it stands"
+        return Reason("TOP_K", f"{only}, for any row may replace a deleted one")
     if isinstance(rel, Aggregate) and not rel.keys and not all_linear(rel.aggregates):
         return order_sensitivity(rel) or next(_why_not_linear(a.call) for a in rel.aggregates if not is_linear(a.call))
     if isinstance(rel, Window) and not rel.partition:

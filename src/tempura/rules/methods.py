@@ -1,7 +1,18 @@
 """Incremental methods: named sets of rules. "Which method?" is "which set?"; no rule asks for the method it is used by."""
 
 from tempura.errors import TempuraError
-from tempura.rules import core, delta_aggregate, delta_join, delta_linear, delta_window, distinct, eager, im2, logical
+from tempura.rules import (
+    core,
+    delta_aggregate,
+    delta_join,
+    delta_linear,
+    delta_top,
+    delta_window,
+    distinct,
+    eager,
+    im2,
+    logical,
+)
 from tempura.rules.dsl import Rule
 
 CORE: tuple[Rule, ...] = (
@@ -49,6 +60,7 @@ IM1: tuple[Rule, ...] = (
     delta_aggregate.delta_aggregate_against_stored,
     delta_window.delta_window,
     delta_window.delta_window_against_stored,
+    delta_top.merge_top,
 )
 """IM-1: keep every view up to date, by deltas with retractions (Tempura, example 1)."""
 
@@ -61,6 +73,7 @@ IM2: tuple[Rule, ...] = (
     delta_join.delta_semi_join,
     delta_join.delta_semi_join_reduced,
     *STATES,
+    delta_top.merge_top,
     *im2.SPLITS,
     *im2.USES,
 )

@@ -1,5 +1,6 @@
 """From the choices of dynamic programming, which counts shared work as often as it is used, to a plan that is cheap as a whole."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tempura.algebra.rel import Rel
@@ -50,11 +51,20 @@ def improve(graph: Graph, candidate: Candidate, budget: int) -> Candidate:
                     return _cheaper(graph, candidate, choices)
                 if way is choices.get(goal) or any(g not in choices for g in way.goals):
                     continue
-                tried = pricing.price(choices, goal, way)
+                exchanged = {**_loads(graph, way, price.reached), goal: way}
+                tried = pricing.price(choices, exchanged)
                 budget -= 1
                 if tried is not None and tried.cost < price.cost:
-                    choices, price, improved = {**choices, goal: way}, tried, True
+                    choices, price, improved = {**choices, **exchanged}, tried, True
     return _cheaper(graph, candidate, choices)
+
+
+def _loads(graph: Graph, way: Alternative, reached: Collection[Goal]) -> Choices:
+    """Of what an alternative needs and the plan does not have, what can be loaded because the plan makes it earlier anyway. Dynamic
+    programming does not know that it is made anyway, and may compute it once more."""
+    needed = (goal for goal in way.goals if goal not in reached)
+    found = ((goal, load) for goal in needed for load in graph.alternatives(goal) if load.rule is None)
+    return {goal: load for goal, load in found if all(made in reached for made in load.goals)}
 
 
 def _cheaper(graph: Graph, candidate: Candidate, choices: Choices) -> Candidate:

@@ -9,7 +9,7 @@ from tempura.cost.model import CostModel
 from tempura.errors import Reason, TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.plan.progressive import Alternative, ProgressivePlan, Step
-from tempura.rules import im2
+from tempura.rules import core, im2
 from tempura.rules.helpers import why_recomputed
 from tempura.rules.methods import METHODS, rules_of
 from tempura.search.events import EffortCounter
@@ -21,7 +21,8 @@ from tempura.search.space import Space
 
 _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
-_FALLBACK_RULES = ("snapshot_of_inputs", "difference_of_snapshots")
+_FALLBACK_RULE = core.snapshot_of_inputs.name
+"""Where it is not plain row by row. A difference of snapshots recomputes nothing if they are maintained."""
 _HELD_BACK_RULES = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state))
 
 
@@ -125,7 +126,7 @@ def _plan(found: Found) -> ProgressivePlan:
 
 def _fallbacks(graph: Graph, used: tuple[tuple[str, Rel], ...]) -> tuple[Reason, ...]:
     """Why parts of the query are recomputed rather than maintained."""
-    reasons = [why_recomputed(rel) for rule, rel in used if rule in _FALLBACK_RULES]
+    reasons = [why_recomputed(rel) for rule, rel in used if rule == _FALLBACK_RULE]
     reasons += [im2.why_held_back(graph.memo.tree(rel), graph.facts) for rule, rel in used if rule in _HELD_BACK_RULES]
     reasons += [rel.reason for rel in graph.problem.query.walk() if isinstance(rel, Opaque)]
     return tuple(dict.fromkeys(reason for reason in reasons if reason))

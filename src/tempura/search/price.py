@@ -1,6 +1,6 @@
 """What a plan costs, from its choices alone: a plan need not be built to be compared with another."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tempura.algebra.rel import Rel
 from tempura.cost.estimate import width
@@ -10,6 +10,7 @@ from tempura.search.space import Goal
 from tempura.tvr.views import State, View
 
 Choices = Mapping[Goal, Alternative]
+NOTHING: Choices = {}
 
 
 class Pricing:
@@ -22,15 +23,15 @@ class Pricing:
         self._numbers: dict[Rel, int] = {}
         self._writes: dict[tuple[View, bool], int] = {}
 
-    def price(self, choices: Choices, goal: Goal | None = None, way: Alternative | None = None) -> "Price | None":
-        """The price of the plan that is chosen, with ``way`` for ``goal`` in place of what is chosen there; None when the plan
+    def price(self, choices: Choices, exchanged: Choices = NOTHING) -> "Price | None":
+        """The price of the plan that is chosen, with what is ``exchanged`` in place of what is chosen there; None when the plan
         would depend on itself."""
-        price = self._price(choices, goal, way)
+        price = self._price(choices, exchanged)
         self._graph.tell(PlanCosted(price.cost if price else None))
         return price
 
-    def _price(self, choices: Choices, goal: Goal | None, way: Alternative | None) -> "Price | None":
-        plan = _Plan(self, choices, goal, way)
+    def _price(self, choices: Choices, exchanged: Choices) -> "Price | None":
+        plan = _Plan(self, choices, exchanged)
         roots = self._graph.outputs
         if not all(map(plan.visit, roots)):
             return None
@@ -43,7 +44,7 @@ class Pricing:
         ]
         for written, shuffled in writes:
             plan.costs[written.time] = plan.costs.get(written.time, 0) + self._write(written.view, shuffled)
-        return Price(sum(self._graph.weighted(cost, t) for t, cost in plan.costs.items()), tuple(plan.reached))
+        return Price(sum(self._graph.weighted(cost, t) for t, cost in plan.costs.items()), plan.reached)
 
     def operators(self, goal: Goal, way: Alternative) -> tuple[tuple[int, int], ...]:
         """The operators of an alternative, as numbers that are equal for equal operators, and their costs."""
@@ -68,9 +69,9 @@ class Pricing:
 
 
 class Price:
-    """A plan's weighted cost, and the goals that it reaches."""
+    """A plan's weighted cost, and the goals that it reaches, each once."""
 
-    def __init__(self, cost: int, reached: tuple[Goal, ...]) -> None:
+    def __init__(self, cost: int, reached: Collection[Goal]) -> None:
         self.cost = cost
         self.reached = reached
 
@@ -78,10 +79,10 @@ class Price:
 class _Plan:
     """A walk over the goals that a plan reaches."""
 
-    def __init__(self, pricing: Pricing, choices: Choices, goal: Goal | None, way: Alternative | None) -> None:
+    def __init__(self, pricing: Pricing, choices: Choices, exchanged: Choices) -> None:
         self._pricing = pricing
         self._choices = choices
-        self._exchange = (goal, way)
+        self._exchanged = exchanged
         self.reached: dict[Goal, bool] = {}  # False while what a goal needs is being visited
         self.saved: dict[Goal, None] = {}
         self.unbuilt: list[Goal] = []
@@ -93,8 +94,7 @@ class _Plan:
         if goal in self.reached:
             return self.reached[goal]
         self.reached[goal] = False
-        exchanged, other = self._exchange
-        way = other if other is not None and goal == exchanged else self._choices[goal]
+        way = self._exchanged.get(goal) or self._choices[goal]
         if way.rule is None:
             self.saved.update(dict.fromkeys(way.goals))
             self.unbuilt.extend(way.goals)
