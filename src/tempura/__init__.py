@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 from tempura.errors import Reason, TempuraError
 
 if TYPE_CHECKING:
+    from tempura.rules.methods import add_method
     from tempura.warehouse.opening import open
     from tempura.warehouse.query import Query
     from tempura.warehouse.schedule import Schedule
     from tempura.warehouse.warehouse import Table, Warehouse
 
 __version__ = "0.1.0"
-__all__ = ["Query", "Reason", "Schedule", "Table", "TempuraError", "Warehouse", "__version__", "open"]
+__all__ = ["Query", "Reason", "Schedule", "Table", "TempuraError", "Warehouse", "__version__", "add_method", "open"]
 
 _HOMES = {
+    "add_method": "tempura.rules.methods",
     "open": "tempura.warehouse.opening",
     "Query": "tempura.warehouse.query",
     "Schedule": "tempura.warehouse.schedule",

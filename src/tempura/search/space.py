@@ -9,7 +9,7 @@ from tempura.cost.model import CostModel
 from tempura.memo.events import Event, Listener
 from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
-from tempura.rules.methods import REWRITES, rules_of
+from tempura.rules.methods import laws_at_all_times, rules_of
 from tempura.search.begun import Begun
 from tempura.search.facts import PlanFacts
 from tempura.search.joins import Clusters, JoinOrders
@@ -52,7 +52,7 @@ class Space:
         self.query = self.memo.add(problem.query)
         self.staircase = staircase(problem.tables)
         self.estimate = Estimator(problem.tables, self.memo.representative, self.staircase)
-        Saturation(self.memo, self._left(REWRITES), self.estimate, self.tell, switches).run()
+        Saturation(self.memo, self._left(laws_at_all_times()), self.estimate, self.tell, switches).run()
         self.query = self.memo.find(self.query)
         self.clusters = Clusters(self.memo)
         self.orders = JoinOrders(self.model, self.estimate)
