@@ -69,6 +69,7 @@ def tables_of(dataset: Dataset) -> Iterator["DuckDBPyConnection"]:
     import duckdb
 
     with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")  # the command has one of its own
         for table in dataset.tables:
             connection.read_parquet(str(dataset.file(table))).create_view(table)
         yield connection

@@ -176,5 +176,6 @@ def _generator(suite: str = "tpcds") -> Iterator["DuckDBPyConnection"]:
                 f"The package duckdb-extension-{suite} has no extension for DuckDB {_version()}.",
                 f"Run: pip install duckdb-extension-{suite}=={_version()}",
             )
+        connection.execute("SET enable_progress_bar = false")  # the command has one of its own
         connection.load_extension(str(file))
         yield connection
