@@ -25,7 +25,7 @@ from tempura.search.price import Pricing
 from tempura.search.problem import Point, Problem
 from tempura.search.space import Space
 from tempura.tvr.views import Delta
-from tests.plans.random_queries import QueryGenerator, random_table
+from tests.plans.random_queries import ANY_STYLE, ONLY_INSERTS, QueryGenerator, random_table
 
 R = TypeVar("R", bound=Rel)
 O_ID, CATEGORY, PRICE = Column("c0", "o_id", "int"), Column("c1", "category", "string"), Column("c2", "price", "int")
@@ -101,6 +101,20 @@ def test_all_methods_never_cost_more_than_one(seed: int) -> None:
     asked = Problem(query, DEADLINE, {name: table.facts(3) for name, table in tables.items()})
     costs = {method: make_plan(asked, (method,)).cost for method in ("im1", "im2", "batch", "all")}
     assert costs["all"] <= min(costs.values())
+
+
+@pytest.mark.parametrize(("seed", "styles"), [(34, ANY_STYLE), (44, ANY_STYLE), (1044, ONLY_INSERTS)])
+def test_no_search_depends_on_those_before_it(seed: int, styles: tuple[str, ...]) -> None:
+    """A method's plan costs the same alone and after others that have filled the same space. These queries have joins inside joins,
+    which are one join of many or two, depending on what is asked first."""
+    random = Random(seed)
+    tables = {name: random_table(random, name, 3, styles) for name in ("r", "s", "t")}
+    query = QueryGenerator(random, tuple(tables)).query(5)
+    asked = Problem(query, (Point(1.0, True),) * 3, {name: table.facts(3) for name, table in tables.items()})
+    together = make_plan(asked)
+    alone = {method: make_plan(asked, (method,)).cost for method in ("im1", "im2", "batch")}
+    assert {a.method: a.cost for a in together.alternatives if a.method in alone} == alone
+    assert together.cost <= min(alone.values())
 
 
 def test_plans_do_not_depend_on_the_order_of_hashing() -> None:

@@ -31,7 +31,8 @@ class Cluster:
 
 
 class Clusters:
-    """The largest clusters of inner joins among the classes of a memo: a join inside one that is known is not looked at again."""
+    """The largest clusters of inner joins among the classes of a memo: a join inside one that is known is not looked at again. What
+    is known depends on what was asked before, so every search has clusters of its own, and none depends on another."""
 
     def __init__(self, memo: Memo) -> None:
         self._memo = memo

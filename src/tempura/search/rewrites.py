@@ -11,6 +11,7 @@ from tempura.rules.dsl import Rule
 from tempura.rules.prune import prune
 from tempura.search.begun import Rewritten
 from tempura.search.events import RuleApplied, RuleMatched
+from tempura.search.joins import Clusters
 from tempura.search.links import ClassLinks
 from tempura.search.space import Space
 from tempura.tvr.staircase import Time
@@ -28,6 +29,7 @@ class Rewriter:
         self._begun = space.begun(start)
         self.facts = self._begun.facts
         self._links = ClassLinks(rules, self.facts, space.memo, space.tell)
+        self._clusters = Clusters(space.memo)
         self._rules = tuple(rule for rule in rules if not rule.splits)
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
@@ -49,7 +51,7 @@ class Rewriter:
         tvr = view.tvr
         if not isinstance(tvr, Edge):
             return (tvr,)
-        joined = self._space.clusters.of(tvr)
+        joined = self._clusters.of(tvr)
         return (*(member.rel for member in self._memo.members(tvr)), *([joined] if joined else []))
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:

@@ -12,7 +12,7 @@ from tempura.rules.dsl import Rule
 from tempura.rules.methods import laws_at_all_times, rules_of
 from tempura.search.begun import Begun
 from tempura.search.facts import PlanFacts
-from tempura.search.joins import Clusters, JoinOrders
+from tempura.search.joins import JoinOrders
 from tempura.search.problem import Problem, staircase
 from tempura.search.saturate import ALL_ON, Saturation, Switches
 from tempura.tvr.views import View
@@ -54,7 +54,6 @@ class Space:
         self.estimate = Estimator(problem.tables, self.memo.representative, self.staircase)
         Saturation(self.memo, self._left(laws_at_all_times()), self.estimate, self.tell, switches).run()
         self.query = self.memo.find(self.query)
-        self.clusters = Clusters(self.memo)
         self.orders = JoinOrders(self.model, self.estimate)
 
     def rules_of(self, methods: tuple[str, ...]) -> tuple[Rule, ...]:
