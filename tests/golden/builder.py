@@ -80,6 +80,11 @@ def distinct(value: Value) -> AggregateCall:
     return AggregateCall("Count", (value.expr,), "bigint", distinct=True)
 
 
+def middle(value: Value) -> AggregateCall:
+    """The median, which has no state."""
+    return AggregateCall("Median", (value.expr,), "double")
+
+
 def largest(value: Value) -> AggregateCall:
     """MAX."""
     return AggregateCall("Max", (value.expr,), value.expr.type)
@@ -139,7 +144,7 @@ def tables() -> Mapping[str, Query]:
 
 def parsed(text: str) -> Rel:
     """The expression of a query's text."""
-    names = {**tables(), "total": total, "count": count, "distinct": distinct, "largest": largest}
+    names = {**tables(), "total": total, "count": count, "distinct": distinct, "middle": middle, "largest": largest}
     found = eval(text, {"__builtins__": {}, **names})
     assert isinstance(found, Query)
     return found.rel

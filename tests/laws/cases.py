@@ -365,10 +365,10 @@ class CaseMaker:
     def aggregates(self, columns: tuple[Column, ...], prefix: str = "a") -> tuple[AggregateOutput, ...]:
         """One to three aggregates, most of them with a state; sometimes several of the same distinct values."""
         calls = [self.aggregate(columns) for _ in range(self.rng.choice((1, 2, 3)))]
-        if self.chance(0.25):
+        if self.chance(0.3):
             arguments = [self._argument(columns) for _ in range(2)]
             calls[0] = self.of_distinct(arguments[0], columns)
-            calls[-1] = self.of_distinct(arguments[self.chance(0.4)], columns)
+            calls[-1] = self.of_distinct(arguments[self.chance(0.5)], columns)
         return tuple(AggregateOutput(Column(f"{prefix}{i}", f"{prefix}{i}", c.type), c) for i, c in enumerate(calls))
 
     def aggregate(self, columns: tuple[Column, ...]) -> AggregateCall:

@@ -13,7 +13,7 @@ from tempura.tvr.views import StateDelta, View
 from tests.laws.cases import Case, random_case
 from tests.laws.definition import Definition
 
-ATTEMPTS = 100
+ATTEMPTS = 300
 """How often a case is drawn until a rule's guard holds."""
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tempura.algebra.scalar import TRUE, Call, Literal, Output, Ref, conjunction, substitute
+from tempura.algebra.scalar import TRUE, Call, Literal, Output, Ref, conjunction, equal, substitute
 from tempura.rules.distinct import Levels
 from tempura.rules.dsl import (
     LOGICAL,
@@ -198,6 +198,16 @@ def different_distinct_values_as_one(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
     return rewrite(X.aggregate(keys, aggs), levels.upper(levels.lower(X), taken), where=fit and levels.are_exact(taken))
 
 
+@rule(LOGICAL)
+def aggregates_of_two_arguments_joined_by_equality(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(F, G)(X) = aggregate(F)(X) ⋈ aggregate(G)(X) on k = k      WRONG: the group of NULL matches nothing"""
+    primed = tuple(Output(k.column.primed(), k.expr) for k in keys)
+    on = conjunction(*(equal(Ref(k.column), Ref(p.column)) for k, p in zip(keys, primed, strict=True)))
+    joined = X.aggregate(keys, aggs[:1]).join(X.aggregate(primed, aggs[1:]), on)
+    columns = X.aggregate(keys, aggs).columns
+    return rewrite(X.aggregate(keys, aggs), joined.project(tuple(Output(c, Ref(c)) for c in columns)))
+
+
 LOGICAL_MUTANTS: tuple[Rule, ...] = (
     filters_merged_by_or,
     filter_pushed_into_first_term,
@@ -219,4 +229,5 @@ LOGICAL_MUTANTS: tuple[Rule, ...] = (
     distinct_null_is_a_value,
     rows_counted_once_per_distinct_value,
     different_distinct_values_as_one,
+    aggregates_of_two_arguments_joined_by_equality,
 )

@@ -41,6 +41,8 @@ MAINTAINED: dict[str, tuple[Rel, str, tuple[str, ...]]] = {
     "distinct": (_grouped(_count(Y), _count(Y, positive=True), _SUM), "split_distinct_aggregate", ANY_STYLE),
     "distinct pairs": (_grouped(_count(Y, Z), _count(distinct=False)), "split_distinct_aggregate", ANY_STYLE),
     "distinct without keys": (_grouped(_count(Y), _SUM, keys=()), "split_distinct_aggregate", ANY_STYLE),
+    "distinct arguments": (_grouped(_count(Y), _count(Z, Y), _SUM), "split_distinct_arguments", ANY_STYLE),
+    "distinct arguments without keys": (_grouped(_count(Y), _count(Z), keys=()), "split_distinct_arguments", ANY_STYLE),
     "top": (_top(_R), "merge_top", ONLY_INSERTS),
     "top of some": (_top(Filter(_R, _POSITIVE)), "merge_top", ONLY_INSERTS),
 }
@@ -48,7 +50,10 @@ MAINTAINED: dict[str, tuple[Rel, str, tuple[str, ...]]] = {
 
 COMPUTED_AGAIN: dict[str, tuple[Rel, str]] = {
     "top under deletions": (_top(_R), "TOP_K: only the sort is repeated"),
-    "two distinct arguments": (_grouped(_count(Y), _count(Z), keys=()), "DISTINCT_AGGREGATE: Count(DISTINCT y)"),
+    "distinct beside what has no state": (
+        _grouped(_count(Y), AggregateCall("Percentile", (Ref(Z),), "double"), keys=()),
+        "DISTINCT_AGGREGATE: Count(DISTINCT y)",
+    ),
 }
 
 

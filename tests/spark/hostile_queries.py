@@ -140,6 +140,11 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT year(dt) AS y, month(dt) AS m, count(*) AS n FROM t GROUP BY ALL",
         "SELECT g, count(*) AS n FROM t GROUP BY g HAVING count(*) > 1 OR g IS NULL",
         "SELECT count(DISTINCT k, g) AS n, count(DISTINCT f) AS f FROM t",
+        "SELECT g, count(DISTINCT k) AS n, count(DISTINCT k) FILTER (WHERE v > 5) AS f, sum(DISTINCT k) AS s, avg(DISTINCT k) AS a, "
+        "max(DISTINCT k) AS m, count(*) AS c, sum(d) AS sd, avg(d) AS ad, min(dt) AS md FROM t GROUP BY g",
+        "SELECT f, count(DISTINCT d) AS n, avg(DISTINCT d) AS a, sum(DISTINCT d) FILTER (WHERE k > 1) AS s FROM t GROUP BY f",
+        "SELECT f, count(DISTINCT k) AS k, count(DISTINCT g, v) AS v, count(DISTINCT f) AS f2, sum(d) AS s FROM t GROUP BY f",
+        "SELECT sum(DISTINCT big % 1000) AS s, count(DISTINCT big % 1000) AS n, count(big) AS c FROM u",
         "SELECT min(st) AS a, max(xs) AS b FROM t",
         "SELECT g || '!' AS g2, sum(v % 100) + count(*) AS s FROM t GROUP BY g || '!'",
         "SELECT stddev(k) AS s, count(*) AS n FROM t",

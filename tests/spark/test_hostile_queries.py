@@ -22,6 +22,7 @@ REPRESENTATIVE = (
     ("sub-queries", 1),
     ("sets", 5),
     ("aggregates", 15),
+    ("aggregates", 26),
     ("windows", 2),
     ("lateral", 12),
     ("order and limit", 0),

@@ -1,4 +1,4 @@
-"""Aggregates of distinct values, as two aggregations: the groups of the lower one are the distinct values.
+"""Aggregates of distinct values, as two aggregations: the groups of the lower one are the distinct values of one argument.
 
 Each level has a state that counts rows, so a value is taken away when its last row is deleted, and not before.
 """
@@ -16,9 +16,10 @@ from tempura.algebra.scalar import (
     Output,
     Ref,
     conjunction,
+    same,
 )
 from tempura.algebra.states import why_no_state
-from tempura.rules.dsl import LOGICAL, Aggs, Keys, Rewrite, rewrite, rule
+from tempura.rules.dsl import LOGICAL, Aggs, Keys, Rewrite, Rule, rewrite, rule
 from tempura.rules.helpers import equality_is_identity, values_of
 from tempura.rules.parts import Parts, can_be_split
 from tempura.tvr.tvr import Tvr
@@ -50,7 +51,7 @@ class Levels:
             len({a.call.operands for a in self.distinct}) == 1
             and bool(grouped)
             and all(_groups_again(output.column.type) for output in grouped)
-            and all(_of_distinct_values(a.call) if a.call.distinct else can_be_split(a.call) for a in aggs)
+            and _have_states(aggs)
         )
 
     def lower(self, X: Tvr) -> Tvr:
@@ -74,6 +75,11 @@ class Levels:
 def _groups_again(type: str) -> bool:
     """Whether grouping by a grouped value changes nothing: it is the only one of its kind. Of numbers, -0.0 became 0.0 below."""
     return type in ("float", "double") or equality_is_identity(type)
+
+
+def _have_states(aggs: tuple[AggregateOutput, ...]) -> bool:
+    """Whether all aggregates have states in two levels."""
+    return all(_of_distinct_values(a.call) if a.call.distinct else can_be_split(a.call) for a in aggs)
 
 
 def _of_distinct_values(call: AggregateCall) -> bool:
@@ -120,3 +126,28 @@ def split_distinct_aggregate(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
         levels.upper(levels.lower(X), aggs),
         where=levels.are_exact(aggs),
     )
+
+
+@rule(LOGICAL, cite=(2,))
+def split_distinct_arguments(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(F(DISTINCT x), G(DISTINCT y))(X) = aggregate(F(DISTINCT x))(X) ⋈ aggregate(G(DISTINCT y))(X)      on k <=> k
+
+    For each argument its own two levels. Both sides have a row for the same groups, also for the one of NULL, and one row without
+    keys; so the join neither loses a row nor repeats one.
+    """
+    first = next((a.call.operands for a in aggs if a.call.distinct), ())
+    own = tuple(a for a in aggs if a.call.distinct and a.call.operands == first)
+    others = tuple(a for a in aggs if a not in own)
+    primed = tuple(Output(key.column.primed(), key.expr) for key in keys)
+    left, right = X.aggregate(keys, own), X.aggregate(primed, others)
+    on = conjunction(*(same(Ref(k.column), Ref(p.column)) for k, p in zip(keys, primed, strict=True)))
+    return rewrite(
+        X.aggregate(keys, aggs),
+        left.join(right, on).project(tuple(Output(c, Ref(c)) for c in X.aggregate(keys, aggs).columns)),
+        where=any(a.call.distinct for a in others)
+        and _have_states(aggs)
+        and all(_groups_again(key.column.type) for key in keys),
+    )
+
+
+DISTINCT: tuple[Rule, ...] = (split_distinct_aggregate, split_distinct_arguments)
