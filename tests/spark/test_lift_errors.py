@@ -10,10 +10,9 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
-from tempura.frontend.lift import lift_dataframe, lift_sql
-from tempura.frontend.marker import schema_leaf
+from tempura.frontend.lift import lift_sql
 from tempura.frontend.session import clone
-from tests.spark.lifting import lift, schemas
+from tests.spark.lifting import lift
 from tests.spark.versions import batch_function, since
 
 REFUSED = {
@@ -79,15 +78,6 @@ def test_a_source_outside_of_the_warehouse(spark: SparkSession, tmp_path: Path) 
     finally:
         spark.catalog.dropTempView("foreign_rows")
     assert error.value.code == "UNKNOWN_SOURCE"
-
-
-def test_a_dataframe_that_cannot_be_lifted(spark: SparkSession) -> None:
-    returns = schema_leaf(spark, "returns", schemas()["returns"])
-    with pytest.raises(TempuraError) as error:
-        lift_dataframe(returns.orderBy("o_id").offset(1))
-    assert error.value.code == "NOT_LIFTABLE"
-    assert "OFFSET" in error.value.what
-    assert "SQL" in error.value.remedy
 
 
 def test_a_python_function_is_lifted(spark: SparkSession) -> None:

@@ -3,14 +3,17 @@
 import json
 
 import pytest
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import DataFrame, SparkSession, Window, functions
 
+from tempura.algebra.canonical import fingerprint
 from tempura.algebra.one import One
-from tempura.algebra.rel import Aggregate, Join, Opaque, Scan
+from tempura.algebra.rel import Aggregate, Join, Opaque, Project, Scan, Union
 from tempura.algebra.scalar import TRUE
 from tempura.frontend.lift import Lifted, lift_dataframe
 from tempura.frontend.marker import schema_leaf
 from tempura.frontend.opaque import Recompute
+from tempura.frontend.operators import PlanLifter
+from tempura.frontend.session import clone
 from tests.spark.lifting import lift, schemas, tree
 
 PLANS = {
@@ -290,3 +293,72 @@ def test_an_order_that_a_recomputed_query_hides_is_said(spark: SparkSession) -> 
     lifted = lift(spark, "SELECT -cost AS c FROM returns ORDER BY o_id OFFSET 1")
     assert [reason.code for reason in lifted.reasons] == ["OFFSET", "ORDER_HIDDEN"]
     assert lifted.order == ()
+
+
+def _dataframe(
+    session: SparkSession, offset: int = 1, extra: int = 5, table: str = "returns", ansi: bool = True
+) -> DataFrame:
+    """A DataFrame of which parts are recomputed."""
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    rows = schema_leaf(session, table, schemas()["returns"])
+    second = functions.nth_value("o_id", 2).over(Window.orderBy(functions.col("o_id") + functions.lit(extra)))
+    constant = session.sql(f"SELECT * FROM VALUES ({extra}, 0.5BD) AS t(o_id, cost)")
+    cut = rows.unionAll(constant).orderBy("cost", "o_id").offset(offset)
+    return rows.select("o_id", second.alias("n")).join(cut, "o_id")
+
+
+def test_a_dataframe_is_recomputed_in_parts_like_sql(spark: SparkSession) -> None:
+    lifted = lift_dataframe(_dataframe(clone(spark)))
+    assert sorted(reason.code for reason in lifted.reasons) == ["OFFSET", "WINDOW_NTH_VALUE"]
+    assert all(
+        isinstance(r, Scan | Union | Project)
+        for part in opaque(lifted)
+        for i in part.inputs
+        for r in i.walk()
+        if r.inputs
+    )
+    assert any(
+        isinstance(r, Join) and len([o for o in r.walk() if isinstance(o, Opaque)]) == 2 for r in lifted.rel.walk()
+    )
+
+
+def test_equal_dataframes_are_equal_and_others_are_not(spark: SparkSession) -> None:
+    own = clone(spark)
+    made = fingerprint(lift_dataframe(_dataframe(own)).rel)
+    assert fingerprint(lift_dataframe(_dataframe(own)).rel) == made, "built anew"
+    others = (
+        _dataframe(own, offset=2),
+        _dataframe(own, extra=6),
+        _dataframe(own, table="other"),
+        _dataframe(own, ansi=False),
+    )
+    assert len({made, *(fingerprint(lift_dataframe(other).rel) for other in others)}) == 5
+
+
+def test_functions_in_parts_of_a_dataframe_are_told_by_their_code(spark: SparkSession) -> None:
+    returns = schema_leaf(spark, "returns", schemas()["returns"])
+
+    def made(step: int) -> str:
+        order = functions.udf(lambda x: x + step, "int")("o_id")
+        df = returns.select(functions.nth_value("o_id", 2).over(Window.orderBy(order)).alias("n"))
+        return fingerprint(lift_dataframe(df).rel)
+
+    assert made(1) == made(1) != made(2)
+
+
+def test_an_operator_that_cannot_be_lifted_costs_its_inputs_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+    scan = PlanLifter.scan
+
+    def counted(lifter: PlanLifter, node: object, table: str) -> object:
+        found.append(table)
+        return scan(lifter, node, table)
+
+    monkeypatch.setattr(PlanLifter, "scan", counted)
+    sql = "returns"
+    for _ in range(4):
+        sql = f"(SELECT o_id, NTH_VALUE(cost, 2) OVER (ORDER BY o_id) AS cost FROM {sql})"
+    assert len(opaque(lift(spark, f"SELECT * FROM {sql}"))) == 4
+    assert found == ["returns"]

@@ -95,6 +95,24 @@ def test_a_recomputed_query_over_a_view_sees_new_rows(wh: Warehouse, session: Sp
     assert counts == [(2, 2), (1, 1), (1, 1), (1, 1)]
 
 
+@pytest.mark.slow
+def test_a_dataframe_that_is_recomputed_in_part(wh: Warehouse, session: SparkSession) -> None:
+    def made(t: DataFrame) -> DataFrame:
+        return t.orderBy("k", "g", "v").offset(1).join(t.groupBy("g").agg(fn.sum("v").alias("s")), "g")
+
+    query = wh.add_query("q", df=made(wh.table("t").df()))
+    for i, change in enumerate(change for arrival in ARRIVALS for change in arrival):
+        (wh.table("t").delete if i % 2 else wh.table("t").append)(rows(session, change))
+        query.run(methods="im1")
+        assert bag(query.result()) == bag(made(wh.table("t").df()))
+    assert query.verify()
+    assert [reason.code for reason in query.plan(methods="im1").plan.fallbacks] == ["OFFSET"]
+    another = tp.open(wh.path, spark=session, clock=lambda: datetime(2026, 3, 1, 12, tzinfo=UTC))
+    with pytest.raises(TempuraError, match="QUERY_NOT_REGISTERED"):
+        another.query("q").run()
+    assert another.add_query("q", df=made(another.table("t").df())).run().nothing, "the same query"
+
+
 def test_cached_and_self_joined_dataframes(wh: Warehouse, session: SparkSession) -> None:
     t = wh.table("t").df()
     cached = t.where("v IS NOT NULL").cache()

@@ -12,13 +12,13 @@ from pyspark.sql.types import StructType
 
 from tempura.algebra.rel import Opaque, Rel
 from tempura.algebra.scalar import SortKey
-from tempura.errors import Reason, TempuraError
+from tempura.errors import Reason
 from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, first_line, items, jvm_of, optimise
 from tempura.frontend.checks import plans, refuse_unrepeatable, tables_read
 from tempura.frontend.clock import with_clocks
 from tempura.frontend.marker import MARKER, schema_leaf
 from tempura.frontend.narrow import narrow, why_not_storable
-from tempura.frontend.opaque import Recompute, whole
+from tempura.frontend.opaque import Recompute, text_of, whole
 from tempura.frontend.operators import Part, PlanLifter, sort_of
 from tempura.frontend.session import active, clone, require_classic
 from tempura.frontend.unliftable import NotLiftableError
@@ -55,11 +55,7 @@ def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
         analysed = _analysed(work, sql, tables)
         refuse_unrepeatable(work, analysed, sql)
         tables_read(analysed)
-        try:
-            return _lifted(work, analysed, sql.strip())
-        except NotLiftableError as error:
-            lifter = PlanLifter(work, sql.strip())
-            return _result(analysed, lifter, lifter.recomputed(analysed, error.reason))
+        return _in_parts(work, analysed, sql.strip())
 
 
 def recomputation(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> Recompute:
@@ -76,10 +72,7 @@ def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) ->
 
 
 def lift_dataframe(df: DataFrame) -> Lifted:
-    """Lift a DataFrame whose leaves carry the table's name in the metadata of their columns.
-
-    Raises TempuraError as :func:`lift_sql` does, and NOT_LIFTABLE for what the algebra cannot express.
-    """
+    """Lift a DataFrame whose leaves carry the table's name in the metadata of their columns, as :func:`lift_sql` does a statement."""
     require_classic(df.sparkSession)
     work = clone(df.sparkSession)
     with active(work):
@@ -88,9 +81,17 @@ def lift_dataframe(df: DataFrame) -> Lifted:
         tables_read(analysed)
         try:
             return _lifted(work, analysed)
-        except NotLiftableError as error:
-            what = f"This DataFrame cannot be stored as an expression of the algebra ({error.reason})."
-            raise TempuraError("NOT_LIFTABLE", what, "Give the query as SQL, which can be recomputed.") from error
+        except NotLiftableError:
+            return _in_parts(work, analysed, text_of(work, analysed))
+
+
+def _in_parts(work: SparkSession, analysed: JavaObject, text: str) -> Lifted:
+    """What can be lifted, and the rest as parts that are recomputed; ``text`` tells the query from others."""
+    try:
+        return _lifted(work, analysed, text)
+    except NotLiftableError as error:
+        lifter = PlanLifter(work, text)
+        return _result(analysed, lifter, lifter.recomputed(analysed, error.reason))
 
 
 def _lifted(work: SparkSession, analysed: JavaObject, text: str | None = None) -> Lifted:

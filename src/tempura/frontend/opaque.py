@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from tempura.frontend.catalyst import EXPRESSIONS, PLANS, JavaObject, class_of, contains, items, jvm_of
-from tempura.frontend.checks import plans
+from tempura.frontend.checks import expressions, plans
 from tempura.frontend.marker import marked_table
+from tempura.frontend.udf import USER_DEFINED, user_function
 
 _READ_ORDER = ("Offset", "Tail", "GlobalLimit", "LocalLimit")
 _KEEP_ORDER = (*_READ_ORDER, "Project")
@@ -61,6 +62,27 @@ def whole(node: JavaObject) -> Recompute:
     return Recompute(node, tuple(leaf for leaf in leaves if marked_table(leaf)))
 
 
+def text_of(spark: SparkSession, plan: JavaObject) -> str:
+    """A text of a plan over tables, without one of the user's: equal plans in all processes have the same, others have another. The
+    session is free to be changed.
+
+    Spark's own text leaves out details such as the mode of arithmetic, which its hash has, and constant rows. Its hash of a
+    user's function is another in each process; the function's code stands in for it.
+    """
+    spark.conf.set("spark.sql.debug.maxToStringFields", str(2**31 - 1))
+    cut, tables, rows = _Cut(spark), [], []
+    replaced = jvm_of(spark).scala.collection.immutable.HashMap()
+    for leaf in (leaf for part in plans(plan) for leaf in items(part.collectLeaves())):
+        if marked_table(leaf):
+            tables.append(f"{marked_table(leaf)} {[a.name() for a in items(leaf.output())]}")
+            replaced = replaced.updated(leaf, cut.leaf(leaf))
+        elif class_of(leaf) == "LocalRelation":
+            rows += [row.toString() for row in items(leaf.data())]
+    same = plan.transformUpWithSubqueries(replaced).canonicalized()
+    functions = [user_function(e) for e in expressions(plan) if class_of(e) in USER_DEFINED]
+    return "\n".join((same.toString(), *tables, *rows, *(functions or [str(same.semanticHash())])))
+
+
 def take_out(spark: SparkSession, node: JavaObject) -> tuple[Recompute, list[JavaObject]]:
     """An operator by itself, and the plans that give its inputs, which can be lifted on their own. What must stay together does: a sort
     and the limit that reads it, a recursion, an operator and the sub-queries in its expressions."""
@@ -98,10 +120,11 @@ class _Cut:
 
     def _input(self, node: JavaObject) -> JavaObject:
         self.below.append(node)
-        self.inputs.append(self._leaf(node) if node.children().size() else node)
+        self.inputs.append(self.leaf(node) if node.children().size() else node)
         return self.inputs[-1]
 
-    def _leaf(self, node: JavaObject) -> JavaObject:
+    def leaf(self, node: JavaObject) -> JavaObject:
+        """A leaf with the columns of a plan."""
         no_rows, no_stream = self._jvm.PythonUtils.toSeq([]), self._jvm.scala.Option.empty()
         return getattr(self._jvm, f"{PLANS}.LocalRelation")(node.output(), no_rows, False, no_stream)
 

@@ -86,6 +86,8 @@ class PlanLifter:
         self._text = text
         self._comparable = comparable
         self._opaque = count(1)
+        self._known = jvm_of(spark).java.util.IdentityHashMap()
+        self._parts: list[Part] = []
         self.hides_order = False
         self._scalars = ScalarLifter(jvm_of(spark))
         self._subqueries = Subqueries(spark, self.names, lambda plan: self.lift(plan).exact().rel)
@@ -101,12 +103,20 @@ class PlanLifter:
         if unusable:
             return self.recomputed(node, unusable)
         try:
-            return self._lift(node)
+            part = self._lift(node)
         except NotLiftableError as error:
             if self._text is None:
                 raise
             handle, below = take_out(self._spark, node)
-            return self._as_it_is(node, handle, [self.lift(plan) for plan in below], error.reason)
+            part = self._as_it_is(node, handle, [self._lifted_before(plan) for plan in below], error.reason)
+        self._known.put(node, len(self._parts))
+        self._parts.append(part)
+        return part
+
+    def _lifted_before(self, node: JavaObject) -> Part:
+        """The relation of a plan, which an attempt to lift the operator above it may have found already."""
+        known = self._known.get(node)
+        return self.lift(node) if known is None else self._parts[known]
 
     def recomputed(self, node: JavaObject, why: Reason) -> Part:
         """A plan that is recomputed from its tables."""

@@ -6,7 +6,7 @@ from tempura.errors import Reason
 class NotLiftableError(Exception):
     """Inside the front end: the algebra has no expression for this.
 
-    Becomes a recompute of a part of the query with this reason, or the user's error NOT_LIFTABLE.
+    Becomes a recompute of a part of the query with this reason.
     """
 
     def __init__(self, code: str, detail: str) -> None:
