@@ -1,6 +1,7 @@
 """Queries whose rows come in roundabout ways, through views, cached and self-joined DataFrames, and functions of the user's, are
 maintained like others."""
 
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -197,6 +198,12 @@ def test_a_function_over_arrow_arrays(wh: Warehouse, session: SparkSession) -> N
     session.udf.register("negated", batch_function("arrow_udf", negated, "int"))
     query = wh.add_query("q", sql="SELECT g, min(negated(v)) AS m FROM t GROUP BY g")
     maintained(wh, session, [query], lambda t: [t.groupBy("g").agg(fn.min(-t.v).alias("m"))])
+
+
+def test_functions_run_with_the_python_of_the_process(session: SparkSession) -> None:
+    """Not with the first one on the PATH, which may lack what a function imports."""
+    session.udf.register("interpreter", lambda: sys.prefix)
+    assert session.sql("SELECT interpreter() AS found").collect()[0].found == sys.prefix
 
 
 def test_functions_that_are_not_functions_of_a_row(wh: Warehouse, session: SparkSession) -> None:

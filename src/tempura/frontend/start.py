@@ -6,6 +6,7 @@ import shlex
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -150,6 +151,8 @@ def start_session(
             log = stack.enter_context(resources.as_file(resources.files(__package__) / "log4j2.properties"))
             settings |= _machine_settings(log, settings)
             stack.enter_context(java_for_spark(find_java()))
+            # Functions in Python run where their modules are; Spark would take the first python3 on the PATH.
+            stack.enter_context(_environment("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON") or sys.executable))
         for key, value in settings.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
