@@ -163,9 +163,9 @@ class TestPoints:
         ]
 
     def test_view(self) -> None:
-        assert [p.weight for p in Schedule.view(4).points_from(0, done=False)] == [0.25, 1.0, 1.0]
-        assert [p.weight for p in Schedule.view(4).points_from(3, done=True)] == [0.0, 1.0, 1.0, 1.0]
-        assert [p.output for p in Schedule.view(4).points_from(3, done=True)] == [False, True, True, True]
+        assert [p.weight for p in Schedule.view(4).points_from(0, done=False)] == [0.25, 1.0]
+        assert [p.weight for p in Schedule.view(4).points_from(3, done=True)] == [0.0, 1.0, 1.0]
+        assert [p.output for p in Schedule.view(4).points_from(3, done=True)] == [False, True, True]
 
 
 @pytest.mark.parametrize(

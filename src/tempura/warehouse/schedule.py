@@ -78,12 +78,16 @@ class Schedule:
         return self.n if self.kind == "view" else len(self.times)
 
     def points_from(self, index: int, done: bool) -> tuple[Point, ...]:
-        """The planning points of the run at ``times[index]`` and those that remain; for a view the refresh and two more.
-        ``done``: a point of the past, whose states can be loaded, comes first."""
+        """The planning points of the run at ``times[index]`` and those that remain; for a view the refresh and the next one.
+        ``done``: a point of the past, whose states can be loaded, comes first.
+
+        A view goes on for ever, so a horizon must not show in its plans. From one refresh to the next, what is saved pays if the next
+        refresh gets cheaper by more, and that one will ask the same of its own saves: each refresh loads what the one before left. A
+        longer horizon lets a plan recompute now in the hope of harvesting later, at every refresh again."""
         past = (Point(0.0, False, done=True),) if done else ()
         if self.kind == "view":
             first = 1.0 if done else 1.0 / self.n
-            return (*past, Point(first, True), Point(1.0, True), Point(1.0, True))
+            return (*past, Point(first, True), Point(1.0, True))
         rest = range(index, len(self.times))
         weights = self.weights if self.objective == "c_w" else [_LEXICOGRAPHIC**i for i in range(len(self.times))]
         return (*past, *(Point(weights[i], self.outputs[i]) for i in rest))

@@ -126,5 +126,5 @@ def _check_static(tables: Mapping[str, Input], versions: Versions) -> None:
 
 def _labels(schedule: Schedule, slot: Slot) -> tuple[str, ...]:
     if schedule.kind == "view":
-        return tuple(f"refresh {slot.index + i}" for i in (1, 2, 3))
+        return tuple(f"refresh {slot.index + i}" for i in (1, 2))
     return (str(slot), *schedule.times[slot.index + 1 :])
