@@ -29,9 +29,18 @@ from tempura.algebra.rel import (
     Union,
     Values,
 )
-from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, conjuncts
+from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window, partition_keys
+from tempura.cost.conditions import (
+    compared_with_number,
+    equated_with,
+    listed_values,
+    narrowed,
+    shares,
+    split_equalities,
+    values_left,
+)
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.memo.edge import Edge
 from tempura.physical.operators import Read
@@ -68,25 +77,6 @@ def _home(column: Column, scope: Scope) -> Rel:
     return next(rel for rel in scope if column in rel.columns)
 
 
-def _split_equalities(join: Join) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
-    """The parts of a join's condition: pairs of expressions (over left, over right) that are equated, and the others."""
-    pairs, rest = [], []
-    for part in conjuncts(join.on):
-        sides = _sides(part, join) if isinstance(part, Call) and part.function in ("EqualTo", "EqualNullSafe") else None
-        if sides:
-            pairs.append(sides)
-        else:
-            rest.append(part)
-    return pairs, rest
-
-
-def _sides(equality: Call, join: Join) -> tuple[Expr, Expr] | None:
-    for a, b in (equality.operands, equality.operands[::-1]):
-        if a.reads_only(join.left.columns) and b.reads_only(join.right.columns):
-            return a, b
-    return None
-
-
 class Estimator:
     """Rows of relations, given the tables. One instance per planning problem; results are remembered. ``meaning`` says what classes
     of a memo stand for: all expressions of a class have one estimate. ``staircase`` says when each table is seen."""
@@ -99,6 +89,7 @@ class Estimator:
         self._staircase = staircase
         self._rows: dict[Rel, float] = {}
         self._distinct: dict[tuple[Rel, Column], float] = {}
+        self._stats: dict[tuple[Rel, Column], ColumnStats | None] = {}
 
     @cached_property
     def last(self) -> int:
@@ -207,13 +198,22 @@ class Estimator:
 
     def _matches(self, join: Join, left: float, right: float) -> float:
         """Rows of the inner join of ``left`` with ``right`` rows of the join's inputs."""
-        pairs, rest = _split_equalities(join)
+        pairs, rest = split_equalities(join)
+        overlap = self._overlap(pairs, join)
         # The columns of a key depend on each other: it has no more values than its relation has rows.
         keys = [
-            min(prod(self.distinct_of(pair[side], (rel,)) for pair in pairs), max(1.0, self.rows(rel)))
+            min(prod(self.distinct_of(pair[side], (rel,)) for pair in pairs), max(1.0, self.rows(rel))) * overlap[side]
             for side, rel in enumerate(join.inputs)
         ]
-        return left * right / max(1.0, *keys) * prod(self.selectivity(part, join.inputs) for part in rest)
+        matching = left * overlap[0] * right * overlap[1] / max(1.0, *keys)
+        return matching * prod(self.selectivity(part, join.inputs) for part in rest)
+
+    def _overlap(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
+        """The fractions of the rows of both sides whose keys lie where the keys of the other side do: the dates of sales are few of
+        those in a calendar of two centuries."""
+        refs = [(a.column, b.column) for a, b in pairs if isinstance(a, Ref) and isinstance(b, Ref)]
+        found = [shares(self.stats(join.left, a), self.stats(join.right, b)) for a, b in refs]
+        return min((a for a, _ in found), default=1.0), min((b for _, b in found), default=1.0)
 
     def _join(self, join: Join, left: float, right: float) -> float:
         matches = self._matches(join, left, right)
@@ -265,35 +265,75 @@ class Estimator:
         rel, column = self._inside(rel, column)
         if isinstance(rel, View) and not isinstance(rel.tvr, Scan):
             return min(self._column(rel.tvr, column), max(1.0, self.rows(rel)))
-        stats = self.stats(rel, column)
-        known = stats.distinct if stats else self._derived(rel, column)
-        return min(known, max(1.0, self.rows(rel)))
+        return min(self._derived(rel, column), max(1.0, self.rows(rel)))
 
     def _derived(self, rel: Rel, column: Column) -> float:
-        if isinstance(rel, Project | Aggregate):
-            outputs = rel.outputs if isinstance(rel, Project) else rel.keys
-            for output in outputs:
-                if output.column == column:
-                    return self.distinct_of(output.expr, (rel.input,))
-        if isinstance(rel, Expand):
-            made = (output.expr for outputs in rel.projections for output in outputs if output.column == column)
-            return max(sum(self.distinct_of(expr, (rel.input,)) for expr in dict.fromkeys(made)), 1.0)
+        match rel:
+            case Filter():
+                return self._filtered(rel, column)
+            case Join():
+                return self._joined(rel, column)
+            case MultiJoin():
+                return self._column(in_order(rel), column)
+            case Union():
+                return max(self._column(term, column) for term in rel.terms)
+            case Project() | Aggregate():
+                outputs = rel.outputs if isinstance(rel, Project) else rel.keys
+                for output in outputs:
+                    if output.column == column:
+                        return self.distinct_of(output.expr, (rel.input,))
+            case Expand():
+                made = (output.expr for outputs in rel.projections for output in outputs if output.column == column)
+                return max(sum(self.distinct_of(expr, (rel.input,)) for expr in dict.fromkeys(made)), 1.0)
         for child in rel.inputs:
             if column in child.columns:
                 return self._column(child, column)
+        stats = self.stats(rel, column)
         # A table's column of which nothing is known: neither a key nor a constant.
-        return max(1.0, float(self.rows(rel) ** 0.5))
+        return stats.distinct if stats else max(1.0, float(self.rows(rel) ** 0.5))
+
+    def _filtered(self, rel: Filter, column: Column) -> float:
+        """Values left by a filter: those that it names, the fewest of what it says are equal, else those of the rows that are left."""
+        values = [self._left(rel, rel.input, column)]
+        values += [self._left(rel, rel.input, other) for other in equated_with(column, rel.predicate)]
+        return min(*values, values_left(column, rel.predicate) or values[0])
+
+    def _joined(self, rel: Join, column: Column) -> float:
+        """A join keeps of a key the values that both sides have; of a side that it filters, those of the rows that are left."""
+        if column == rel.marker:
+            return 2.0
+        side = _home(column, rel.inputs)
+        own = self._left(rel, side, column) if rel.kind in ("semi", "anti") else self._column(side, column)
+        keeps_matches = rel.kind in ("inner", "semi") or (rel.kind in ("left", "single") and side is rel.right)
+        others = equated_with(column, rel.on) if keeps_matches else ()
+        return min((own, *(self._column(_home(other, rel.inputs), other) for other in others)))
+
+    def _left(self, rel: Rel, source: Rel, column: Column) -> float:
+        """How many of a column's values are among the rows that are taken from a relation (Yao, CACM 1977)."""
+        values, rows = self._column(source, column), max(1.0, self.rows(source))
+        taken = min(1.0, self.rows(rel) / rows)
+        return values * (1 - (1 - taken) ** (rows / values)) if taken < 1 else values
 
     def stats(self, rel: Rel, column: Column) -> ColumnStats | None:
-        """Statistics of the table column that a column is, unchanged; None when it is computed or unknown."""
-        rel, column = self._inside(rel, column)
+        """Statistics of the table column that a column is, unchanged; None when it is computed or unknown. A filter narrows its
+        bounds."""
+        key = (rel, column)
+        if key not in self._stats:
+            self._stats[key] = self._find_stats(*self._inside(rel, column))
+        return self._stats[key]
+
+    def _find_stats(self, rel: Rel, column: Column) -> ColumnStats | None:
         scan = rel.tvr if isinstance(rel, View) else rel.scan if isinstance(rel, Read) else rel
-        if isinstance(scan, Scan):
-            names = dict(zip(scan.outputs, scan.fields, strict=True))
-            return self._tables[scan.table].columns.get(names.get(column, ""))
-        if isinstance(scan, Project):
-            same = (o.expr.column for o in scan.outputs if o.column == column and isinstance(o.expr, Ref))
-            return next((self.stats(scan.input, source) for source in same), None)
+        match scan:
+            case Scan():
+                names = dict(zip(scan.outputs, scan.fields, strict=True))
+                return self._tables[scan.table].columns.get(names.get(column, ""))
+            case Project():
+                same = (o.expr.column for o in scan.outputs if o.column == column and isinstance(o.expr, Ref))
+                return next((self.stats(scan.input, source) for source in same), None)
+            case Filter():
+                found = self.stats(scan.input, column)
+                return narrowed(found, column, scan.predicate) if found else None
         return next((self.stats(i, column) for i in scan.inputs if column in i.columns), None)
 
     def selectivity(self, predicate: Expr, scope: Scope) -> float:
@@ -315,8 +355,7 @@ class Estimator:
             case "EqualTo" | "EqualNullSafe":
                 return 1 / max(1.0, *(self.distinct_of(arg, scope) for arg in predicate.operands))
             case "In" | "InSet":
-                values = max(len(predicate.operands) - 1, predicate.detail.count(",") + 1)
-                return min(1.0, values / self.distinct_of(predicate.operands[0], scope))
+                return min(1.0, listed_values(predicate) / self.distinct_of(predicate.operands[0], scope))
             case "LessThan" | "LessThanOrEqual" | "GreaterThan" | "GreaterThanOrEqual":
                 return self._range_selectivity(predicate, scope)
             case _:
@@ -329,14 +368,10 @@ class Estimator:
         return nulls if predicate.function == "IsNull" else 1 - nulls
 
     def _range_selectivity(self, predicate: Call, scope: Scope) -> float:
-        left, right = predicate.operands
-        below = predicate.function.startswith("Less")
-        if isinstance(left, Literal):
-            left, right, below = right, left, not below
-        stats = self.stats(_home(left.column, scope), left.column) if isinstance(left, Ref) else None
-        if not (stats and isinstance(right, Literal) and isinstance(right.value, int | float)):
+        found = compared_with_number(predicate)
+        arg, number, below = found or (None, 0.0, False)
+        stats = self.stats(_home(arg.column, scope), arg.column) if isinstance(arg, Ref) else None
+        if stats is None or stats.low is None or stats.high is None or stats.high <= stats.low:
             return _RANGE_SELECTIVITY
-        if stats.low is None or stats.high is None or stats.high <= stats.low:
-            return _RANGE_SELECTIVITY
-        fraction = min(1.0, max(0.0, (right.value - stats.low) / (stats.high - stats.low)))
+        fraction = min(1.0, max(0.0, (number - stats.low) / (stats.high - stats.low)))
         return fraction if below else 1 - fraction

@@ -1,0 +1,98 @@
+"""What a condition says of the columns that it reads: which it makes equal, how few values it leaves, between which bounds."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tempura.algebra.rel import Join
+from tempura.algebra.scalar import Call, Column, Expr, Literal, Ref, conjuncts
+from tempura.cost.stats import ColumnStats
+
+EQUALITIES = ("EqualTo", "EqualNullSafe")
+COMPARISONS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual")
+
+
+def split_equalities(join: Join) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
+    """The parts of a join's condition: pairs of expressions (over left, over right) that are equated, and the others."""
+    pairs, rest = [], []
+    for part in conjuncts(join.on):
+        sides = _sides(part, join) if isinstance(part, Call) and part.function in EQUALITIES else None
+        if sides:
+            pairs.append(sides)
+        else:
+            rest.append(part)
+    return pairs, rest
+
+
+def _sides(equality: Call, join: Join) -> tuple[Expr, Expr] | None:
+    for a, b in (equality.operands, equality.operands[::-1]):
+        if a.reads_only(join.left.columns) and b.reads_only(join.right.columns):
+            return a, b
+    return None
+
+
+def equated_with(column: Column, predicate: Expr) -> Iterator[Column]:
+    """The columns that a predicate says are equal to a column."""
+    for part in conjuncts(predicate):
+        if isinstance(part, Call) and part.function in EQUALITIES and Ref(column) in part.operands:
+            yield from (arg.column for arg in part.operands if isinstance(arg, Ref) and arg.column != column)
+
+
+def values_left(column: Column, predicate: Expr) -> int | None:
+    """How many values a predicate leaves of a column that it compares with constants; None when it does not."""
+    counts = [n for part in conjuncts(predicate) if isinstance(part, Call) and (n := _listed(part, column))]
+    return min(counts, default=None)
+
+
+def _listed(part: Call, column: Column) -> int | None:
+    if part.function in EQUALITIES:
+        is_constant = Ref(column) in part.operands and any(isinstance(arg, Literal) for arg in part.operands)
+        return 1 if is_constant else None
+    if part.function in ("In", "InSet") and part.operands[0] == Ref(column):
+        return listed_values(part)
+    return None
+
+
+def listed_values(part: Call) -> int:
+    """How many values an IN list holds: as operands, or as text when it is long."""
+    return max(len(part.operands) - 1, part.detail.count(",") + 1)
+
+
+def compared_with_number(part: Expr) -> tuple[Expr, float, bool] | None:
+    """A comparison of an expression with a number: the expression, the number, and whether the expression is below."""
+    if not isinstance(part, Call) or part.function not in COMPARISONS:
+        return None
+    left, right = part.operands
+    below = part.function.startswith("Less")
+    if isinstance(left, Literal):
+        left, right, below = right, left, not below
+    if not isinstance(right, Literal) or not isinstance(right.value, int | float):
+        return None
+    return left, right.value, below
+
+
+def narrowed(stats: ColumnStats, column: Column, predicate: Expr) -> ColumnStats:
+    """Statistics of a column where a predicate holds: its bounds, where it has any."""
+    if stats.low is None or stats.high is None:
+        return stats
+    low, high = stats.low, stats.high
+    for part in conjuncts(predicate):
+        found = compared_with_number(part)
+        if found and found[0] == Ref(column):
+            _, number, below = found
+            low, high = (low, max(low, min(high, number))) if below else (min(high, max(low, number)), high)
+    return replace(stats, low=low, high=high)
+
+
+def shares(left: ColumnStats | None, right: ColumnStats | None) -> tuple[float, float]:
+    """The fractions of two columns' values that lie where the ranges of both do; all of them where a range is not known."""
+    if left is None or right is None:
+        return 1.0, 1.0
+    if left.low is None or left.high is None or right.low is None or right.high is None:
+        return 1.0, 1.0
+    common = min(left.high, right.high) - max(left.low, right.low)
+    return _share(common, left.high - left.low, left.distinct), _share(common, right.high - right.low, right.distinct)
+
+
+def _share(common: float, width: float, distinct: float) -> float:
+    """What is expected to arrive may lie elsewhere: at least one value is taken to match."""
+    return min(1.0, max(common / width if width > 0 else 1.0, 1 / max(1.0, distinct)))

@@ -1,0 +1,140 @@
+"""Cardinalities against what the data would give: keys, filters and joins whose answer can be counted by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tempura.algebra.multi_join import MultiJoin
+from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, Union, empty
+from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, conjunction, equal
+from tempura.cost.conditions import narrowed, shares
+from tempura.cost.estimate import Estimator
+from tempura.cost.stats import ColumnStats, TableFacts
+
+SALES = {"s_id": 1_000_000.0, "s_date": 1_000.0, "s_shop": 50.0}
+DATES = {"d_id": 70_000.0, "d_year": 200.0, "d_quarter": 4.0}
+SHOPS = {"h_id": 50.0, "county": 20.0}
+ROWS = {"sales": 1_000_000, "dates": 70_000, "shops": 50}
+RANGES = {"s_date": (36_000.0, 37_000.0), "d_id": (1.0, 70_000.0)}
+
+
+def scan(table: str, columns: dict[str, float]) -> Scan:
+    return Scan(table, tuple(columns), tuple(Column(name, name, "int") for name in columns))
+
+
+S, D, H = scan("sales", SALES), scan("dates", DATES), scan("shops", SHOPS)
+
+
+def facts(table: str, columns: dict[str, float], ranges: bool = False) -> TableFacts:
+    bounds = RANGES if ranges else {}
+    stats = {name: ColumnStats(n, 0.0, *bounds.get(name, (None, None))) for name, n in columns.items()}
+    return TableFacts((ROWS[table],), (0,), 1, columns=stats)
+
+
+def estimator(ranges: bool = False) -> Estimator:
+    spec = {"sales": SALES, "dates": DATES, "shops": SHOPS}
+    return Estimator({table: facts(table, columns, ranges) for table, columns in spec.items()})
+
+
+def column(rel: Rel, name: str) -> Column:
+    return next(c for c in rel.columns if c.name == name)
+
+
+def ref(rel: Rel, name: str) -> Ref:
+    return Ref(column(rel, name))
+
+
+def is_value(rel: Rel, name: str, value: int) -> Expr:
+    return equal(ref(rel, name), Literal(value, "int"))
+
+
+def distinct(estimate: Estimator, rel: Rel, name: str) -> float:
+    return estimate.distinct_of(ref(rel, name), (rel,))
+
+
+def renamed(rel: Scan, mark: str) -> Scan:
+    return replace(rel, outputs=tuple(replace(c, id=c.id + mark) for c in rel.outputs))
+
+
+def test_a_column_that_is_compared_with_a_constant_has_one_value() -> None:
+    estimate, one = estimator(), Filter(D, conjunction(is_value(D, "d_year", 2000), is_value(D, "d_quarter", 1)))
+    assert estimate.rows(one) == pytest.approx(70_000 / 200 / 4)
+    assert distinct(estimate, one, "d_year") == distinct(estimate, one, "d_quarter") == 1
+    listed = Filter(D, Call("In", (ref(D, "d_year"), *(Literal(y, "int") for y in (1, 2, 3))), "boolean"))
+    assert distinct(estimate, listed, "d_year") == 3
+
+
+def test_a_filter_leaves_as_many_values_as_are_among_the_rows_that_are_left() -> None:
+    """Half of the rows: half of the values of a key, but nearly all values of which there were many rows each."""
+    estimate, half = estimator(), Filter(S, equal(ref(S, "s_shop"), Literal(1, "int")))
+    share = estimate.rows(half) / estimate.rows(S)
+    assert distinct(estimate, half, "s_id") == pytest.approx(1_000_000 * share)
+    assert distinct(estimate, half, "s_date") == pytest.approx(1_000, rel=0.01)
+
+
+def test_columns_that_are_equal_have_equally_many_values() -> None:
+    """Through any number of joins, also when none of them says it of the two columns."""
+    estimate, few = estimator(), Filter(D, is_value(D, "d_year", 2000))
+    again = renamed(S, "'")
+    first = Join(S, few, "inner", equal(ref(S, "s_date"), ref(few, "d_id")))
+    both = Join(first, again, "inner", equal(ref(first, "s_date"), Ref(again.columns[1])))
+    for joined in (first, both, MultiJoin((S, few, again), conjunction(first.on, both.on))):
+        assert distinct(estimate, joined, "s_date") == distinct(estimate, joined, "d_id") == pytest.approx(350)
+    assert estimate.distinct_of(Ref(again.columns[1]), (both,)) == pytest.approx(350)
+
+
+@pytest.mark.parametrize(("kind", "left"), [("inner", 350), ("semi", 350), ("left", 1_000), ("anti", 1_000)])
+def test_only_joins_that_filter_take_values_away(kind: JoinKind, left: float) -> None:
+    few = Filter(D, is_value(D, "d_year", 2000))
+    joined = Join(S, few, kind, equal(ref(S, "s_date"), ref(few, "d_id")))
+    assert distinct(estimator(), joined, "s_date") == pytest.approx(left, rel=0.01)
+
+
+def test_groups_by_columns_that_are_fixed_are_few() -> None:
+    """By quarter, year and county, where a filter leaves one quarter of one year: as many groups as counties. Joined with themselves
+    on the county they stay as many; taking quarters and years for open, each such join would be hundreds of times as large."""
+    estimate = estimator()
+    groups = [_by_county(mark) for mark in ("", "'", "''")]
+    assert [round(estimate.rows(g)) for g in groups] == [20, 20, 20]
+    a, b, c = groups
+    pair = Join(a, b, "inner", equal(Ref(a.columns[2]), Ref(b.columns[2])))
+    assert estimate.rows(Join(pair, c, "inner", equal(Ref(b.columns[2]), Ref(c.columns[2])))) == pytest.approx(
+        20, rel=0.1
+    )
+
+
+def _by_county(mark: str) -> Aggregate:
+    sales, dates, shops = (renamed(rel, mark) for rel in (S, D, H))
+    fixed = Filter(dates, conjunction(is_value(dates, "d_year", 2000), is_value(dates, "d_quarter", 1)))
+    dated = Join(sales, fixed, "inner", equal(ref(sales, "s_date"), ref(dates, "d_id")))
+    placed = Join(dated, shops, "inner", equal(ref(sales, "s_shop"), ref(shops, "h_id")))
+    keys = tuple(ref(placed, name) for name in ("d_year", "d_quarter", "county"))
+    return Aggregate(placed, tuple(Output(replace(k.column, id=k.column.id + ".k"), k) for k in keys), ())
+
+
+def test_keys_outside_the_other_sides_range_match_nothing() -> None:
+    """Sales are of a thousand days, the calendar has seventy thousand: one year in two hundred of it is few of the sales' days."""
+    few = Filter(D, is_value(D, "d_year", 2000))
+    joined = Join(S, few, "inner", equal(ref(S, "s_date"), ref(few, "d_id")))
+    known, unknown = estimator(ranges=True), estimator()
+    assert unknown.rows(joined) == pytest.approx(350_000)
+    assert known.rows(joined) == pytest.approx(1_000_000 * 350 * (1_000 / 69_999) / 1_000, rel=0.01)
+    assert known.rows(Join(S, D, "inner", joined.on)) == pytest.approx(1_000_000, rel=0.01)
+
+
+def test_bounds_in_a_filter_narrow_the_range() -> None:
+    days, column = ColumnStats(100, 0.0, 0.0, 100.0), Column("x", "x", "int")
+    above = Call("GreaterThan", (Ref(column), Literal(60, "int")), "boolean")
+    below = Call("LessThanOrEqual", (Literal(80, "int"), Ref(column)), "boolean")
+    assert (narrowed(days, column, above).low, narrowed(days, column, above).high) == (60, 100)
+    assert (narrowed(days, column, below).low, narrowed(days, column, below).high) == (80, 100)
+    assert shares(narrowed(days, column, above), days) == (1.0, pytest.approx(0.4))
+    assert shares(days, ColumnStats(10, 0.0, 500.0, 600.0)) == (pytest.approx(0.01), pytest.approx(0.1))
+    assert shares(days, ColumnStats(10)) == shares(None, days) == (1.0, 1.0)
+
+
+def test_a_union_has_the_values_of_its_largest_term() -> None:
+    """Also where the first term is empty."""
+    dates = Project(S, (Output(Column("x", "x", "int"), ref(S, "s_date")),))
+    united = Union((empty(dates.columns), dates))
+    assert distinct(estimator(), united, "x") == 1_000
