@@ -6,6 +6,7 @@ from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
 from tempura.algebra.window import Window
+from tempura.rules.distinct import is_split
 from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Facts, Query, Rewrite, Time, rewrite, rule
 from tempura.rules.helpers import all_linear, is_order_sensitive
 from tempura.tvr.tvr import Bag, Tvr
@@ -26,7 +27,7 @@ def is_cheap_by_definition(rel: Rel) -> bool:
     """Operators whose snapshot may be computed from their inputs' snapshots at any time, without being a recompute of what
     could be maintained: row by row, or without any delta of their own."""
     if isinstance(rel, Aggregate):
-        return not rel.keys and not all_linear(rel.aggregates)
+        return not rel.keys and not all_linear(rel.aggregates) and not is_split(rel)
     if isinstance(rel, Window):
         return not has_delta(rel)
     return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort | TopK | One | Opaque)

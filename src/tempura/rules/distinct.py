@@ -5,6 +5,7 @@ Each level has a state that counts rows, so a value is taken away when its last 
 
 from dataclasses import dataclass, replace
 
+from tempura.algebra.rel import Aggregate
 from tempura.algebra.scalar import (
     TRUE,
     AggregateCall,
@@ -112,6 +113,20 @@ def _unless_true(predicate: Expr) -> Expr | None:
     return None if predicate == TRUE else predicate
 
 
+def _by_first_argument(aggs: Aggs) -> tuple[Aggs, Aggs]:
+    """The aggregates of the distinct values of the first argument, and the others."""
+    first = next((a.call.operands for a in aggs if a.call.distinct), ())
+    own = tuple(a for a in aggs if a.call.distinct and a.call.operands == first)
+    return own, tuple(a for a in aggs if a not in own)
+
+
+def _have_several_arguments(keys: Keys, aggs: Aggs) -> bool:
+    """Whether there are distinct values of several arguments, and nothing that cannot be taken apart."""
+    _, others = _by_first_argument(aggs)
+    several = any(a.call.distinct for a in others)
+    return several and _have_states(aggs) and all(_groups_again(key.column.type) for key in keys)
+
+
 @rule(LOGICAL, cite=(2,))
 def split_distinct_aggregate(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
     """aggregate(F(DISTINCT x), G(y))(X) = aggregate(F(x), G'(y'))(aggregate by keys and x (y' = G''(y))(X))
@@ -135,19 +150,21 @@ def split_distinct_arguments(X: Tvr, keys: Keys, aggs: Aggs) -> Rewrite:
     For each argument its own two levels. Both sides have a row for the same groups, also for the one of NULL, and one row without
     keys; so the join neither loses a row nor repeats one.
     """
-    first = next((a.call.operands for a in aggs if a.call.distinct), ())
-    own = tuple(a for a in aggs if a.call.distinct and a.call.operands == first)
-    others = tuple(a for a in aggs if a not in own)
+    own, others = _by_first_argument(aggs)
     primed = tuple(Output(key.column.primed(), key.expr) for key in keys)
     left, right = X.aggregate(keys, own), X.aggregate(primed, others)
     on = conjunction(*(same(Ref(k.column), Ref(p.column)) for k, p in zip(keys, primed, strict=True)))
     return rewrite(
         X.aggregate(keys, aggs),
         left.join(right, on).project(tuple(Output(c, Ref(c)) for c in X.aggregate(keys, aggs).columns)),
-        where=any(a.call.distinct for a in others)
-        and _have_states(aggs)
-        and all(_groups_again(key.column.type) for key in keys),
+        where=_have_several_arguments(keys, aggs),
     )
+
+
+def is_split(rel: Aggregate) -> bool:
+    """Whether the laws give an aggregation of distinct values another form, which is maintained."""
+    keys, aggs = rel.keys, rel.aggregates
+    return Levels.of(keys, aggs).are_exact(aggs) or _have_several_arguments(keys, aggs)
 
 
 DISTINCT: tuple[Rule, ...] = (split_distinct_aggregate, split_distinct_arguments)
