@@ -205,6 +205,27 @@ class TestOutputs:
                 return
 
 
+def test_readers_see_a_whole_result_while_a_step_runs(world: World) -> None:
+    """Another process that reads at any file operation of a run, or while it computes, finds the result before or the one after,
+    and once the one after, for good."""
+    path = first_run(world).output(world.folder / "out")
+    reader = world.open().query("summary")
+    seen: list[tuple[SignedBag, list[tuple[object, ...]]]] = []
+
+    def look(*_: object) -> None:
+        seen.append((held(reader), shown(path)))
+
+    runner = open_site(world.wh.path, world.engine, Files(look), lambda: world.now).query("summary")
+    second_run(world, runner)
+    look()
+    early, late = (SignedBag.of(EARLY), rows(EARLY)), (SignedBag.of(LATE), rows(LATE))
+    committed = [result for result, _ in seen]
+    published = [result for _, result in seen]
+    assert committed == [early[0]] * committed.count(early[0]) + [late[0]] * committed.count(late[0])
+    assert published == [early[1]] * published.count(early[1]) + [late[1]] * published.count(late[1])
+    assert 10 < committed.count(early[0]) < published.count(early[1]), "published after it was committed"
+
+
 def stopping(stop: int) -> Files:
     """Files of a process that ends before an operation."""
     seen = list[str]()
