@@ -435,3 +435,12 @@ def test_top_by_several_keys() -> None:
     bag = rows((1, 1), (1, 2), (2, 1), (2, 2))
     order = (SortKey(Ref(B), ascending=False), SortKey(Ref(A)))
     assert evaluate(TopK(L, order, 3), over(bag)) == rows((1, 2), (2, 2), (1, 1))
+
+
+def test_a_scalar_subquery_is_looked_up_for_each_row_by_itself() -> None:
+    """-0.0 and 0.0 are equal, and are two rows: each matches once."""
+    L, R = Column("l", "l", "double"), Column("r", "r", "double")
+    joined = Join(Scan("l", ("l",), (L,)), Scan("r", ("r",), (R,)), "single", equal(Ref(L), Ref(R)))
+    rows = {"l": SignedBag.of([(0.0,), (-0.0,)]), "r": SignedBag.of([(0.0,)])}
+    found = evaluate(joined, lambda leaf: rows[leaf.label])
+    assert found == SignedBag.of([(0.0, 0.0), (-0.0, 0.0)])

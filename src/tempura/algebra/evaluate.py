@@ -4,7 +4,6 @@ Every operator is computed from its definition: joins by comparing each pair of 
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -174,11 +173,10 @@ def _join(rel: Join, left: SignedBag, right: SignedBag) -> SignedBag:
 
 
 def _require_single(pairs: list[tuple[Row, Row]], right: SignedBag) -> None:
-    matches = Counter[Row]()
-    for a, b in pairs:
-        matches[a] += right.weight(b)
-    if any(number > 1 for number in matches.values()):
-        _too_many_rows(max(matches.values()))
+    matches = SignedBag((a, right.weight(b)) for a, b in pairs)
+    several = [row for row, number in matches.items() if number > 1]
+    if several:
+        _too_many_rows(matches.weight(several[0]))
 
 
 def _too_many_rows(number: int) -> NoReturn:
