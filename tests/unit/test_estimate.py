@@ -128,8 +128,8 @@ def test_bounds_in_a_filter_narrow_the_range() -> None:
     below = Call("LessThanOrEqual", (Literal(80, "int"), Ref(column)), "boolean")
     assert (narrowed(days, column, above).low, narrowed(days, column, above).high) == (60, 100)
     assert (narrowed(days, column, below).low, narrowed(days, column, below).high) == (80, 100)
-    assert shares(narrowed(days, column, above), days) == (1.0, pytest.approx(0.4))
-    assert shares(days, ColumnStats(10, 0.0, 500.0, 600.0)) == (pytest.approx(0.01), pytest.approx(0.1))
+    assert shares(narrowed(days, column, above), days) == pytest.approx((1.0, 0.4))
+    assert shares(days, ColumnStats(10, 0.0, 500.0, 600.0)) == pytest.approx((0.01, 0.1))
     assert shares(days, ColumnStats(10)) == shares(None, days) == (1.0, 1.0)
 
 
