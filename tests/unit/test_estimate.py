@@ -117,9 +117,9 @@ def test_keys_outside_the_other_sides_range_match_nothing() -> None:
     """Sales are of a thousand days, the calendar has seventy thousand: one year in two hundred of it is few of the sales' days."""
     few = Filter(D, is_value(D, "d_year", 2000))
     known, unknown, on = estimator(ranges=True), estimator(), equal(ref(S, "s_date"), ref(few, "d_id"))
-    for sides in ((S, few), (few, S)):
-        assert unknown.rows(Join(*sides, "inner", on)) == pytest.approx(350_000)
-        assert known.rows(Join(*sides, "inner", on)) == pytest.approx(350 * 1_000_000 / 70_000, rel=0.01)
+    for left, right in ((S, few), (few, S)):
+        assert unknown.rows(Join(left, right, "inner", on)) == pytest.approx(350_000)
+        assert known.rows(Join(left, right, "inner", on)) == pytest.approx(350 * 1_000_000 / 70_000, rel=0.01)
     assert known.rows(Join(S, D, "inner", on)) == pytest.approx(1_000_000, rel=0.01)
     before = Filter(D, Call("LessThan", (ref(D, "d_id"), Literal(36_500, "int")), "boolean"))
     assert known.rows(Join(S, before, "inner", on)) == pytest.approx(500_000, rel=0.01)

@@ -34,7 +34,7 @@ class MultiJoin(Rel):
 
 def next_join(left: Rel, right: Rel, open_parts: Sequence[Expr]) -> Join:
     """``left ⋈ right`` on those parts of a condition that can be decided there."""
-    known = left.columns + right.columns
+    known = frozenset(left.columns + right.columns)
     return Join(left, right, "inner", conjunction(*(part for part in open_parts if part.reads_only(known))))
 
 
@@ -43,5 +43,6 @@ def in_order(rel: MultiJoin) -> Rel:
     made, parts = rel.terms[0], list(conjuncts(rel.on))
     for term in rel.terms[1:]:
         made = next_join(made, term, parts)
-        parts = [part for part in parts if not part.reads_only(made.columns)]
+        known = frozenset(made.columns)
+        parts = [part for part in parts if not part.reads_only(known)]
     return made

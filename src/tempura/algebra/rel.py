@@ -47,7 +47,11 @@ class Rel:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return isinstance(other, Rel) and self._hash == other._hash and self._key == other._key
+        if not isinstance(other, Rel) or self._hash != other._hash or self._key != other._key:
+            return False
+        # From now on both have the same parts, so that they are not compared again, however deep they are.
+        other.__dict__["_key"] = self._key
+        return True
 
     @property
     def inputs(self) -> tuple["Rel", ...]:

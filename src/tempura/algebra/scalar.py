@@ -5,7 +5,7 @@ carried along for execution and takes no part in equality, so a front end puts e
 expressions into ``function``, ``args``, ``type`` and ``detail``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
@@ -55,8 +55,8 @@ class Scalar:
         """The columns that the expression reads."""
         return frozenset(e.column for e in self.walk() if isinstance(e, Ref))
 
-    def reads_only(self, columns: tuple[Column, ...]) -> bool:
-        """Whether every column that the expression reads is one of ``columns``."""
+    def reads_only(self, columns: Iterable[Column]) -> bool:
+        """Whether every column that the expression reads is one of ``columns``; a frozenset saves making one."""
         return self.columns <= frozenset(columns)
 
 

@@ -14,8 +14,9 @@ COMPARISONS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual
 def split_equalities(join: Join) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
     """The parts of a join's condition: pairs of expressions (over left, over right) that are equated, and the others."""
     pairs, rest = [], []
+    left, right = (frozenset(side.columns) for side in join.inputs)
     for part in conjuncts(join.on):
-        sides = _sides(part, join) if isinstance(part, Call) and part.function in EQUALITIES else None
+        sides = _sides(part, left, right) if isinstance(part, Call) and part.function in EQUALITIES else None
         if sides:
             pairs.append(sides)
         else:
@@ -23,9 +24,9 @@ def split_equalities(join: Join) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
     return pairs, rest
 
 
-def _sides(equality: Call, join: Join) -> tuple[Expr, Expr] | None:
+def _sides(equality: Call, left: frozenset[Column], right: frozenset[Column]) -> tuple[Expr, Expr] | None:
     for a, b in (equality.operands, equality.operands[::-1]):
-        if a.reads_only(join.left.columns) and b.reads_only(join.right.columns):
+        if a.columns <= left and b.columns <= right:
             return a, b
     return None
 

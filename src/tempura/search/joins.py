@@ -136,7 +136,8 @@ class JoinOrders:
     def _step(self, left: Rel, right: Rel, parts: Sequence[Expr]) -> tuple[Join, tuple[Expr, ...]]:
         """The next join, and the parts of the condition that are still open."""
         made = next_join(left, right, parts)
-        return made, tuple(part for part in parts if not part.reads_only(made.columns))
+        known = frozenset(made.columns)
+        return made, tuple(part for part in parts if not part.reads_only(known))
 
     def _exact(self, rel: MultiJoin) -> tuple[int, ...]:
         """Dynamic programming over sets of terms: per set, the cheapest way to have joined it (Selinger et al., SIGMOD 1979)."""
@@ -181,9 +182,9 @@ class _Partial:
 def _candidates(rel: MultiJoin, partial: _Partial) -> list[int]:
     """The terms that a part of the condition connects; all others when there is none: a product only where it cannot be avoided."""
     others = [i for i in range(len(rel.terms)) if i not in partial.order]
-    return [i for i in others if _connects(partial, rel.terms[i])] or others
+    known = frozenset(partial.rel.columns)
+    return [i for i in others if _connects(partial.parts, known, frozenset(rel.terms[i].columns))] or others
 
 
-def _connects(partial: _Partial, term: Rel) -> bool:
-    known, new = frozenset(partial.rel.columns), frozenset(term.columns)
-    return any(part.columns & known and part.columns & new and part.columns <= known | new for part in partial.parts)
+def _connects(parts: Sequence[Expr], known: frozenset[Column], new: frozenset[Column]) -> bool:
+    return any(part.columns & known and part.columns & new and part.columns <= known | new for part in parts)
