@@ -12,8 +12,15 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Union, renamed
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Literal, Output, Ref, conjunction, same
 from tempura.algebra.window import CURRENT_ROW, Frame, Window, WindowOutput
+from tempura.memo.edge import Edge
 from tempura.plan.progressive import Step
-from tempura.search.problem import Point
+from tempura.rules.helpers import is_order_sensitive
+from tempura.rules.methods import rules_of
+from tempura.search.best import explore
+from tempura.search.graph import Graph
+from tempura.search.problem import Point, Problem
+from tempura.search.space import Space
+from tempura.tvr.views import Snapshot
 from tests.plans import simulate
 from tests.plans.random_queries import random_table
 from tests.plans.test_master_law import random_prices
@@ -122,3 +129,26 @@ def test_what_was_emitted_is_taken_away(
             found = run(QUERIES[name], tables, points, methods)
             expected = [simulate.truth(QUERIES[name], tables, t) if p.output else None for t, p in enumerate(points)]
             assert list(map(_stable, found)) == list(map(_stable, expected)), f"seed {seed}, tables {tables}"
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_snapshot_follows_from_the_stored_one_and_from_nothing_else(name: str) -> None:
+    """Were it also computed anew, what it gives could be emitted beside a delta that takes away what another computation gave."""
+    random = Random(1)
+    facts = {table: random_table(random, table, TIMES).facts(TIMES) for table in ("r", "s")}
+    graph = Graph(Space(Problem(QUERIES[name], VIEW, facts)), rules_of(("im1", "batch")))
+    rules = {
+        way.rule.name
+        for goal, ways in explore(graph, graph.outputs).items()
+        if isinstance(goal.view.at, Snapshot)
+        and goal.view.at.t == goal.time > 0
+        and _is_sensitive(graph, goal.view.tvr)
+        for way in ways
+        if way.rule
+    }
+    assert rules == {"merge_snapshot"}
+
+
+def _is_sensitive(graph: Graph, rel: Rel) -> bool:
+    operators = [member.rel for member in graph.memo.members(rel)] if isinstance(rel, Edge) else [rel]
+    return any(map(is_order_sensitive, operators))
