@@ -17,6 +17,9 @@ from tests.spark.roundtrip import result
 NEWEST = "4.3"
 """The Spark version that knows all of the functions."""
 
+FAIL_BEFORE = ("corr(i, id)",)
+"""Spark 4.0 by itself divides by zero here, in ANSI mode."""
+
 REASONS = {
     "COLLATED_GROUPING": ["max(s COLLATE UTF8_LCASE)"],
     "TYPE_TEXT": ["arrays_zip(xs, array('a'))"],
@@ -34,8 +37,10 @@ class World:
     def known(self, texts: list[str], group: str = "") -> list[str]:
         """Those of some expressions that this version of Spark has: all of them, if it is the newest."""
         found = [text for text in texts if self._is_known(f"SELECT {text} AS x FROM t {group}")]
-        assert found == texts or not self.session.version.startswith(NEWEST)
-        return found
+        if self.session.version.startswith(NEWEST):
+            assert found == texts
+            return found
+        return [text for text in found if text not in FAIL_BEFORE]
 
     def _is_known(self, sql: str) -> bool:
         try:

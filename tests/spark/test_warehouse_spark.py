@@ -318,7 +318,8 @@ def test_spark_knows_the_settings_that_change_results(spark: SparkSession) -> No
     """A name that is misspelt, or that Spark has given up, would be left out in silence."""
     # Internal settings are not listed, but have a value.
     known = {entry._1() for entry in entries(spark)} | set(semantic_settings(spark))
-    assert {name for name in NAMED if name not in known} <= {"spark.sql.session.collation.default"}
+    later = {"spark.sql.session.collation.default", "spark.sql.parser.singleCharacterPipeOperator.enabled"}
+    assert {name for name in NAMED if name not in known} <= later
     spark.conf.set("spark.sql.legacy.sizeOfNull", "true")
     try:
         found = semantic_settings(spark)
