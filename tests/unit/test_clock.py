@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.one import one
+from tempura.algebra.rel import Scan
+from tempura.algebra.scalar import Column
 from tempura.errors import TempuraError
 from tempura.frontend.clock import NOW, is_clock, today
 from tempura.warehouse.clock import Clock, clock_facts
 from tempura.warehouse.declare import check_name
 from tempura.warehouse.schedule import Schedule
-from tests.unit.bag_engine import PAST_DAYS, SINCE_NOON
+from tests.unit.bag_engine import PAST_DAYS, QUERIES, SINCE_NOON
 from tests.unit.test_warehouse import FIRST, SALES, SECOND, World, result
 
 LATE = datetime(2026, 3, 1, 23, 30, 0, 250, tzinfo=UTC)
@@ -36,9 +39,11 @@ def test_a_day_is_that_of_a_zone(zone: str, day: int) -> None:
     assert clock.source(0, clock.register()).rows.given == (((date(2026, 3, day),), 1),)
 
 
-def test_a_zone_that_is_none() -> None:
+def test_a_zone_that_is_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    value = (Column("value", "value", "date"),)
+    monkeypatch.setitem(QUERIES, "mars", lambda: one(Scan(today("Mars/Olympus"), ("value",), value)))
     with pytest.raises(TempuraError, match="BAD_TIMEZONE"):
-        Clock(today("Mars/Olympus"), LATE).register()
+        world.wh.add_query("q", "mars")
 
 
 @pytest.mark.parametrize("name", [NOW, today("UTC")])
@@ -85,6 +90,7 @@ def test_a_result_changes_with_the_time_alone(world: World, methods: str) -> Non
 
 def test_within_a_day_nothing_is_due(world: World) -> None:
     query = world.wh.add_query("days", PAST_DAYS, schedule=Schedule.view())
+    assert "reads: current_date(Pacific/Honolulu) = 2026-03-01, sales version 1" in str(query.run(dry_run=True))
     query.run()
     world.now = datetime(2026, 3, 2, 9, 59, tzinfo=UTC)
     assert query.run().nothing

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
-from pyspark.sql.types import DateType, StructType
+from pyspark.sql.types import StructType
 
-from tempura.frontend.clock import clock_schema, zone_of_today
+from tempura.frontend.clock import clock_schema, is_clock, zone_of_today
 from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.declare import TableSpec
@@ -43,12 +43,19 @@ class Clock:
     def source(self, after: int, upto: int) -> Source:
         """What it shows at one version, in the place of what it showed at another (0: of nothing)."""
         signs = [(upto, 1), *([(after, -1)] if after else [])]
-        return Source(self.schema, Rows(given=tuple(((self._shown(v),), sign) for v, sign in signs if after != upto)))
+        rows = tuple(((_shown(self.name, version),), sign) for version, sign in signs if after != upto)
+        return Source(self.schema, Rows(given=rows))
 
-    def _shown(self, version: int) -> date | datetime:
-        if isinstance(self.schema.fields[0].dataType, DateType):
-            return _EPOCH.date() + timedelta(days=version)
-        return _EPOCH + timedelta(microseconds=version)
+
+def _shown(clock: str, version: int) -> date | datetime:
+    if zone_of_today(clock):
+        return _EPOCH.date() + timedelta(days=version)
+    return _EPOCH + timedelta(microseconds=version)
+
+
+def version_text(name: str, version: int) -> str:
+    """For people: the version of a table, or what a clock shows, in UTC."""
+    return f"{name} = {_shown(name, version)}" if is_clock(name) else f"{name} version {version}"
 
 
 Input = Arrivals | Clock

@@ -267,8 +267,10 @@ class Query:
         return tuple(self._tables[name] for name in names_read(lifted) if name in self._tables)
 
     def check_unchanged(self) -> None:
-        """Raises TempuraError QUERY_CHANGED when the query's committed runs computed another query."""
-        assert self.lifted
+        """Raises TempuraError QUERY_CHANGED when the query's committed runs computed another query, BAD_TIMEZONE when it asks for
+        the date in a time zone that is not known."""
+        for clock in filter(is_clock, names_read(self.lifted)):
+            Clock(clock, self._site.clock()).register()
 
     def status(self) -> dict[str, Any]:
         """Where the query stands, as plain data."""

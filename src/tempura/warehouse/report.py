@@ -9,6 +9,7 @@ from tempura.errors import Reason, TempuraError
 from tempura.explain.html import save_html
 from tempura.explain.text import SHOW, explain, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.warehouse.clock import version_text
 from tempura.warehouse.steps import StepManifest
 
 
@@ -118,7 +119,7 @@ class RunReport:
 
     def _not_done(self) -> str:
         """What a run would read, and its plan."""
-        inputs = ", ".join(f"{table} version {version}" for table, version in (self.inputs or {}).items())
+        inputs = ", ".join(version_text(*pinned) for pinned in (self.inputs or {}).items())
         return f"\nreads: {inputs}\n\n{self.plan}\n\nnothing was done"
 
     def __str__(self) -> str:
