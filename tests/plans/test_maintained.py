@@ -1,6 +1,7 @@
 """What is maintained, and what is computed again: of large tables, the rules that plans use and the reasons that they give. The same
 plans are run on small bags."""
 
+from decimal import Decimal
 from math import inf
 from random import Random
 
@@ -37,12 +38,18 @@ def _count(*columns: Column, distinct: bool = True, positive: bool = False) -> A
     return AggregateCall("Count", tuple(map(Ref, columns)), "bigint", distinct, _POSITIVE if positive else None)
 
 
+_WIDE = Call("If", (_POSITIVE, Literal(Decimal(1), "decimal(38,0)"), Literal(None, "decimal(38,0)")), "decimal(38,0)")
 _SUM = AggregateCall("Sum", (Ref(Z),), "bigint", detail="ANSI")
 
 MAINTAINED: dict[str, tuple[Rel, str, tuple[str, ...]]] = {
     "distinct": (_grouped(_count(Y), _count(Y, positive=True), _SUM), "split_distinct_aggregate", ANY_STYLE),
     "distinct pairs": (_grouped(_count(Y, Z), _count(distinct=False)), "split_distinct_aggregate", ANY_STYLE),
     "distinct without keys": (_grouped(_count(Y), _SUM, keys=()), "split_distinct_aggregate", ANY_STYLE),
+    "distinct beside a count of wide decimals": (
+        _grouped(_count(Y), AggregateCall("Count", (_WIDE,), "bigint"), keys=()),
+        "split_distinct_aggregate",
+        ANY_STYLE,
+    ),
     "distinct arguments": (_grouped(_count(Y), _count(Z, Y), _SUM), "split_distinct_arguments", ANY_STYLE),
     "distinct arguments without keys": (_grouped(_count(Y), _count(Z), keys=()), "split_distinct_arguments", ANY_STYLE),
     "top": (_top(_R), "merge_top", ONLY_INSERTS),

@@ -23,7 +23,7 @@ def can_be_split(call: AggregateCall) -> bool:
     if call.function in ("Min", "Max"):
         return equality_is_identity(call.type)
     decimal = decimal_of(call.operands[0].type) if call.operands else None
-    return decimal is None or decimal[0] <= _ROOM
+    return call.function == "Count" or decimal is None or decimal[0] <= _ROOM
 
 
 @dataclass(frozen=True)
