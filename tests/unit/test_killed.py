@@ -41,7 +41,8 @@ PLANS: dict[str, ProgressivePlan] = {}
 def planned(problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
     """A plan at prices by which incremental work pays for these few rows."""
     tables, states = sorted(problem.tables.items()), sorted(map(repr, problem.states))
-    key = repr((fingerprint(problem.query), problem.points, tables, states, methods))
+    stored = sorted(map(repr, problem.stored.items()))
+    key = repr((fingerprint(problem.query), problem.points, tables, states, stored, methods))
     if key not in PLANS:
         PLANS[key] = make_plan(problem, methods, PRICES)
     return PLANS[key]

@@ -7,10 +7,15 @@ import pytest
 from tempura.algebra.rel import Consolidate, Filter, Negate, Rel, Scan, Union, renamed
 from tempura.algebra.scalar import TRUE, AggregateCall, AggregateOutput, Column, Output, Ref
 from tempura.algebra.states import MergeStates, Partial
+from tempura.cost.model import CostModel
+from tempura.cost.stats import ColumnStats, StoredFacts, TableFacts
 from tempura.execute.contract import Merge, Part, StoredState
-from tempura.execute.parts import growth, parts_to_keep
+from tempura.execute.parts import growth, parts_to_keep, stored_facts
 from tempura.physical.operators import Load, Read, StateKey
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem
 from tempura.tvr.views import Delta
+from tests.unit.bag_engine import summary_rel
 
 X, Y = Column("x", "x", "string"), Column("y", "y", "decimal(7,2)")
 KEY = StateKey("a" * 64, "snapshot", 0)
@@ -25,6 +30,48 @@ def state(type: str = "decimal(7,2)") -> MergeStates:
     total = AggregateOutput(Column("s", "s", type), AggregateCall("Sum", (Ref(value),), type, detail="ansi"))
     delta = Partial(rows, keys, (total,))
     return MergeStates(Load(StateKey("b" * 64, "state", 0), delta.columns), delta, keys, (total,))
+
+
+def stored(parts: int, merge: Merge | None, weighted: bool = False, bucket: tuple[int, ...] = ()) -> StoredState:
+    return StoredState((), bucket, 2 if bucket else 0, "", (Part("p", 1_000, 64_000, weighted),) * parts, merge)
+
+
+class TestReading:
+    BAG, STATE = Merge(2), Merge(1, ("rows", "total"))
+
+    @pytest.mark.parametrize(
+        ("state", "expected"),
+        [
+            (stored(1, None), StoredFacts()),
+            (stored(1, BAG, weighted=True), StoredFacts()),
+            (stored(3, BAG), StoredFacts(3)),
+            (stored(3, BAG, weighted=True), StoredFacts(3, grouped=True, shuffled=True)),
+            (stored(3, STATE, bucket=(0,)), StoredFacts(3, grouped=True)),
+        ],
+    )
+    def test_what_reading_takes(self, state: StoredState, expected: StoredFacts) -> None:
+        assert stored_facts(state) == expected
+
+    def test_the_more_parts_the_dearer(self) -> None:
+        lies = [StoredFacts(), StoredFacts(2), StoredFacts(9), StoredFacts(9, grouped=True), StoredFacts(9, True, True)]
+        costs = [CostModel().load(1e6, 64, facts) for facts in lies]
+        assert costs == sorted(set(costs))
+        assert costs[0] == CostModel().read(1e6, 64)
+
+    def test_a_plan_recomputes_rather_than_reading_many_parts(self) -> None:
+        """The same stored state is loaded from ten parts, and not from a hundred thousand."""
+        columns = {"o_id": ColumnStats(10**7), "cat": ColumnStats(20)}
+        table = TableFacts((10**7, 10**7 + 10**4), (0, 0), 2, row_bytes=30.0, columns=columns)
+        growing = {"sales": table, "returns": table}
+        first = make_plan(Problem(summary_rel(), (Point(0.1, True), Point(1.0, True)), growing)).steps[0]
+        (key,) = (replace(save.key, time=0) for save in first.saves)
+        points, costs = (Point(0.0, False, done=True), Point(1.0, True)), []
+        for parts in (1, 10, 100_000):
+            stored = {key: StoredFacts(parts, grouped=parts > 1)}
+            step = make_plan(Problem(summary_rel(), points, growing, frozenset([key]), stored)).steps[0]
+            assert any(isinstance(rel, Load) for rel in step.operators) == (parts < 100)
+            costs.append(step.cost)
+        assert costs == sorted(set(costs))
 
 
 class TestGrowth:

@@ -29,6 +29,7 @@ from tempura.algebra.rel import (
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.estimate import Estimator, width
+from tempura.cost.stats import StoredFacts
 from tempura.physical.operators import Load, Read
 from tempura.tvr.views import View
 
@@ -90,6 +91,12 @@ class CostModel:
     def read(self, rows: float, row_bytes: float) -> int:
         """Read rows from Parquet files."""
         return self.file + round(rows * (self.read_row + self.read_byte * row_bytes))
+
+    def load(self, rows: float, row_bytes: float, stored: StoredFacts) -> int:
+        """Read a state of so many rows: all its parts, merged."""
+        cost = self.read(rows, row_bytes) + (stored.parts - 1) * self.file
+        cost += round(rows * (self.group_row + self.group)) if stored.grouped else 0
+        return cost + (self._shuffle(rows, row_bytes) if stored.shuffled else 0)
 
     def write(self, rows: float, row_bytes: float, shuffled: bool = False) -> int:
         """A job that writes rows to Parquet files, shuffled into buckets or as they are."""

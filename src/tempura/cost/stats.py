@@ -16,6 +16,16 @@ class ColumnStats:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredFacts:
+    """How a stored state lies on disk: the number of its ``parts``; whether their rows have to be ``grouped`` when they are read, and
+    for that ``shuffled``."""
+
+    parts: int = 1
+    grouped: bool = False
+    shuffled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TableFacts:
     """A table over the plan's time points.
 

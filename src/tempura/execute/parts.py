@@ -13,6 +13,7 @@ from tempura.algebra.rel import Consolidate, Project, Rel, Union, is_renaming
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import MergeStates, Slot, StateLayout, decimal_of
 from tempura.cost.model import CostModel
+from tempura.cost.stats import StoredFacts
 from tempura.execute.contract import Merge, Part, StoredState
 from tempura.physical.operators import Load
 
@@ -75,6 +76,13 @@ def layout_of(merge: Merge, columns: Sequence[Column]) -> StateLayout:
     keys, values = tuple(columns[: merge.keys]), columns[merge.keys :]
     slots = (Slot(column, kind) for column, kind in zip(values, merge.slots, strict=True))
     return StateLayout(keys, tuple(slots))
+
+
+def stored_facts(stored: StoredState) -> StoredFacts:
+    """What reading a state takes beside its rows: a sum of bags without deletions is read as it lies, all else is merged."""
+    merge = stored.merge if len(stored.parts) > 1 else None
+    grouped = merge is not None and (bool(merge.slots) or stored.weighted)
+    return StoredFacts(len(stored.parts), grouped, shuffled=grouped and not stored.bucket)
 
 
 def parts_to_keep(stored: StoredState, merge: Merge, uses: int, model: CostModel | None = None) -> int:

@@ -99,7 +99,7 @@ class Extraction:
         notes = self._notes.setdefault(goal.time, {})
         known = notes.get(rel)
         if known is None:
-            known = Note(rows, self._graph.model.read(rows, width(rel)) if isinstance(rel, Load) else 0)
+            known = Note(rows, self._graph.load_cost(goal.view) if isinstance(rel, Load) else 0)
         notes[rel] = Note(known.rows, known.cost, known.rule, known.method, known.view or goal.view.label)
 
     # --- buckets ---

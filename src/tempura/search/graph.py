@@ -10,6 +10,7 @@ from functools import cached_property
 
 from tempura.algebra.rel import Rel
 from tempura.cost.estimate import width
+from tempura.cost.stats import StoredFacts
 from tempura.physical.operators import Load, StateKey
 from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.dsl import Rule
@@ -32,6 +33,9 @@ ANY_TIME = (
 )
 """Rules that may make a view later than when it becomes current. The others make it then, and who needs it later loads it:
 incremental work is done once."""
+
+
+_ONE_PART = StoredFacts()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,12 +117,17 @@ class Graph:
         key = self.key(view)
         load = Load(key, view.columns, view.label)
         rows, row_bytes = self.estimate.rows(view), width(view)
-        cost = self.weighted(self.model.read(rows, row_bytes), goal.time)
+        cost = self.weighted(self.load_cost(view), goal.time)
         if key in self.problem.states:
             yield Alternative(None, load, (), cost)
         if made >= self.problem.first:
             save = self.weighted(self.model.write(rows, row_bytes), made)
             yield Alternative(None, load, (self.goal(view, made),), cost + save)
+
+    def load_cost(self, view: View) -> int:
+        """What it costs to load a view that was saved, at weight one."""
+        stored = self.problem.stored.get(self.key(view), _ONE_PART)
+        return self.model.load(self.estimate.rows(view), width(view), stored)
 
     def key(self, view: View) -> StateKey:
         """The name under which a view is stored."""

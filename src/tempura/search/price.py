@@ -58,7 +58,7 @@ class Pricing:
     def _costs(self, goal: Goal, way: Alternative) -> Mapping[Rel, int]:
         model, estimate = self._graph.model, self._graph.estimate
         if way.rule is None:
-            return {way.rhs: model.read(estimate.rows(goal.view), width(goal.view))}
+            return {way.rhs: self._graph.load_cost(goal.view)}
         return {rel: model.operator(rel, estimate) for rel in way.rhs.walk() if not isinstance(rel, View)}
 
     def _write(self, view: View, shuffled: bool) -> int:

@@ -1,14 +1,14 @@
 """What the planner is asked: a query, the time points, and what is known or expected of the tables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tempura.algebra.rel import Rel
-from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.cost.stats import ColumnStats, StoredFacts, TableFacts
 from tempura.physical.operators import StateKey
 from tempura.tvr.staircase import Staircase
 
-__all__ = ["ColumnStats", "Point", "Problem", "TableFacts"]
+__all__ = ["ColumnStats", "Point", "Problem", "StoredFacts", "TableFacts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A planning problem. ``states`` are the stored states that can be loaded (their ``time`` is a point of this problem).
+    """A planning problem. ``states`` are the stored states that can be loaded (their ``time`` is a point of this problem); ``stored``
+    says how they lie on disk, one part each unless it is given.
 
     The first step of the plan may be run, and relies on what is said of its inputs: raises ValueError unless that is known.
     """
@@ -32,6 +33,7 @@ class Problem:
     points: tuple[Point, ...]
     tables: Mapping[str, TableFacts]
     states: frozenset[StateKey] = frozenset()
+    stored: Mapping[StateKey, StoredFacts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         guessed = sorted(name for name, table in self.tables.items() if table.known <= self.first)

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempura.algebra.rel import scans
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import StoredState
+from tempura.execute.parts import stored_facts
 from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Step
@@ -102,8 +103,9 @@ def assess(
     pinned: tuple[Versions, ...] = (before, versions) if past else (versions,)
     facts = {n: table_facts(t, [v[n] for v in pinned], len(points)) for n, t in read.items()}
     states = {s.key(0): s for s in states_at(steps, past).values()} if past else {}
+    stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
-    problem = Problem(lifted.rel, points, facts, frozenset(states))
+    problem = Problem(lifted.rel, points, facts, frozenset(states), stored)
     return Situation(problem, pinned, read, states, labels, site.root, time)
 
 
