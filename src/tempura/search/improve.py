@@ -38,8 +38,8 @@ def seeded(candidate: Candidate, seed: Candidate) -> Candidate:
 
 
 def improve(graph: Graph, candidate: Candidate, budget: int) -> Candidate:
-    """Exchange one choice at a time while the plan as a whole gets cheaper. ``budget``: how many plans may be priced (counted, not
-    timed, so that runs repeat)."""
+    """Exchange one choice at a time, and load what it needs where the plan makes that anyway, while the plan as a whole gets cheaper.
+    ``budget``: how many plans may be priced (counted, not timed, so that runs repeat)."""
     pricing = Pricing(graph)
     choices, price = candidate.choices, pricing.price(candidate.choices)
     improved = price is not None
