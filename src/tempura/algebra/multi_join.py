@@ -1,27 +1,19 @@
 """Inner joins of any number of relations, in no particular order."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from tempura.algebra.rel import Join, Rel
+from tempura.algebra.rel import Join, Many, Rel
 from tempura.algebra.scalar import Column, Expr, conjunction, conjuncts
 
 
 @dataclass(frozen=True, eq=False)
-class MultiJoin(Rel):
-    """All combinations of a row of each term that satisfy a condition; linear in each term. Which terms are joined first is left open:
-    a delta is best joined starting from the change, a snapshot in another order."""
+class MultiJoin(Many):
+    """All combinations of a row of each of the ``terms`` that satisfy a condition; linear in each term. Which terms are joined first
+    is left open: a delta is best joined starting from the change, a snapshot in another order."""
 
-    terms: tuple[Rel, ...]
     on: Expr
-
-    @property
-    def inputs(self) -> tuple[Rel, ...]:
-        return self.terms
-
-    def with_inputs(self, *inputs: Rel) -> Rel:
-        return replace(self, terms=inputs)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

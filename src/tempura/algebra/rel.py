@@ -112,6 +112,20 @@ class Unary(Rel):
         return self.input.columns
 
 
+@dataclass(frozen=True, eq=False)
+class Many(Rel):
+    """An operator with any number of inputs of one kind."""
+
+    terms: tuple[Rel, ...]
+
+    @property
+    def inputs(self) -> tuple[Rel, ...]:
+        return self.terms
+
+    def with_inputs(self, *inputs: Rel) -> Rel:
+        return replace(self, terms=inputs)
+
+
 # --- leaves ---------------------------------------------------------------------------------------------------------
 
 
@@ -283,17 +297,8 @@ class Aggregate(Unary):
 
 
 @dataclass(frozen=True, eq=False)
-class Union(Rel):
+class Union(Many):
     """The sum of bags (UNION ALL). All terms have the same columns, identities included."""
-
-    terms: tuple[Rel, ...]
-
-    @property
-    def inputs(self) -> tuple[Rel, ...]:
-        return self.terms
-
-    def with_inputs(self, *inputs: Rel) -> Rel:
-        return replace(self, terms=inputs)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

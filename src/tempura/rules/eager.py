@@ -4,6 +4,8 @@ Catalyst does not do this. A partial aggregation below a join makes the join, an
 groups: the sales of a day by item before the item's category is looked up.
 """
 
+from dataclasses import dataclass
+
 from tempura.algebra.scalar import AggregateOutput, Column, Expr, Output, substitute, substitute_in_call
 from tempura.rules.dsl import (
     LOGICAL,
@@ -31,11 +33,6 @@ _SPLITS = tuple(f"split_{kind}aggregate_below_{side}" for kind in ("", "projecte
 # --- guards ---------------------------------------------------------------------------------------------------------
 
 
-def _grouping(side: Tvr, on: Expr, keys: tuple[Output, ...]) -> tuple[Column, ...]:
-    read = on.columns | read_by(keys)
-    return tuple(column for column in side.columns if column in read)
-
-
 def _without_project(
     outputs: tuple[Output, ...], keys: tuple[Output, ...], aggs: tuple[AggregateOutput, ...]
 ) -> tuple[tuple[Output, ...], tuple[AggregateOutput, ...]]:
@@ -44,20 +41,38 @@ def _without_project(
     return _over(keys, values), tuple(AggregateOutput(a.column, substitute_in_call(a.call, values)) for a in aggs)
 
 
-def _pays(
-    side: Tvr,
-    columns: tuple[Column, ...],
-    aggs: tuple[AggregateOutput, ...],
-    always: Always,
-    expected: Expected,
-) -> bool:
-    return (
-        bool(columns)
-        and all(equality_is_identity(column.type) for column in columns)
-        and all(a.call.columns <= frozenset(side.columns) and can_be_split(a.call) for a in aggs)
-        and not always.is_unique(side, columns)
-        and expected.shrinks(side, columns)
-    )
+@dataclass(frozen=True)
+class _Split:
+    """An aggregation above a join, as one of the side that its aggregates read, by what the join and the keys read of it, and one of
+    what that leaves."""
+
+    side: Tvr
+    columns: tuple[Column, ...]
+    keys: tuple[Output, ...]
+    aggs: tuple[AggregateOutput, ...]
+    parts: Parts
+
+    @staticmethod
+    def of(side: Tvr, on: Expr, keys: tuple[Output, ...], aggs: tuple[AggregateOutput, ...]) -> "_Split":
+        read = on.columns | read_by(keys)
+        columns = tuple(column for column in side.columns if column in read)
+        return _Split(side, columns, keys, aggs, Parts.of(aggs, keys))
+
+    @property
+    def partial(self) -> Tvr:
+        return self.parts.partial(self.side, self.columns)
+
+    def whole(self, joined: Tvr) -> Tvr:
+        return self.parts.whole(joined, self.keys)
+
+    def pays(self, always: Always, expected: Expected) -> bool:
+        return (
+            bool(self.columns)
+            and all(equality_is_identity(column.type) for column in self.columns)
+            and all(a.call.columns <= frozenset(self.side.columns) and can_be_split(a.call) for a in self.aggs)
+            and not always.is_unique(self.side, self.columns)
+            and expected.shrinks(self.side, self.columns)
+        )
 
 
 def _over(keys: tuple[Output, ...], values: dict[Column, Expr]) -> tuple[Output, ...]:
@@ -94,12 +109,11 @@ def split_aggregate_below_left(
     taken first. Not without columns to group by: partial(L) would have a row even where L has none. Not when L has one row
     per group anyway, and only when far fewer groups than rows are expected.
     """
-    columns = _grouping(L, on, keys)
-    parts = Parts.of(aggs, keys)
+    split = _Split.of(L, on, keys, aggs)
     return rewrite(
         L.join(R, on, how, marker).aggregate(keys, aggs),
-        parts.whole(parts.partial(L, columns).join(R, on, how, marker), keys),
-        where=how in PRESERVING_LEFT and _pays(L, columns, aggs, always, expected),
+        split.whole(split.partial.join(R, on, how, marker)),
+        where=how in PRESERVING_LEFT and split.pays(always, expected),
     )
 
 
@@ -108,12 +122,11 @@ def split_aggregate_below_right(
     L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs, always: Always, expected: Expected
 ) -> Rewrite:
     """aggregate(L ⋈ R) = aggregate'(L ⋈ partial(R))      aggregates that read R, for inner joins"""
-    columns = _grouping(R, on, keys)
-    parts = Parts.of(aggs, keys)
+    split = _Split.of(R, on, keys, aggs)
     return rewrite(
         L.join(R, on).aggregate(keys, aggs),
-        parts.whole(L.join(parts.partial(R, columns), on), keys),
-        where=_pays(R, columns, aggs, always, expected),
+        split.whole(L.join(split.partial, on)),
+        where=split.pays(always, expected),
     )
 
 
@@ -134,13 +147,11 @@ def split_projected_aggregate_below_left(
 
     Catalyst puts a projection above each join. Arguments are computed before the join here, so they may read L only.
     """
-    direct_keys, direct = _without_project(outputs, keys, aggs)
-    columns = _grouping(L, on, direct_keys)
-    parts = Parts.of(direct, direct_keys)
+    split = _Split.of(L, on, *_without_project(outputs, keys, aggs))
     return rewrite(
         L.join(R, on, how, marker).project(outputs).aggregate(keys, aggs),
-        parts.whole(parts.partial(L, columns).join(R, on, how, marker), direct_keys),
-        where=how in PRESERVING_LEFT and _pays(L, columns, direct, always, expected),
+        split.whole(split.partial.join(R, on, how, marker)),
+        where=how in PRESERVING_LEFT and split.pays(always, expected),
     )
 
 
@@ -156,13 +167,11 @@ def split_projected_aggregate_below_right(
     expected: Expected,
 ) -> Rewrite:
     """aggregate(project(L ⋈ R)) = aggregate'(L ⋈ partial(R))      with what the projection computes in the aggregates"""
-    direct_keys, direct = _without_project(outputs, keys, aggs)
-    columns = _grouping(R, on, direct_keys)
-    parts = Parts.of(direct, direct_keys)
+    split = _Split.of(R, on, *_without_project(outputs, keys, aggs))
     return rewrite(
         L.join(R, on).project(outputs).aggregate(keys, aggs),
-        parts.whole(L.join(parts.partial(R, columns), on), direct_keys),
-        where=_pays(R, columns, direct, always, expected),
+        split.whole(L.join(split.partial, on)),
+        where=split.pays(always, expected),
     )
 
 
