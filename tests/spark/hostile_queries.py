@@ -152,6 +152,7 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT 'x' AS x, count(*) AS n FROM t GROUP BY 'x'",
         "SELECT count(*) AS n FROM t GROUP BY GROUPING SETS (())",
         "SELECT upper(g) AS g2, max(v) AS m FROM t GROUP BY upper(g)",
+        "SELECT g, count(k, v) AS n, count(v, f) FILTER (WHERE k > 1) AS f FROM t GROUP BY g",
     ),
     "windows": (
         "SELECT k, v, sum(v % 100) OVER (PARTITION BY g ORDER BY k, v) AS s FROM t",

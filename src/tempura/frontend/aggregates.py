@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tempura.algebra.rel import Aggregate, Project, Rel
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref, conjunction
 from tempura.frontend.catalyst import JavaObject, items
 from tempura.frontend.scalars import ScalarLifter, Scope
 from tempura.frontend.unliftable import NotLiftableError
@@ -134,6 +134,10 @@ def aggregate_call(node: JavaObject, scalars: ScalarLifter, scope: Scope) -> Agg
     if form.name in _COMPARING or node.isDistinct():
         for operand in operands:
             refuse_grouping(operand.type)
+    if form.name == "Count" and len(operands) > 1 and not node.isDistinct():
+        # COUNT(a, b) counts the rows in which neither is NULL.
+        present = (Call("IsNotNull", (operand,), "boolean") for operand in operands)
+        return AggregateCall("Count", (), "bigint", filter=conjunction(*([filter] if filter else ()), *present))
     return AggregateCall(
         form.name,
         () if form.name == "Count" and _counts_rows(operands) else operands,
