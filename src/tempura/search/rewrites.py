@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Rel, Scan, Values, empty, renamed
@@ -74,9 +75,8 @@ class Rewriter:
         if view in views:
             return None
         self._space.tell(RuleApplied(rule.name, view))
-        return Rewritten(
-            rule, member, rhs, views, sum(self._space.model.operator(r, self._space.estimate) for r in rhs.walk())
-        )
+        cost = sum(self._space.model.operator(part, self._space.estimate) for part in rhs.walk())
+        return Rewritten(rule, member, rhs, views, cost)
 
     def _dispatched(self, operator: type[Rel], kind: type[ViewKind]) -> tuple[Rule, ...]:
         """The rules whose left side is such a view of such an operator."""
@@ -86,17 +86,13 @@ class Rewriter:
         return self._rules_for[operator, kind]
 
     def _completed(self, rule: Rule, bindings: dict[str, object], view: View) -> Iterator[dict[str, object]]:
-        """Bind facts and links, and an earlier time where one stands on the right side only."""
+        """Bind facts and links, and the points that stand on the right side only: one that is earlier, or between."""
         given = {"Facts": self.facts, "Links": self._links}
         bound = bindings | {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
-        free = {
-            name: kind for name, kind in rule.parameters.items() if kind in ("Time", "Between") and name not in bindings
-        }
-        if not free:
-            yield bound
-        for name, kind in free.items():
-            for t in self._earlier(view) if kind == "Time" else self._between(view):
-                yield bound | {name: t}
+        free = {n: kind for n, kind in rule.parameters.items() if kind in ("Time", "Between") and n not in bindings}
+        points = [self._earlier(view) if kind == "Time" else self._between(view) for kind in free.values()]
+        for chosen in product(*points):
+            yield bound | dict(zip(free, chosen, strict=True))
 
     def _earlier(self, view: View) -> tuple[Time, ...]:
         """The times from which a view may be brought up to date: the one before, and the first, for those who were in no hurry. Values
