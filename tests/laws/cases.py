@@ -44,9 +44,11 @@ DOMAINS: Mapping[str, tuple[object, ...]] = {
     "bigint": (None, 0, 1, -1, 2**40),
     "decimal(5,2)": (None, Decimal("0.00"), Decimal("1.50"), Decimal("-1.50"), Decimal("10.01")),
     "decimal(14,2)": (None, Decimal("0.00"), Decimal("0.01"), Decimal("999999999999.99")),
-    "double": (None, 0.0, -0.0, 1.0, nan),
+    "double": (None, 0.0, -0.0, 0.1, 1.0, nan),
     "string": (None, "", "a", "A"),
 }
+
+SPREADS = ("VariancePop", "VarianceSamp", "StddevPop", "StddevSamp", "CovPopulation", "CovSample")
 
 SUMS = {
     "int": "bigint",
@@ -374,6 +376,8 @@ class CaseMaker:
     def aggregate(self, columns: tuple[Column, ...]) -> AggregateCall:
         """An aggregate function, sometimes with DISTINCT or FILTER."""
         column = self.rng.choice(columns)
+        if column.type == "double" and self.chance(0.3):
+            return self.spread(columns)
         function = self.rng.choice(("Count", "Count", "Sum", "Sum", "Average", "Min", "Max"))
         if function in ("Sum", "Average") and column.type not in SUMS:
             function = "Count"
@@ -382,6 +386,15 @@ class CaseMaker:
         distinct = bool(operands) and self.chance(0.06)
         filter = self.predicate(columns) if self.chance(0.2) else None
         return AggregateCall(function, operands, types.get(function) or column.type, distinct, filter, "ANSI")
+
+    def spread(self, columns: tuple[Column, ...]) -> AggregateCall:
+        """A variance, standard deviation or covariance of columns of floats."""
+        function = self.rng.choice(SPREADS)
+        floats = [Ref(column) for column in columns if column.type == "double"]
+        operands = tuple(self.rng.choice(floats) for _ in range(2 if function.startswith("Cov") else 1))
+        filter = self.predicate(columns) if self.chance(0.2) else None
+        detail = self.rng.choice(("nullOnDivideByZero=True", "nullOnDivideByZero=False"))
+        return AggregateCall(function, operands, "double", False, filter, detail)
 
     def _argument(self, columns: tuple[Column, ...]) -> tuple[Ref, ...]:
         return tuple(Ref(self.rng.choice(columns)) for _ in range(self.rng.choice((1, 1, 1, 2))))

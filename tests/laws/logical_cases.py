@@ -135,7 +135,8 @@ class Builder:
         if inner.function in ("Min", "Max"):
             return AggregateCall(inner.function, (Ref(output.column),), inner.type)
         decimal = decimal_of(inner.type)
-        type = f"decimal({min(38, decimal[0] + 10)},{decimal[1]})" if decimal else "bigint"
+        whole = "double" if inner.type == "double" else "bigint"
+        type = f"decimal({min(38, decimal[0] + 10)},{decimal[1]})" if decimal else whole
         return AggregateCall("Sum", (Ref(output.column),), type, detail="ANSI")
 
 

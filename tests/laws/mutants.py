@@ -17,7 +17,7 @@ from tempura.algebra.scalar import (
     equal,
     same,
 )
-from tempura.algebra.states import Finalize, Slot, StateLayout
+from tempura.algebra.states import Finalize, Slot, StateLayout, is_rounded
 from tempura.algebra.window import partition_keys
 from tempura.rules.dsl import (
     INTRA_TVR,
@@ -52,6 +52,7 @@ from tempura.rules.helpers import (
     joined,
     joined_bags,
     results_of_changed_groups,
+    results_of_other_groups,
     rows_of_changed_groups,
     states_exist,
     sum_of,
@@ -302,6 +303,32 @@ def minimum_merged_under_deletes(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Tim
 
 
 @rule(INTRA_TVR)
+def means_added_like_totals(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """state(X)[:u] = state(X)[:t] + state(X)[t:u], slot by slot      WRONG: a mean of two means weighs them"""
+    spreads = tuple(a for a in aggs if is_rounded(a.call) and a.call.function not in ("Sum", "Average"))
+    A = X.aggregate(keys, spreads)
+    merged = _added(A.state[:t], A.state[t:u], Finalize(A.rel, keys, spreads).layout)
+    return rewrite(A.state[:u], merged, where=bool(spreads) and facts.insert_only(X, t, u))
+
+
+@rule(INTRA_TVR)
+def states_beside_those_computed_again(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """state(X)[:u] = state(X)[:t] + partial(X[:u] ⋉ K)      WRONG: the groups of K are there twice"""
+    A = X.aggregate(keys, aggs)
+    again = rows_of_changed_groups(X[:u], X[t:u], keys).partial(keys, aggs)
+    return rewrite(A.state[:u], A.state[:t] + again, where=bool(keys) and states_exist(aggs))
+
+
+@rule(INTRA_TVR)
+def states_of_groups_that_still_exist(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """state(X)[:u] = state(X)[:t] ▷ K + partial(X[:u] ⋉ K)      WRONG: K misses the groups that are gone"""
+    A = X.aggregate(keys, aggs)
+    again = rows_of_changed_groups(X[:u], X[t:u], keys)
+    others = results_of_other_groups(A.state[:t], again, keys)
+    return rewrite(A.state[:u], others + again.partial(keys, aggs), where=bool(keys) and states_exist(aggs))
+
+
+@rule(INTRA_TVR)
 def minimum_of_rows_that_are_gone(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
     """aggregate(X)[:u] = aggregate(X[:t] + the rows that changed and exist)      WRONG: a deleted minimum stays"""
     only_extremes = all(a.call.function in ("Min", "Max") for a in aggs)
@@ -510,6 +537,9 @@ MUTANTS: tuple[Rule, ...] = (
     global_aggregate_that_loses_its_row,
     finalize_that_keeps_dead_groups,
     minimum_merged_under_deletes,
+    means_added_like_totals,
+    states_beside_those_computed_again,
+    states_of_groups_that_still_exist,
     minimum_of_rows_that_are_gone,
     affected_groups_compared_by_equality,
     affected_groups_that_cancel_out,

@@ -28,7 +28,7 @@ from tempura.cost.stats import TableFacts
 Row = tuple[object, ...]
 JOINS: tuple[JoinKind, ...] = ("inner", "left", "full", "semi", "anti", "exists")
 _ARRAY, _NO_ARRAY = Literal([1, None], "array<int>"), Literal([], "array<int>")
-AGGREGATES = ("Count", "CountAll", "Sum", "Average", "Min", "Max", "CountDistinct")
+AGGREGATES = ("Count", "CountAll", "Sum", "Average", "Min", "Max", "CountDistinct", "FloatSum", "Variance")
 
 
 @dataclass(frozen=True)
@@ -158,14 +158,15 @@ class QueryGenerator:
     def _aggregate(self, rel: Rel) -> AggregateOutput:
         name = self.random.choice(AGGREGATES)
         arg = self.ref(rel)
-        if name in ("Sum", "Average") and arg.type == "double":
-            name = "Count"
+        number = arg if arg.type == "double" else Call("Cast", (arg,), "double", "legacy")
         call = {
             "Count": AggregateCall("Count", (arg,), "bigint"),
             "CountAll": AggregateCall("Count", (), "bigint"),
             "CountDistinct": AggregateCall("Count", (arg,), "bigint", distinct=True),
             "Average": AggregateCall("Average", (arg,), "double", detail="legacy"),
-            "Sum": AggregateCall("Sum", (arg,), "bigint", detail="legacy"),
+            "Sum": AggregateCall("Sum", (arg,), "double" if arg.type == "double" else "bigint", detail="legacy"),
+            "FloatSum": AggregateCall("Sum", (number,), "double", detail="legacy"),
+            "Variance": AggregateCall("VarianceSamp", (number,), "double", detail="nullOnDivideByZero=True"),
         }.get(name) or AggregateCall(name, (arg,), arg.type)
         if self.random.random() < 0.2:
             call = AggregateCall(

@@ -1,6 +1,6 @@
 """Runs progressive plans on bags, as a warehouse does: before each step the plan is made again with what is stored by then."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tempura.algebra.bag import SignedBag
@@ -60,32 +60,28 @@ def run_plan(
 
 
 def run_replanned(
-    query: Rel, tables: Tables, points: tuple[Point, ...], methods: tuple[str, ...]
+    query: Rel,
+    tables: Tables,
+    points: tuple[Point, ...],
+    methods: tuple[str, ...],
+    plan_of: Callable[[Problem, tuple[str, ...]], ProgressivePlan] = make_plan,
 ) -> list[SignedBag | None]:
     """Before each step, a new plan for the time points that remain; arrivals after it are expected to be none, or many."""
     states: States = {}
     outputs = []
     for now in range(len(points)):
         first = max(0, now - 1)
-        plan = _plan_at(query, tables, points, methods, now, first, states)
+        plan = plan_of(_problem_at(query, tables, points, now, first, states), methods)
         outputs.append(run_step(plan.step_at(now - first), tables, shifted := _shift(states, -first), first))
         states = _shift(shifted, first)
     return outputs
 
 
-def _plan_at(
-    query: Rel,
-    tables: Tables,
-    points: tuple[Point, ...],
-    methods: tuple[str, ...],
-    now: int,
-    first: int,
-    states: States,
-) -> ProgressivePlan:
+def _problem_at(query: Rel, tables: Tables, points: tuple[Point, ...], now: int, first: int, states: States) -> Problem:
     facts = {name: _expected(table, first, now) for name, table in tables.items()}
     remaining = tuple(replace(p, done=(i + first) < now) for i, p in enumerate(points[first:]))
     stored = frozenset(key for key in _shift(states, -first) if key.time == 0 and now > 0)
-    return make_plan(Problem(query, remaining, facts, stored), methods)
+    return Problem(query, remaining, facts, stored)
 
 
 def _expected(table: Table, first: int, now: int) -> TableFacts:

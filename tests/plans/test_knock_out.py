@@ -11,6 +11,7 @@ import pytest
 from tempura.algebra.rel import Rel
 from tempura.errors import TempuraError
 from tempura.rules.dsl import Rule
+from tempura.rules.helpers import is_order_sensitive
 from tempura.rules.methods import ALL_RULES, METHODS
 from tempura.search.graph import Alternative, Graph
 from tempura.search.price import Pricing
@@ -91,11 +92,14 @@ def cheapest(problem: Problem, rules: tuple[Rule, ...]) -> int | None:
 
 
 def test_more_rules_never_make_the_best_plan_dearer() -> None:
-    """Rules that split stay: to take one away may give a TVR other parts, not fewer plans."""
+    """Rules that split stay: to take one away may give a TVR other parts, not fewer plans. So for values that are computed once and in
+    one way: another one comes after it."""
     dearer = compared = 0
     points = (Point(0.25, output=False), Point(1.0, output=True))
     for seed in range(4 * CASES):
         random, tables, query = case(seed, 1)
+        if any(map(is_order_sensitive, query.walk())):
+            continue
         problem = Problem(query, points, {name: table.facts(2) for name, table in tables.items()})
         rules = METHODS[random.choice(("im1", "im2"))]
         kept = tuple(rule for rule in rules if rule.splits or random.random() > 0.2)

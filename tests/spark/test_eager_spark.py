@@ -5,29 +5,25 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Aggregate, Rel, renamed, scans
 from tempura.cost.estimate import Estimator
 from tempura.cost.stats import ColumnStats, TableFacts
-from tempura.execute.contract import WEIGHT, StoredState
-from tempura.execute.spark import SparkExecutor
 from tempura.frontend.lift import lift_sql
 from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
-from tempura.physical.operators import Read, StateKey
 from tempura.rules.dsl import Rule
 from tempura.rules.eager import EAGER, LAZY
 from tempura.rules.methods import REWRITES
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.search.saturate import Saturation
-from tempura.tvr.staircase import whole
-from tempura.tvr.views import Snapshot
 from tests.plans.random_queries import Table
-from tests.spark.bags import frame, signed_bag
+from tests.spark.bags import signed_bag
+from tests.spark.steps import Run
 
 SCHEMAS = {"sales": "item INT, price DECIMAL(7,2), n BIGINT", "items": "id INT, brand STRING"}
 A, B, C = Decimal("10.50"), Decimal("-0.05"), Decimal("99999.99")
@@ -115,48 +111,16 @@ def forced(query: Rel, rule: Rule) -> Rel:
     return renamed(rewritten, query.columns)
 
 
-class Run:
-    """Steps in one folder, which read the arrivals of TABLES."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self._spark, self._folder = spark, folder
-        self._states: dict[StateKey, StoredState] = {}
-        self._executor = SparkExecutor(spark, self._read, self._states.__getitem__, buckets=2)
-
-    def _read(self, leaf: Read) -> DataFrame:
-        table, at = TABLES[leaf.scan.table], leaf.at
-        bag = table.snapshot(whole(at.t)) if isinstance(at, Snapshot) else table.delta(whole(at.t), whole(at.u))
-        fields = schema(leaf.scan.table).fields
-        types = [field.dataType.simpleString() for field in fields]
-        rows = frame(self._spark, bag, [field.name for field in fields], types, leaf.signed)
-        return rows.select(*leaf.scan.fields, *([WEIGHT] if leaf.signed else []))
-
-    def results(self, query: Rel) -> list[SignedBag]:
-        """What a plan of IM-1 without any other law gives at both times."""
-        facts = {scan.table: TABLES[scan.table].facts(2) for scan in scans(query)}
-        asked = Problem(query, (Point(1.0, True), Point(1.0, True)), facts)
-        plan = make_plan(asked, ("im1",), without=[rule.name for rule in REWRITES])
-        found = []
-        for step in plan.steps:
-            outcome = self._executor.run(step, self._folder / f"step {step.time}")
-            self._states |= outcome.states
-            assert outcome.output is not None
-            names = tuple(f"c{i}" for i in range(len(query.columns)))
-            found.append(signed_bag(self._executor.result(outcome.output, query.columns, names), len(names)))
-        return found
-
-
 @pytest.mark.parametrize("rule", [*EAGER, *LAZY], ids=lambda rule: rule.name)
 def test_plans_of_each_law_give_what_spark_gives(spark: SparkSession, tmp_path: Path, rule: Rule) -> None:
     sql = QUERIES[rule.name]
     query = lifted(spark, sql)
-    assert forced(query, rule) != query
-    given = Run(spark, tmp_path).results(forced(query, rule))
-    for t, rows in enumerate(given):
-        for name, table in TABLES.items():
-            fields = schema(name).fields
-            types = [field.dataType.simpleString() for field in fields]
-            whole_table = frame(spark, table.snapshot(t), [field.name for field in fields], types, signed=False)
-            whole_table.createOrReplaceTempView(name)
-        assert rows == signed_bag(spark.sql(sql), len(query.columns))
+    rewritten = forced(query, rule)
+    assert rewritten != query
+    run = Run(spark, tmp_path, TABLES, SCHEMAS)
+    facts = {scan.table: TABLES[scan.table].facts(2) for scan in scans(rewritten)}
+    asked = Problem(rewritten, (Point(1.0, True), Point(1.0, True)), facts)
+    plan = make_plan(asked, ("im1",), without=[rule.name for rule in REWRITES])
+    given = run.results(plan, len(query.columns))
+    assert given == [signed_bag(run.batch(sql, t), len(query.columns)) for t in range(2)]
     assert given[0] != given[1]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NoReturn, cast
 
-from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
 from tempura.algebra.bag import EMPTY, Row, SignedBag
+from tempura.algebra.evaluate_aggregate import merged_slots, of_values, slot_of
 from tempura.algebra.evaluate_generate import evaluate_generate
 from tempura.algebra.evaluate_scalar import evaluate as value_of
 from tempura.algebra.evaluate_scalar import is_true, refuse_collation
@@ -236,44 +236,15 @@ def _call(call: AggregateCall, group: Group) -> object:
     present = [(values, w) for values, w in arguments if None not in values]
     if call.distinct:
         refuse_collation(*(operand.type for operand in call.operands))
-        present = [(values, 1) for values in {ordering_key(values): values for values, _ in present}.values()]
+        different = {ordering_key(values): cast(Row, normalized(values)) for values, _ in present}
+        present = [(values, 1) for values in different.values()]
     if call.function == "Count":
         return sum(w for _, w in present)
-    if call.function not in ("Sum", "Average", "Min", "Max"):
-        raise TempuraError("NOT_INTERPRETED", f"the interpreter does not know {call}.", "Run it on Spark.")
-    return _of_values(call, [(values[0], w) for values, w in present]) if present else None
+    return of_values(call, present)
 
 
 def _filtered(predicate: Expr | None, group: Group) -> Group:
     return group if predicate is None else [(env, w) for env, w in group if is_true(predicate, env)]
-
-
-def _of_values(call: AggregateCall, values: list[tuple[object, int]]) -> object:
-    """SUM, AVG, MIN or MAX of one or more values, none NULL."""
-    argument, mode = call.operands[0].type, mode_of(call.detail)
-    match call.function:
-        case "Sum":
-            return fit(_total(values), call.type, mode)
-        case "Average":
-            return average(_total(values), sum(w for _, w in values), argument, call.type, mode)
-        case "Min":
-            return min((value for value, _ in values), key=_sql_then_bits)
-        case _:
-            return max((value for value, _ in values), key=_sql_then_bits)
-
-
-def _total(values: list[tuple[object, int]]) -> Exact:
-    """The sum. Floats are added without intermediate rounding, so that the order of the rows does not matter."""
-    numbers = [(exact(value), w) for value, w in values]
-    if not any(isinstance(number, float) for number, _ in numbers):
-        return sum(number * w for number, w in numbers)
-    expanded = [float(number) for number, w in numbers for _ in range(w)]
-    return math.fsum(expanded) if all(map(math.isfinite, expanded)) else sum(expanded)
-
-
-def _sql_then_bits(value: object) -> tuple[Ordered, str]:
-    """Orders values by SQL; the equal ones (-0.0 and 0.0) by their text, so that the least is a function of the bag."""
-    return (ordering_key(value), repr(value))
 
 
 # --- aggregation states -----------------------------------------------------------------------------------------------
@@ -285,23 +256,10 @@ def _partial(rel: Partial, rows: SignedBag) -> SignedBag:
 
 
 def _slot(slot: Slot, group: Group) -> object:
-    group = _filtered(slot.filter, group)
-    if slot.arg is None:
-        return sum(w for _, w in group)
-    arguments = [(value_of(slot.arg, env), w) for env, w in group]
-    values = [(value, w) for value, w in arguments if value is not None]
-    match slot.kind:
-        case "total":
-            return fit(sum(exact(value) * w for value, w in values), slot.column.type, "ANSI")
-        case "min" | "max":
-            return _extreme(slot, [value for value, _ in values])
-        case _:
-            return sum(w for _, w in values)
-
-
-def _extreme(slot: Slot, values: Iterable[object]) -> object:
-    pick = min if slot.kind == "min" else max
-    return pick((value for value in values if value is not None), key=_sql_then_bits, default=None)
+    present = [(env, w) for env, w in _filtered(slot.filter, group)]
+    args = [arg for arg in (slot.arg, slot.other) if arg is not None]
+    valued = [(tuple(value_of(arg, env) for arg in args), w) for env, w in present]
+    return slot_of(slot, [(values, w) for values, w in valued if None not in values])
 
 
 def _merge_states(rel: MergeStates, left: SignedBag, right: SignedBag) -> SignedBag:
@@ -309,17 +267,8 @@ def _merge_states(rel: MergeStates, left: SignedBag, right: SignedBag) -> Signed
     groups: dict[Ordered, list[Row]] = {}
     for row in (*left.rows(), *right.rows()):
         groups.setdefault(ordering_key(row[:width]), []).append(row)
-    merged = (
-        rows[0][:width] + tuple(_merged(slot, [row[width + i] for row in rows]) for i, slot in enumerate(slots))
-        for rows in groups.values()
-    )
+    merged = (rows[0][:width] + merged_slots(slots, [row[width:] for row in rows]) for rows in groups.values())
     return SignedBag.of(row for row in merged if not width or row[width] != 0)
-
-
-def _merged(slot: Slot, values: list[object]) -> object:
-    if slot.kind in ("min", "max"):
-        return _extreme(slot, values)
-    return fit(sum(exact(value) for value in values), slot.column.type, "ANSI")
 
 
 def _finalize(rel: Finalize, states: SignedBag) -> SignedBag:

@@ -5,6 +5,7 @@ other raises ``NOT_INTERPRETED`` rather than being guessed.
 """
 
 from collections.abc import Callable, Mapping
+from math import sqrt
 
 from tempura.algebra.arithmetic import Exact, average, cast, divide, exact, fit, mode_of
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Ref
@@ -163,6 +164,7 @@ _STRICT: Mapping[str, Callable[..., object]] = {
     "Subtract": _arithmetic(lambda a, b: a - b),
     "Multiply": _arithmetic(lambda a, b: a * b),
     "UnaryMinus": lambda call, value: fit(-exact(value), call.type, mode_of(call.detail)),
+    "Sqrt": lambda call, value: sqrt(value),
     "Divide": lambda call, left, right: divide(left, right, call.type, mode_of(call.detail)),
     "Cast": lambda call, value: cast(value, call.operands[0].type, call.type, mode_of(call.detail)),
 }

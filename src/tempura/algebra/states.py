@@ -7,25 +7,44 @@ values and their total. Groups of signed bags have slots too, so the state of a 
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import nan
 from typing import Literal as OneOf
 
 from tempura.algebra.rel import Rel, Unary
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Output, Ref
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref, conjunction
 from tempura.errors import Reason
 
-SlotKind = OneOf["rows", "count", "total", "min", "max"]
+SlotKind = OneOf["rows", "count", "total", "min", "max", "mean", "moment"]
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One column of a state. Over the rows x of a group with weight w, where ``filter`` is TRUE: ``rows`` = sum w;
     ``count`` = sum w where arg is not NULL; ``total`` = sum w * arg over those (0 when there are none), computed in the type of
-    ``column``; ``min``, ``max`` = least and greatest arg, which need w > 0."""
+    ``column``; ``min``, ``max`` = least and greatest arg.
+
+    ``mean`` = total / count (0 when there are none), and ``moment`` = sum w * (arg - its mean) * (other - its mean), where ``of`` are the
+    columns of the count, and of the two means: what merging needs beside the slot itself.
+
+    What is not a sum of integers or decimals needs w > 0.
+    """
 
     column: Column
     kind: SlotKind
     arg: Expr | None = None
     filter: Expr | None = None
+    other: Expr | None = None
+    of: tuple[Column, ...] = ()
+
+    @property
+    def value(self) -> tuple[SlotKind, Expr | None, Expr | None, Expr | None]:
+        """What the slot holds, wherever it stands."""
+        return (self.kind, self.arg, self.filter, self.other)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether merging gives what one computation gives, to the last digit."""
+        return self.kind not in ("mean", "moment") and not (self.kind == "total" and self.column.type == "double")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +63,20 @@ class StateLayout:
         """The column that counts the rows of the group."""
         return self.slots[0].column
 
-    def find(self, kind: SlotKind, arg: Expr | None, filter: Expr | None) -> Column:
+    @property
+    def is_exact(self) -> bool:
+        """Whether states merge to the last digit."""
+        return all(slot.is_exact for slot in self.slots)
+
+    def find(self, kind: SlotKind, arg: Expr | None, filter: Expr | None, other: Expr | None = None) -> Column:
         """The column of a slot."""
-        return next(s.column for s in self.slots if (s.kind, s.arg, s.filter) == (kind, arg, filter))
+        return next(s.column for s in self.slots if s.value == (kind, arg, filter, other))
 
 
 @dataclass(frozen=True, eq=False)
 class Partial(Unary):
-    """The state of a signed bag. Linear; a group may be present with 0 rows, when insertions and deletions cancel out. Slots of
-    kind ``min`` and ``max`` need a positive input."""
+    """The state of a signed bag. Linear; a group may be present with 0 rows, when insertions and deletions cancel out. Slots that
+    are not sums of integers or decimals need a positive input."""
 
     keys: tuple[Output, ...]
     aggregates: tuple[AggregateOutput, ...]
@@ -142,6 +166,10 @@ def _label(verb: str, keys: tuple[Output, ...], aggregates: tuple[AggregateOutpu
 # --- which aggregates have a state, and which slots they need --------------------------------------------------------
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_FLOATS = ("float", "double")
+_VARIANCES = frozenset(("VariancePop", "VarianceSamp", "StddevPop", "StddevSamp"))
+_COVARIANCES = frozenset(("CovPopulation", "CovSample"))
+_OF_SAMPLES = frozenset(("VarianceSamp", "StddevSamp", "CovSample"))
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
@@ -153,19 +181,28 @@ def decimal_of(type: str) -> tuple[int, int] | None:
 
 def is_linear(call: AggregateCall) -> bool:
     """Whether the aggregate's state is linear in a signed bag, so that deletions can be subtracted."""
-    return call.function in ("Count", "Sum", "Average") and why_no_state(call) is None
+    return call.function in ("Count", "Sum", "Average") and has_exact_state(call)
+
+
+def has_exact_state(call: AggregateCall) -> bool:
+    """Whether the aggregate has a state whose merging gives what one computation gives, to the last digit."""
+    return why_no_state(call) is None and not is_rounded(call)
+
+
+def is_rounded(call: AggregateCall) -> bool:
+    """Whether the aggregate is a sum, a variance or a covariance of floats: the order of additions decides the last digits."""
+    moments = call.function in _VARIANCES | _COVARIANCES
+    return moments or (call.function in ("Sum", "Average") and call.operands[0].type in _FLOATS)
 
 
 def why_no_state(call: AggregateCall) -> Reason | None:
     """Why an aggregate has no mergeable state; None when it has one."""
     if call.distinct:
         return Reason("DISTINCT_AGGREGATE", f"{call} needs the distinct values of each group")
-    if call.function in ("Min", "Max") or (call.function == "Count" and len(call.operands) <= 1):
+    if call.function in ("Min", "Max") or (call.function == "Count" and len(call.operands) <= 1) or is_rounded(call):
         return None
     if call.function not in ("Sum", "Average"):
         return Reason("HOLISTIC_AGGREGATE", f"{call} has no known state")
-    if call.operands[0].type in ("float", "double"):
-        return Reason("FLOAT_SUM", f"{call} depends on the order of additions")
     if call.operands[0].type in _INTEGERS or decimal_of(call.operands[0].type):
         return None
     return Reason("HOLISTIC_AGGREGATE", f"{call} adds values of type {call.operands[0].type}")
@@ -180,39 +217,65 @@ def state_layout(keys: tuple[Output, ...], aggregates: tuple[AggregateOutput, ..
     base = prefix[0] if prefix else Column("none", "none", "int")
     # Not ".rows": without keys, COUNT(*) FILTER as the first aggregate has a slot of that name.
     slots = [Slot(base.derived("group", "bigint"), "rows")]
+    kept: dict[Column, Column] = {}
     for output in aggregates:
-        for kind in _slot_kinds(output.call):
-            slots += _slot(kind, output, tuple(slots))
+        for slot in _slots(output, output.call):
+            same = next((known for known in slots if known.value == slot.value), None)
+            kept[slot.column] = same.column if same else slot.column
+            if same is None:
+                slots.append(replace(slot, of=tuple(kept[column] for column in slot.of)))
     return StateLayout(tuple(k.column for k in keys), tuple(slots))
 
 
-def _slot_kinds(call: AggregateCall) -> tuple[SlotKind, ...]:
-    if why_no_state(call):
-        raise ValueError(str(why_no_state(call)))
+def _slots(output: AggregateOutput, call: AggregateCall) -> tuple[Slot, ...]:
+    """The slots of one aggregate."""
+    why = why_no_state(call)
+    if why:
+        raise ValueError(str(why))
+
+    def slot(kind: SlotKind, type: str, arg: Expr | None = None) -> Slot:
+        return Slot(output.column.derived(kind, type), kind, arg, call.filter)
+
+    if not call.operands:
+        return (slot("rows", "bigint"),)
+    arg = call.operands[0]
     match call.function:
         case "Count":
-            return ("count",) if call.operands else ("rows",)
+            return (slot("count", "bigint", arg),)
         case "Min":
-            return ("min",)
+            return (slot("min", call.type, arg),)
         case "Max":
-            return ("max",)
-        case _:
-            return ("count", "total")
+            return (slot("max", call.type, arg),)
+        case "Sum" | "Average":
+            return (slot("count", "bigint", arg), slot("total", _total_type(arg), arg))
+    return _moments(output.column, *_pair(call))
 
 
-def _slot(kind: SlotKind, output: AggregateOutput, existing: tuple[Slot, ...]) -> list[Slot]:
-    call = output.call
-    arg = None if kind == "rows" else call.operands[0]
-    if any((s.kind, s.arg, s.filter) == (kind, arg, call.filter) for s in existing):
-        return []
-    type = call.type if kind in ("min", "max") else _total_type(arg) if kind == "total" else "bigint"
-    return [Slot(output.column.derived(kind, type), kind, arg, call.filter)]
+def _pair(call: AggregateCall) -> tuple[Expr, Expr, Expr | None]:
+    """The arguments of a moment, and the filter that keeps the rows in which neither is NULL. A variance is the covariance of a value with
+    itself."""
+    x, y = call.operands[0], call.operands[-1]
+    if x == y:
+        return x, y, call.filter
+    present = (Call("IsNotNull", (operand,), "boolean") for operand in (x, y))
+    return x, y, conjunction(*((call.filter,) if call.filter else ()), *present)
 
 
-def _total_type(arg: Expr | None) -> str:
+def _moments(column: Column, x: Expr, y: Expr, filter: Expr | None) -> tuple[Slot, ...]:
+    """The number of pairs, the means, and the sum of the products of the distances from them (Chan, Golub and LeVeque, COMPSTAT 1982,
+    for variances; the same holds for covariances)."""
+    count = Slot(column.derived("count", "bigint"), "count", x, filter)
+    of_x = Slot(column.derived("mean", "double"), "mean", x, filter, of=(count.column,))
+    of_y = of_x if y == x else Slot(column.derived("mean2", "double"), "mean", y, filter, of=(count.column,))
+    moment = Slot(column.derived("moment", "double"), "moment", x, filter, y, (count.column, of_x.column, of_y.column))
+    return tuple(dict.fromkeys((count, of_x, of_y, moment)))
+
+
+def _total_type(arg: Expr) -> str:
     """The type in which a total is kept. It has at least Spark's headroom of ten digits, and all of Spark's 38 digits where a
     compact type (64 bits) does not offer that; the cast to the declared type, with its overflow behaviour, comes last."""
-    assert arg is not None
+    if arg.type in _FLOATS:
+        return "double"
     if arg.type in ("tinyint", "smallint", "int"):
         return "bigint"
     precision, scale = decimal_of(arg.type) or (38, 0)
@@ -221,14 +284,35 @@ def _total_type(arg: Expr | None) -> str:
 
 def _final(call: AggregateCall, layout: StateLayout) -> Expr:
     """The value of an aggregate from its slots. ``SUM`` and ``AVG`` are NULL when no non-NULL value is left."""
+    if not call.operands:
+        return Ref(layout.find("rows", None, call.filter))
+    arg = call.operands[0]
     match call.function:
         case "Count":
-            kind: SlotKind = "count" if call.operands else "rows"
-            return Ref(layout.find(kind, call.operands[0] if call.operands else None, call.filter))
+            return Ref(layout.find("count", arg, call.filter))
         case "Min" | "Max":
-            return Ref(layout.find("min" if call.function == "Min" else "max", call.operands[0], call.filter))
-    count = Ref(layout.find("count", call.operands[0], call.filter))
-    total = Ref(layout.find("total", call.operands[0], call.filter))
-    # SumOf(total, count) and AverageOf(total, count) are Tempura's own functions: detail = "<argument type>;<evaluation mode>".
-    name = "SumOf" if call.function == "Sum" else "AverageOf"
-    return Call(name, (total, count), call.type, f"{call.operands[0].type};{call.detail}")
+            return Ref(layout.find("min" if call.function == "Min" else "max", arg, call.filter))
+        case "Sum" | "Average":
+            # SumOf(total, count) and AverageOf(total, count) are Tempura's own functions: detail = "<argument type>;<evaluation mode>".
+            slots = (Ref(layout.find("total", arg, call.filter)), Ref(layout.find("count", arg, call.filter)))
+            name = "SumOf" if call.function == "Sum" else "AverageOf"
+            return Call(name, slots, call.type, f"{arg.type};{call.detail}")
+    x, y, filter = _pair(call)
+    count, moment = Ref(layout.find("count", x, filter)), Ref(layout.find("moment", x, filter, y))
+    return _of_moment(call, count, moment)
+
+
+def _of_moment(call: AggregateCall, count: Expr, moment: Expr) -> Expr:
+    """A variance, standard deviation or covariance: NULL of no values; of one, a sample has NULL, or NaN in a session with
+    ``spark.sql.legacy.statisticalAggregate``."""
+    none = Literal(None, "double")
+    number: Expr = Call("Cast", (count,), "double", "legacy")
+    if call.function in _OF_SAMPLES:
+        number = Call("Subtract", (number, Literal(1.0, "double")), "double", "legacy")
+    value: Expr = Call("Divide", (moment, number), "double", "legacy")
+    if call.function in ("StddevPop", "StddevSamp"):
+        value = Call("Sqrt", (value,), "double")
+    if call.function in _OF_SAMPLES:
+        of_one = Literal(nan, "double") if "nullOnDivideByZero=False" in call.detail else none
+        value = Call("If", (Call("EqualTo", (count, Literal(1, "bigint")), "boolean"), of_one, value), "double")
+    return Call("If", (Call("EqualTo", (count, Literal(0, "bigint")), "boolean"), none, value), "double")

@@ -9,7 +9,7 @@ from pyspark.sql import functions as fn
 
 from tempura.algebra.rel import Aggregate
 from tempura.algebra.scalar import AggregateCall, Column, Expr, Output
-from tempura.algebra.states import Finalize, MergeStates, Partial, Slot, StateLayout, decimal_of, why_no_state
+from tempura.algebra.states import Finalize, MergeStates, Partial, Slot, StateLayout, decimal_of, has_exact_state
 from tempura.execute.naming import attribute, attributes, weight
 from tempura.execute.relation import Relation, expand, split_weights
 
@@ -29,7 +29,7 @@ class Aggregation:
 
     def aggregate(self, rel: Aggregate, input: Relation) -> Relation:
         """One row per group, as Spark computes it; over weighted rows through the state where there is one."""
-        if input.weighted and not any(why_no_state(a.call) for a in rel.aggregates):
+        if input.weighted and all(has_exact_state(a.call) for a in rel.aggregates):
             state = Partial(rel.input, rel.keys, rel.aggregates)
             return self.finalize(Finalize(state, rel.keys, rel.aggregates), self.partial(state, input))
         rows = expand(input, rel.input.columns)
@@ -38,7 +38,9 @@ class Aggregation:
 
     def partial(self, rel: Partial, input: Relation) -> Relation:
         """The state of a signed bag: a plain bag with one row per group."""
-        if any(_needs_units(slot) for slot in rel.layout.slots):
+        if not rel.layout.is_exact:
+            input = Relation(expand(input, rel.input.columns), weighted=False)
+        elif any(_needs_units(slot) for slot in rel.layout.slots):
             input = split_weights(input, rel.input.columns)
         values = [(slot.column, self._slot(slot, input.weighted)) for slot in rel.layout.slots]
         return Relation(self._grouped(input.frame, rel.keys, values), weighted=False)
@@ -46,7 +48,9 @@ class Aggregation:
     def merge(self, rel: MergeStates, left: Relation, right: Relation) -> Relation:
         """The states united and grouped again: a bucketed state is then neither sorted nor shuffled."""
         names = attributes(rel.columns)
-        sides = [expand(side, rel.columns).select(*names) for side in (left, right)]
+        # Means are merged two by two, so these rows have to be told apart.
+        side_of = [() if rel.layout.is_exact else (fn.lit(i).alias(_SIDE),) for i in range(2)]
+        sides = [expand(side, rel.columns).select(*names, *of) for side, of in zip((left, right), side_of, strict=True)]
         return merged_states(Relation(sides[0].union(sides[1]), weighted=False), rel.layout, whole=True)
 
     def finalize(self, rel: Finalize, state: Relation) -> Relation:
@@ -71,9 +75,21 @@ class Aggregation:
             return _count(counts, weighted)
         assert arg is not None
         value = arg if slot.filter is None else fn.when(self.scalar(slot.filter), arg)
-        if slot.kind == "total":
-            return self._total(slot, value, weighted)
+        match slot.kind:
+            case "total":
+                return self._total(slot, value, weighted)
+            case "mean":
+                return fn.coalesce(fn.avg(value), fn.lit(0.0))
+            case "moment":
+                return self._moment(slot, value, fn.count(value))
         return fn.min(value) if slot.kind == "min" else fn.max(value)
+
+    def _moment(self, slot: Slot, value: SparkColumn, number: SparkColumn) -> SparkColumn:
+        """The sum of products of distances: Spark divides it by their number."""
+        assert slot.other is not None
+        same = slot.other == slot.arg
+        spread = fn.var_pop(value) if same else fn.covar_pop(value, self.scalar(slot.other))
+        return fn.coalesce(spread * number, fn.lit(0.0))
 
     def _counts(self, filter: Expr | None, arg: SparkColumn | None) -> SparkColumn | None:
         """Whether a row counts for a slot; None when each does."""
@@ -145,6 +161,31 @@ def _merged(slot: Slot) -> SparkColumn:
             return fn.min(column)
         case "max":
             return fn.max(column)
+        case "mean":
+            return _merged_means(column, attribute(slot.of[0].id))
+        case "moment":
+            return _merged_moments(column, *(attribute(of.id) for of in slot.of))
+
+
+_SIDE = "_side"
+"""Which of two states a row is of: 0 or 1. Of each there is at most one row in a group."""
+
+
+def _of_side(side: int, column: SparkColumn) -> SparkColumn:
+    """The value in the row of a side; 0 when there is none."""
+    return fn.coalesce(fn.max(fn.when(fn.col(_SIDE) == side, column)), fn.lit(0).cast("double"))
+
+
+def _merged_means(mean: SparkColumn, number: SparkColumn) -> SparkColumn:
+    """What is on one side only stays as it is, to the last digit."""
+    (x, n), (y, m) = ((_of_side(i, mean), _of_side(i, number)) for i in range(2))
+    return fn.when(m == 0, x).when(n == 0, y).otherwise(x + (y - x) * (m / (n + m)))
+
+
+def _merged_moments(moment: SparkColumn, number: SparkColumn, mean: SparkColumn, other: SparkColumn) -> SparkColumn:
+    """The update of Chan, Golub and LeVeque."""
+    (a, n, x, v), (b, m, y, w) = ([_of_side(i, c) for c in (moment, number, mean, other)] for i in range(2))
+    return fn.when(m == 0, a).when(n == 0, b).otherwise(a + b + (y - x) * (w - v) * (n * m / (n + m)))
 
 
 def _total(total: SparkColumn, column: Column, nothing: SparkColumn) -> SparkColumn:

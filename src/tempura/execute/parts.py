@@ -44,7 +44,8 @@ def growth(rel: Rel) -> Growth | None:
 def _state_growth(rel: MergeStates) -> Growth | None:
     base = _named_otherwise(rel.left)
     same_order = rel.left.columns == rel.columns == rel.right.columns
-    if not isinstance(base, Load) or not same_order or any(map(_may_overflow, rel.layout.slots)):
+    depends_on_order = not rel.layout.is_exact or any(map(_may_overflow, rel.layout.slots))
+    if not isinstance(base, Load) or not same_order or depends_on_order:
         return None
     return Growth(base, rel.right, rel.columns, Merge(len(rel.keys), tuple(slot.kind for slot in rel.layout.slots)))
 

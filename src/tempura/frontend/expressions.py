@@ -25,7 +25,7 @@ NameOf = Callable[[Column], str]
 _NARY = frozenset(("Coalesce",))
 _FIXED = frozenset((
     "And", "Or", "Not", "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual",
-    "IsNull", "IsNotNull", "If",
+    "IsNull", "IsNotNull", "If", "Sqrt",
 ))  # fmt: skip
 _ARITHMETIC = frozenset(("Add", "Subtract", "Multiply", "Divide"))
 

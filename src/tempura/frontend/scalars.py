@@ -146,11 +146,14 @@ class ScalarLifter:
 
 
 def _type_of(kind: JavaObject, field: str) -> JavaObject | None:
-    """The generic type of a constructor argument; None when the class keeps it under another name."""
-    try:
-        return kind.getDeclaredField(field).getGenericType()
-    except Exception:  # py4j wraps Java's NoSuchFieldException in an untyped error
-        return None
+    """The generic type of a constructor argument, which a class may leave to the one that it extends; None when it is kept under another
+    name."""
+    while kind is not None:
+        try:
+            return kind.getDeclaredField(field).getGenericType()
+        except Exception:  # py4j wraps Java's NoSuchFieldException in an untyped error
+            kind = kind.getSuperclass()
+    return None
 
 
 def _column(node: JavaObject, scope: Scope) -> Column:

@@ -5,6 +5,7 @@ from tempura.rules.helpers import (
     all_linear,
     is_order_sensitive,
     results_of_changed_groups,
+    results_of_other_groups,
     rows_of_changed_groups,
     states_exist,
 )
@@ -46,15 +47,45 @@ def state_delta(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
 
 @rule(INTRA_TVR, cite=(1,))
 def merge_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
-    """state(X)[:u] = state(X)[:t] merged with state(X)[t:u]      for MIN and MAX when X only grows
+    """state(X)[:u] = state(X)[:t] merged with state(X)[t:u]      for MIN, MAX and floats when X only grows
 
-    A deleted minimum cannot be subtracted; then the affected groups are computed again.
+    A deleted minimum cannot be subtracted, and of a float that is subtracted rounding leaves a trace; then the affected groups are
+    computed again.
     """
     A = X.aggregate(keys, aggs)
     return rewrite(
         A.state[:u],
         A.state[:t].merge(A.state[t:u], keys, aggs),
         where=states_exist(aggs) and (all_linear(aggs) or facts.insert_only(X, t, u)),
+    )
+
+
+@rule(INTRA_TVR, cite=(2,))
+def state_by_groups(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """state(X)[:u] = state(X)[:t] ▷ K + partial(X[:u] ⋉ K)      K = the groups of ΔX, when X may lose rows
+
+    What cannot be subtracted is computed again, for the groups that changed; the others stay as they are, to the last digit.
+    """
+    A = X.aggregate(keys, aggs)
+    again = rows_of_changed_groups(X[:u], X[t:u], keys).partial(keys, aggs)
+    return rewrite(
+        A.state[:u],
+        results_of_other_groups(A.state[:t], X[t:u], keys) + again,
+        where=bool(keys) and states_exist(aggs) and not all_linear(aggs) and not facts.insert_only(X, t, u),
+    )
+
+
+@rule(TVR_GENERATING, cite=(2,))
+def state_without_keys(X: Tvr, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """state((), X)[:u] = partial(X[:u])      when X may lose rows since t
+
+    As ``state_by_groups``: there is one group, and it has changed. ``explain`` gives the reason.
+    """
+    A = X.aggregate((), aggs)
+    return rewrite(
+        A.state[:u],
+        X[:u].partial((), aggs),
+        where=states_exist(aggs) and not all_linear(aggs) and not facts.insert_only(X, t, u),
     )
 
 
@@ -71,6 +102,22 @@ def delta_aggregate(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Fac
         A[t:u],
         new.finalize(keys, aggs) - old.finalize(keys, aggs),
         where=bool(keys) and states_exist(aggs) and (all_linear(aggs) or facts.insert_only(X, t, u)),
+    )
+
+
+@rule(TVR_GENERATING, cite=(2,))
+def delta_aggregate_by_states(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """Δ aggregate(X) = finalize(state[:u] ⋉ K) - finalize(state[:t] ⋉ K)      K = the groups of ΔX, when X may lose rows
+
+    As ``delta_aggregate``, for aggregates of which deletions have no state.
+    """
+    A = X.aggregate(keys, aggs)
+    new = results_of_changed_groups(A.state[:u], X[t:u], keys)
+    old = results_of_changed_groups(A.state[:t], X[t:u], keys)
+    return rewrite(
+        A[t:u],
+        new.finalize(keys, aggs) - old.finalize(keys, aggs),
+        where=bool(keys) and states_exist(aggs) and not all_linear(aggs) and not facts.insert_only(X, t, u),
     )
 
 
@@ -108,8 +155,8 @@ def delta_aggregate_by_groups(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) 
 def delta_aggregate_against_stored(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
     """Δ aggregate(X) = aggregate(X[:u] ⋉ K) - aggregate(X)[:t] ⋉ K      K = the groups of ΔX
 
-    Takes away the rows that were emitted, instead of computing them again. The only delta of aggregates whose value depends on the
-    physical order of the rows (sums of floats, variances, FIRST, collected lists), where a second computation may give another value.
+    Takes away the rows that were emitted, instead of computing them again. The only delta of aggregates without state whose value depends
+    on the physical order of the rows (FIRST, collected lists), where a second computation may give another value.
     """
     A = X.aggregate(keys, aggs)
     new = rows_of_changed_groups(X[:u], X[t:u], keys).aggregate(keys, aggs)

@@ -19,7 +19,7 @@ from tempura.algebra.scalar import (
     conjunction,
     same,
 )
-from tempura.algebra.states import why_no_state
+from tempura.algebra.states import has_exact_state
 from tempura.rules.dsl import LOGICAL, Aggs, Keys, Rewrite, Rule, rewrite, rule
 from tempura.rules.helpers import equality_is_identity, values_of
 from tempura.rules.parts import Parts, can_be_split
@@ -87,7 +87,7 @@ def _of_distinct_values(call: AggregateCall) -> bool:
     """Whether an aggregate of distinct values has a state once they are there. MIN and MAX return the value itself: which of -0.0 and
     0.0 it is must not depend on the levels."""
     exact = all(equality_is_identity(operand.type) for operand in call.operands)
-    return call.function == "Count" or (exact and why_no_state(replace(call, distinct=False)) is None)
+    return call.function == "Count" or (exact and has_exact_state(replace(call, distinct=False)))
 
 
 def _taken(output: AggregateOutput) -> Column:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from tempura.algebra.multi_join import MultiJoin
-from tempura.algebra.rel import Aggregate, Opaque, Rel, TopK, Union, keep
+from tempura.algebra.rel import Aggregate, JoinKind, Opaque, Rel, TopK, Union, keep
 from tempura.algebra.scalar import (
     TRUE,
     AggregateCall,
@@ -18,7 +18,7 @@ from tempura.algebra.scalar import (
     conjuncts,
     same,
 )
-from tempura.algebra.states import is_linear, why_no_state
+from tempura.algebra.states import has_exact_state, is_linear, is_rounded, why_no_state
 from tempura.algebra.window import ENDS, OFFSETS, RANKS, Window
 from tempura.errors import Reason
 from tempura.tvr.tvr import Bag, Tvr
@@ -45,6 +45,11 @@ def states_exist(aggregates: tuple[AggregateOutput, ...]) -> bool:
     return all(why_no_state(a.call) is None for a in aggregates)
 
 
+def exact_states_exist(aggregates: tuple[AggregateOutput, ...]) -> bool:
+    """Whether every aggregate has a state that merges to the last digit, so that it does not matter how it came about."""
+    return all(has_exact_state(a.call) for a in aggregates)
+
+
 def all_linear(aggregates: tuple[AggregateOutput, ...]) -> bool:
     """Whether every aggregate's state is linear, so that deletions can be subtracted."""
     return all(is_linear(a.call) for a in aggregates)
@@ -63,13 +68,10 @@ def order_sensitivity(rel: Rel) -> Reason | None:
     for call in (a.call for a in (rel.aggregates if isinstance(rel, Aggregate) else rel.functions)):
         if isinstance(rel, Window) and call.function in _OF_ORDERED_ROWS:
             continue
-        floating = any(arg.type in ("float", "double") or "double" in arg.type for arg in call.operands)
-        if call.function in _UP_TO_ROUNDING:
+        if call.function in _UP_TO_ROUNDING or is_rounded(call):
             return Reason("FLOAT_SUM", f"{call} depends on the order of additions")
         if picks_by_order(call):
             return Reason("ORDER_SENSITIVE", f"{call} depends on the order of its input rows")
-        if floating and call.function in ("Sum", "Average"):
-            return Reason("FLOAT_SUM", f"{call} depends on the order of additions")
     return None
 
 
@@ -110,14 +112,21 @@ def rows_of_changed_groups(X: Bag, changed: Bag, keys: tuple[Output, ...]) -> Ba
 
 
 def results_of_changed_groups(A: Bag, changed: Bag, keys: tuple[Output, ...]) -> Bag:
-    """The rows of an aggregation's result, one per group, whose group has a row in ``changed``."""
+    """The rows of an aggregation's result or state, one per group, whose group has a row in ``changed``."""
     return _of_changed_groups(A, changed, keys, tuple(Ref(k.column) for k in keys))
 
 
-def _of_changed_groups(rows: Bag, changed: Bag, keys: tuple[Output, ...], exprs: tuple[Expr, ...]) -> Bag:
+def results_of_other_groups(A: Bag, changed: Bag, keys: tuple[Output, ...]) -> Bag:
+    """The rows of an aggregation's result or state whose group has no row in ``changed``."""
+    return _of_changed_groups(A, changed, keys, tuple(Ref(k.column) for k in keys), "anti")
+
+
+def _of_changed_groups(
+    rows: Bag, changed: Bag, keys: tuple[Output, ...], exprs: tuple[Expr, ...], how: JoinKind = "semi"
+) -> Bag:
     groups = changed.support().project(tuple(Output(k.column.primed(), k.expr) for k in keys)).support()
     on = conjunction(*(same(expr, Ref(k.column.primed())) for expr, k in zip(exprs, keys, strict=True)))
-    return rows.semi_join(groups, on)
+    return rows.join(groups, on, how)
 
 
 def only_matching(R: Bag, X: Bag, on: Expr) -> Bag:

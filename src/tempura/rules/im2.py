@@ -40,7 +40,7 @@ from tempura.rules.dsl import (
     rule,
     split,
 )
-from tempura.rules.helpers import all_linear, equality_is_identity, joined, rows_not_in, states_exist, union_all
+from tempura.rules.helpers import all_linear, equality_is_identity, exact_states_exist, joined, rows_not_in, union_all
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import short_name
 
@@ -231,7 +231,7 @@ def merge_states_of_parts(X: Tvr, keys: Keys, aggs: Aggs, t: Time, links: Links)
     return rewrite(
         X.aggregate(keys, aggs).state[:t],
         X.P.aggregate(keys, aggs).state[:t].merge(X.N.aggregate(keys, aggs).state[:t], keys, aggs),
-        where=states_exist(aggs) and links.has(X.P) and links.has(X.N),
+        where=exact_states_exist(aggs) and links.has(X.P) and links.has(X.N),
     )
 
 
@@ -253,7 +253,7 @@ def merge_parts_into_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, lin
 
 def is_held_back(Q: Tvr, links: Links) -> bool:
     """Whether no row of Q is certain to stay, and no other rule computes Q from its inputs at any time."""
-    has_state = isinstance(Q.rel, Aggregate) and states_exist(Q.rel.aggregates)
+    has_state = isinstance(Q.rel, Aggregate) and exact_states_exist(Q.rel.aggregates)
     return not links.has(Q.P) and not has_state and not is_cheap_by_definition(Q.rel)
 
 
@@ -264,7 +264,7 @@ def why_held_back(rel: Rel, facts: Facts) -> Reason | None:
     if shrinking:
         tables = ", ".join(sorted(set(shrinking)))
         return Reason("IM2_NEEDS_INSERTS", f"{tables} may lose rows: no part of what reads it is sure to stay")
-    if isinstance(rel, Window) or (isinstance(rel, Aggregate) and not states_exist(rel.aggregates)):
+    if isinstance(rel, Window) or (isinstance(rel, Aggregate) and not exact_states_exist(rel.aggregates)):
         return Reason("IM2_HELD_BACK", f"any row of {short_name(rel)} may change: computed when it is due")
     return None
 
@@ -284,7 +284,7 @@ def hold_back_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time, links: Links) -> Re
     return rewrite(
         X.aggregate(keys, aggs).state[:t],
         X[:t].partial(keys, aggs),
-        where=states_exist(aggs) and not links.has(X.P),
+        where=exact_states_exist(aggs) and not links.has(X.P),
     )
 
 

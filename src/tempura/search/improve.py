@@ -32,6 +32,13 @@ def first_candidate(graph: Graph) -> Candidate | None:
     return _extract(graph, best.chosen) if all(goal in best.chosen for goal in graph.outputs) else None
 
 
+def allows(graph: Graph, seed: Candidate) -> bool:
+    """Whether the choices of a plan that was found with fewer rules may be mixed with others of a graph: what is to be computed once is
+    computed as the graph has it."""
+    once = [goal for goal in seed.reached if graph.is_computed_once(goal)]
+    return all(seed.choices[goal].rule in {way.rule for way in graph.alternatives(goal)} for goal in once)
+
+
 def seeded(candidate: Candidate, seed: Candidate) -> Candidate:
     """A plan that was found with fewer rules and the same start, with what is chosen here for the goals that it does not reach."""
     return replace(seed, choices={**candidate.choices, **seed.choices})

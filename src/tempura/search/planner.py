@@ -9,20 +9,20 @@ from tempura.cost.model import CostModel
 from tempura.errors import Reason, TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.plan.progressive import Alternative, ProgressivePlan, Step
-from tempura.rules import core, im2
+from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.helpers import why_recomputed
 from tempura.rules.methods import METHODS, rules_of
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Graph
-from tempura.search.improve import Candidate, first_candidate, improve, seeded
+from tempura.search.improve import Candidate, allows, first_candidate, improve, seeded
 from tempura.search.problem import Problem
 from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Space
 
 _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
-_FALLBACK_RULE = core.snapshot_of_inputs.name
-"""Where it is not plain row by row. A difference of snapshots recomputes nothing if they are maintained."""
+_FALLBACK_RULES = (core.snapshot_of_inputs.name, delta_aggregate.state_without_keys.name)
+"""The first where it is not plain row by row. A difference of snapshots recomputes nothing if they are maintained."""
 _HELD_BACK_RULES = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state))
 
 
@@ -100,8 +100,13 @@ def _best_start(space: Space, names: tuple[str, ...], seed: Found | None = None)
     starts = range(1) if names == ("batch",) else range(max(1, last))
     found = _candidates(space, names, starts) or _candidates(space, names, range(last, last + 1))
     if seed:
-        found += [(g, seeded(c, seed.candidate)) for g, c in found if g.start == seed.graph.start]
+        found += [
+            (g, seeded(c, seed.candidate))
+            for g, c in found
+            if g.start == seed.graph.start and allows(g, seed.candidate)
+        ]
     improved = [(graph, improve(graph, candidate, _BUDGET // len(found))) for graph, candidate in found]
+    improved += [(seed.graph, seed.candidate)] if seed else []
     return Found(names, *min(improved, key=lambda i: i[1].cost)) if improved else None
 
 
@@ -126,7 +131,7 @@ def _plan(found: Found) -> ProgressivePlan:
 
 def _fallbacks(graph: Graph, used: tuple[tuple[str, Rel], ...]) -> tuple[Reason, ...]:
     """Why parts of the query are recomputed rather than maintained."""
-    reasons = [why_recomputed(rel) for rule, rel in used if rule == _FALLBACK_RULE]
+    reasons = [why_recomputed(rel) for rule, rel in used if rule in _FALLBACK_RULES]
     reasons += [im2.why_held_back(graph.memo.tree(rel), graph.facts) for rule, rel in used if rule in _HELD_BACK_RULES]
     reasons += [rel.reason for rel in graph.problem.query.walk() if isinstance(rel, Opaque)]
     return tuple(dict.fromkeys(reason for reason in reasons if reason))

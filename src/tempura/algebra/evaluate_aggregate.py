@@ -1,0 +1,154 @@
+"""Aggregate functions and the slots of aggregation states over the values of one group, from their definitions.
+
+Floats are added, and averaged, without rounding, which comes once at the end: so the order of the rows does not matter here, and
+merged states are equal to those of one computation, whatever the laws of floating point.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from math import isfinite, nan, sqrt
+
+from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
+from tempura.algebra.scalar import AggregateCall, Column
+from tempura.algebra.sql_order import Ordered, ordering_key
+from tempura.algebra.states import Slot, is_rounded
+from tempura.errors import TempuraError
+
+Values = Sequence[tuple[tuple[object, ...], int]]
+"""The arguments of an aggregate in the rows of a group, none NULL, with weights."""
+
+
+def of_values(call: AggregateCall, values: Values) -> object:
+    """SUM, AVG, MIN, MAX, a variance or a covariance; NULL of no values.
+
+    Raises TempuraError ``NOT_INTERPRETED`` for another function.
+    """
+    if call.function not in ("Sum", "Average", "Min", "Max") and not is_rounded(call):
+        raise TempuraError("NOT_INTERPRETED", f"the interpreter does not know {call}.", "Run it on Spark.")
+    if not values:
+        return None
+    first, mode = [(arguments[0], w) for arguments, w in values], mode_of(call.detail)
+    match call.function:
+        case "Sum":
+            return fit(_total(first), call.type, mode)
+        case "Average":
+            return average(_total(first), _number(values), call.operands[0].type, call.type, mode)
+        case "Min":
+            return min((value for value, _ in first), key=_sql_then_bits)
+        case "Max":
+            return max((value for value, _ in first), key=_sql_then_bits)
+    return _spread(call, values)
+
+
+def _number(values: Values) -> int:
+    return sum(w for _, w in values)
+
+
+def _total(values: Iterable[tuple[object, int]]) -> Exact:
+    """The sum."""
+    numbers = [(_real(value), w) for value, w in values]
+    if all(isfinite(number) for number, _ in numbers):
+        return sum(number * w for number, w in numbers)
+    return sum(float(number) for number, w in numbers if w)
+
+
+def _real(value: object) -> Exact:
+    """A number without rounding; infinities and NaN remain floats."""
+    number = exact(value)
+    return Fraction(number) if isinstance(number, float) and isfinite(number) else number
+
+
+def _mean(values: Iterable[tuple[object, int]], number: int) -> Exact:
+    total = _total(values)
+    return Fraction(total) / number if isfinite(total) else total
+
+
+def _moment(values: Values, number: int) -> Exact:
+    """The sum of the products of the distances of both arguments from their means."""
+    pairs = [(_real(arguments[0]), _real(arguments[-1]), w) for arguments, w in values]
+    x, y = (_mean([(pair[i], pair[2]) for pair in pairs], number) for i in (0, 1))
+    if not (isfinite(x) and isfinite(y)):
+        return nan
+    return sum((a - x) * (b - y) * w for a, b, w in pairs)
+
+
+def _spread(call: AggregateCall, values: Values) -> object:
+    """A variance, standard deviation or covariance."""
+    number = _number(values)
+    sample = call.function in ("VarianceSamp", "StddevSamp", "CovSample")
+    if sample and number == 1:
+        return nan if "nullOnDivideByZero=False" in call.detail else None
+    spread = float(_moment(values, number)) / (number - 1 if sample else number)
+    return sqrt(spread) if call.function in ("StddevPop", "StddevSamp") else spread
+
+
+def _sql_then_bits(value: object) -> tuple[Ordered, str]:
+    """Orders values by SQL; the equal ones (-0.0 and 0.0) by their text, so that the least is a function of the bag."""
+    return (ordering_key(value), repr(value))
+
+
+# --- slots of states --------------------------------------------------------------------------------------------------
+
+
+def slot_of(slot: Slot, values: Values) -> object:
+    """A slot over the rows of a group, of which ``values`` are the arguments."""
+    first, number = [(arguments[0], w) for arguments, w in values if arguments], _number(values)
+    match slot.kind:
+        case "total":
+            return _kept(slot, _total(first))
+        case "min" | "max":
+            return _extreme(slot, [value for value, _ in first])
+        case "mean":
+            return _kept(slot, _mean(first, number) if number else 0)
+        case "moment":
+            return _kept(slot, _moment(values, number) if number else 0)
+        case _:
+            return number
+
+
+def merged_slots(slots: Sequence[Slot], rows: Sequence[Sequence[object]]) -> tuple[object, ...]:
+    """The slots of a group whose rows lie in several states."""
+    merged = tuple(rows[0])
+    for row in rows[1:]:
+        ours, theirs = (dict(zip((slot.column for slot in slots), side, strict=True)) for side in (merged, row))
+        merged = tuple(_merged(slot, ours, theirs) for slot in slots)
+    return merged
+
+
+def _merged(slot: Slot, ours: Mapping[Column, object], theirs: Mapping[Column, object]) -> object:
+    values = [side[slot.column] for side in (ours, theirs)]
+    if slot.kind in ("min", "max"):
+        return _extreme(slot, values)
+    if not slot.of:
+        return _kept(slot, sum(map(exact, values)))
+    sides = [[exact(side[column]) for column in (slot.column, *slot.of)] for side in (ours, theirs)]
+    present = [side for side in sides if side[1]]
+    if len(present) < 2:
+        return _kept(slot, present[0][0] if present else 0)
+    return _kept(slot, _means_merged(*present) if slot.kind == "mean" else _moments_merged(*present))
+
+
+def _means_merged(ours: list[Exact], theirs: list[Exact]) -> Exact:
+    (a, n), (b, m) = ours, theirs
+    return _mean([(a, int(n)), (b, int(m))], int(n + m))
+
+
+def _moments_merged(ours: list[Exact], theirs: list[Exact]) -> Exact:
+    """Chan, Golub and LeVeque's update."""
+    (a, n, *means), (b, m, *others) = ours, theirs
+    if not all(map(isfinite, (a, b, *means, *others))):
+        return nan
+    (x, y), (v, w) = means, others
+    return a + b + (v - x) * (w - y) * Fraction(int(n) * int(m), int(n + m))
+
+
+def _kept(slot: Slot, number: Exact) -> object:
+    """A number in the type of its slot; one of floats is rounded where it is used."""
+    if slot.is_exact:
+        return fit(number, slot.column.type, "ANSI")
+    return Fraction(number) if isfinite(number) else number
+
+
+def _extreme(slot: Slot, values: Iterable[object]) -> object:
+    pick = min if slot.kind == "min" else max
+    return pick((value for value in values if value is not None), key=_sql_then_bits, default=None)
