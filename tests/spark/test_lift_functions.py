@@ -69,6 +69,8 @@ def wrong(world: World, texts: list[str], group: str) -> dict[str, tuple[object,
     sql = f"SELECT {group}, {columns} FROM t" + (" GROUP BY g" if group == "g" else "")
     lifted = lift_sql(world.session, sql, {"t": world.t.schema})
     assert not lifted.reasons
+    again = lift_sql(world.session, sql, {"t": world.t.schema})
+    assert str(again.rel) == str(lifted.rel), "nothing of what Catalyst numbers anew each time"
     computed, expected = result(world.session, lifted, {"t": world.t}), world.session.sql(sql)
     assert [type for _, type in computed.dtypes] == [type for _, type in expected.dtypes]
     pairs = list(zip(*(sorted(map(_shown, df.collect())) for df in (computed, expected)), strict=True))
