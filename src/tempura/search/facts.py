@@ -46,7 +46,7 @@ class PlanFacts:
         self._start = start
         self._staircase = staircase
         self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
-        self._sensitive: dict[Rel, bool] = {}
+        self._lineage: dict[Rel, frozenset[Rel]] = {}
         self._read: dict[Rel, frozenset[str]] = {}
 
     def is_first(self, t: Time) -> bool:
@@ -80,10 +80,16 @@ class PlanFacts:
 
     def has_order_sensitive_values(self, rel: Rel) -> bool:
         """Whether two computations of an expression over the same tables may differ."""
-        if rel not in self._sensitive:
+        return bool(self.lineage(rel))
+
+    def lineage(self, rel: Rel) -> frozenset[Rel]:
+        """The operators from which an expression has values that depend on the physical order of rows. Those of a class are those of
+        the member after which it is named when it is stored."""
+        if rel not in self._lineage:
             meant = self._memo.representative(rel)
-            self._sensitive[rel] = is_order_sensitive(meant) or any(map(self.has_order_sensitive_values, meant.inputs))
-        return self._sensitive[rel]
+            own = frozenset([meant]) if is_order_sensitive(meant) else frozenset()
+            self._lineage[rel] = own or frozenset().union(*map(self.lineage, meant.inputs))
+        return self._lineage[rel]
 
     def is_unchanged(self, rel: Rel, t: Time, u: Time) -> bool:
         """Whether nothing that the TVR reads changes after t up to u."""

@@ -9,7 +9,6 @@ from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Rel, Scan, Values, empty, renamed
 from tempura.memo.edge import Edge
 from tempura.rules.dsl import Rule
-from tempura.rules.helpers import is_order_sensitive
 from tempura.rules.prune import prune
 from tempura.search.begun import Rewritten
 from tempura.search.events import RuleApplied, RuleMatched
@@ -49,16 +48,14 @@ class Rewriter:
 
     def operators(self, view: View) -> tuple[Rel, ...]:
         """The operators that a rule may match: all members of a class, and a cluster of inner joins as one. A state belongs to one
-        aggregation. Members that depend on the physical order of rows need not give the same values: then one counts, after which the
-        class's values are named when they are stored."""
+        aggregation. Values that depend on the physical order of rows are computed in one way: what has them from elsewhere is left out."""
         tvr = view.tvr
         if not isinstance(tvr, Edge):
             return (tvr,)
-        members = tuple(member.rel for member in self._memo.members(tvr))
-        if any(map(is_order_sensitive, members)):
-            return (self._memo.representative(tvr),)
         joined = self._clusters.of(tvr)
-        return (*members, joined) if joined else members
+        operators = (*(member.rel for member in self._memo.members(tvr)), *([joined] if joined else []))
+        lineage = self.facts.lineage(tvr)
+        return tuple(rel for rel in operators if self.facts.lineage(rel) == lineage)
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
