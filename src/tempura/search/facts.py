@@ -28,7 +28,7 @@ from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.stats import TableFacts
 from tempura.memo.edge import Edge
-from tempura.memo.memo import Memo
+from tempura.memo.memo import Member, Memo
 from tempura.physical.operators import Load, Read
 from tempura.rules.helpers import is_order_sensitive
 from tempura.tvr.staircase import Staircase, Time
@@ -90,6 +90,12 @@ class PlanFacts:
             own = frozenset([meant]) if is_order_sensitive(meant) else frozenset()
             self._lineage[rel] = own or frozenset().union(*map(self.lineage, meant.inputs))
         return self._lineage[rel]
+
+    def members(self, edge: Edge) -> tuple[Member, ...]:
+        """The operators that compute a class. Values that depend on the physical order of rows are computed in one way: members that have
+        them from elsewhere are left out."""
+        lineage = self.lineage(edge)
+        return tuple(member for member in self._memo.members(edge) if self.lineage(member.rel) == lineage)
 
     def is_unchanged(self, rel: Rel, t: Time, u: Time) -> bool:
         """Whether nothing that the TVR reads changes after t up to u."""

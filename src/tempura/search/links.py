@@ -7,8 +7,9 @@ from tempura.algebra.rel import Rel, Values, empty
 from tempura.memo.edge import Edge
 from tempura.memo.events import ClassSplit, Listener, ignore
 from tempura.memo.memo import Member, Memo
-from tempura.rules.dsl import Facts, Rule
+from tempura.rules.dsl import Rule
 from tempura.rules.prune import is_empty, prune
+from tempura.search.facts import PlanFacts
 from tempura.tvr.links import Linked
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import View
@@ -21,7 +22,7 @@ class ClassLinks:
     """Parts of classes by the first rule that gives them, in the order of ``rules``: at most one link of each kind. Implements
     ``rules.dsl.Links``."""
 
-    def __init__(self, rules: tuple[Rule, ...], facts: Facts, memo: Memo, tell: Listener = ignore) -> None:
+    def __init__(self, rules: tuple[Rule, ...], facts: PlanFacts, memo: Memo, tell: Listener = ignore) -> None:
         self._rules = tuple(rule for rule in rules if rule.splits)
         self._facts = facts
         self._memo = memo
@@ -67,7 +68,7 @@ class ClassLinks:
         """The parts that a rule gives, all of one rule: those of two rules need not add up."""
         known: Parts = {}
         for rule in self._rules:
-            for member in self._memo.members(edge):
+            for member in self._facts.members(edge):
                 if not known.keys() & set(rule.splits) and (found := self._apply(rule, member)):
                     known = {**known, **found}
                     self._tell(ClassSplit(edge.id, tuple((k, _id(part)) for k, part in found.items()), rule.name))

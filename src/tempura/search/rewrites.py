@@ -48,14 +48,13 @@ class Rewriter:
 
     def operators(self, view: View) -> tuple[Rel, ...]:
         """The operators that a rule may match: all members of a class, and a cluster of inner joins as one. A state belongs to one
-        aggregation. Values that depend on the physical order of rows are computed in one way: what has them from elsewhere is left out."""
+        aggregation."""
         tvr = view.tvr
         if not isinstance(tvr, Edge):
             return (tvr,)
         joined = self._clusters.of(tvr)
-        operators = (*(member.rel for member in self._memo.members(tvr)), *([joined] if joined else []))
-        lineage = self.facts.lineage(tvr)
-        return tuple(rel for rel in operators if self.facts.lineage(rel) == lineage)
+        is_same = joined is not None and self.facts.lineage(joined) == self.facts.lineage(tvr)
+        return (*(member.rel for member in self.facts.members(tvr)), *([joined] if joined and is_same else []))
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
