@@ -4,6 +4,8 @@ early. Counts, because times depend on the machine."""
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -124,3 +126,20 @@ def test_some_steps_of_churn_on_spark(spark: SparkSession, tmp_path: Path) -> No
 @pytest.mark.full
 def test_fifty_steps_of_churn_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     check_flat(churned(spark, tmp_path, 50), 10)
+
+
+def test_many_files_take_no_more_jobs_than_a_few(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark looks at more than 32 files by a job, unless it is told not to."""
+    jobs = []
+    for files in (3, 40):
+        engine, folder = Counting(spark), tmp_path / f"{files} files"
+        folder.mkdir()
+        for i in range(files):
+            pq.write_table(pa.table({"k": pa.array([i, i + 1], pa.int32())}), folder / f"{i}.parquet")
+        wh = open_site(tmp_path / f"wh {files}", engine, Files())
+        wh.add_table("t", path=folder, schema="k INT")
+        query = wh.add_query("q", sql="SELECT k, COUNT(*) AS n FROM t GROUP BY k", schedule=tp.Schedule.view())
+        query.run(methods="im1")
+        assert query.result().count() == files + 1
+        jobs.append(sum_of(engine.took).jobs)
+    assert jobs[0] == jobs[1]

@@ -8,7 +8,6 @@ from tempura.errors import TempuraError
 from tempura.warehouse.declare import DeclarationFile
 from tempura.warehouse.history import History
 from tempura.warehouse.query import Query
-from tempura.warehouse.steps import states_at
 from tempura.warehouse.table import Arrivals, Site
 
 
@@ -62,7 +61,7 @@ def _needed(history: History, keep: int) -> set[str]:
     steps = history.loadable
     outputs = [step.output.path for step in history.outputs if step.output][-keep:]
     past = next((step for step in reversed(steps) if step.states), None)
-    states = states_at(steps, past).values() if past else ()
+    states = past.states if past else ()
     return {*outputs, *(part.path for state in states for part in state.stored.parts)}
 
 

@@ -21,7 +21,7 @@ from tempura.warehouse.facts import Versions, table_facts
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage_of
 from tempura.warehouse.slots import Slot
-from tempura.warehouse.steps import SavedState, StepManifest, absolute, states_at
+from tempura.warehouse.steps import SavedState, StepManifest, absolute
 from tempura.warehouse.table import Site
 
 
@@ -102,7 +102,7 @@ def assess(
     before = {name: past.inputs.get(name, versions[name]) for name in read} if past else {}
     pinned: tuple[Versions, ...] = (before, versions) if past else (versions,)
     facts = {n: table_facts(t, [v[n] for v in pinned], len(points)) for n, t in read.items()}
-    states = {s.key(0): s for s in states_at(steps, past).values()} if past else {}
+    states = {s.key(0): s for s in past.states} if past else {}
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
     problem = Problem(lifted.rel, points, facts, frozenset(states), stored)
@@ -115,7 +115,8 @@ def names_read(lifted: Lifted) -> tuple[str, ...]:
 
 
 def _past(steps: Sequence[StepManifest], engine: Engine, settings: Settings) -> StepManifest | None:
-    """The last step that left states which can be loaded now."""
+    """The last step that left states which can be loaded now. Those of one before it are none, though it may have read the same rows:
+    sums of floats that were computed apart must not meet."""
     return next((s for s in reversed(steps) if s.states and s.is_loadable(engine.version, settings)), None)
 
 

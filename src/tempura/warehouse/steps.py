@@ -1,6 +1,6 @@
 """Manifests of steps: what a committed run read, saved, emitted and took."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -103,16 +103,6 @@ _PLAIN = (
 
 def _minor(version: str) -> tuple[str, ...]:
     return tuple(version.split(".")[:2])
-
-
-def states_at(steps: Sequence[StepManifest], last: StepManifest) -> dict[tuple[str, str], SavedState]:
-    """The states that are current at the versions of ``last``, by fingerprint and kind: its own, and those of other steps that
-    read the same versions of the same tables under the same settings."""
-    found: dict[tuple[str, str], SavedState] = {}
-    for step in (*steps, last):
-        if dict(step.inputs) == dict(last.inputs) and step.is_loadable(last.engine, last.settings):
-            found |= {s.name: s for s in step.states}
-    return found
 
 
 def relative(part: Part, root: Path) -> Part:
