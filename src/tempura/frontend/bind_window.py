@@ -54,11 +54,10 @@ class _WindowBinder(Binder):
         if call.function in BY_PEERS and call.function != "CumeDist":
             # The analyser gives a rank the sort keys of its window as children.
             return self._new(call.function)
-        children = [self.bind(operand) for operand in call.operands]
         if class_of(handle) != "AggregateExpression":
-            return self._with_children(handle, children)
+            return self._over(handle, call.operands)
         if call.function in ENDS:
-            return self._complete(self._with_children(handle.aggregateFunction(), children))
+            return self._complete(self._over(handle.aggregateFunction(), call.operands))
         return self.bind_aggregate(call)
 
     def end(self, call: AggregateCall, place: str) -> JavaObject:

@@ -9,6 +9,7 @@ slots of an aggregation state into the value that Spark's aggregate has.
 
 from collections.abc import Callable, Sequence
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql.classic.column import Column as ClassicColumn
@@ -86,7 +87,7 @@ class Binder:
                 return self.literal(value, type)
             case Call(handle=None):
                 return self._made_by_rule(expr)
-        return self._with_children(expr.handle, [self.bind(operand) for operand in expr.operands])
+        return self._over(expr.handle, expr.operands)
 
     def bind_aggregate(self, call: AggregateCall) -> JavaObject:
         """See :func:`bind_aggregate`."""
@@ -122,8 +123,19 @@ class Binder:
     def _seq(self, expressions: Sequence[JavaObject]) -> JavaObject:
         return self._jvm.PythonUtils.toSeq(list(expressions))
 
-    def _with_children(self, handle: JavaObject, children: Sequence[JavaObject]) -> JavaObject:
-        return handle.withNewChildren(self._seq(children)) if children else handle
+    def _over(self, handle: JavaObject, operands: Sequence[Expr]) -> JavaObject:
+        """An expression over other operands. One that asks for their types when it is made (PivotFirst) gets them said, by casts that
+        change nothing."""
+        if not operands:
+            return handle
+        children = [self.bind(operand) for operand in operands]
+        try:
+            return handle.withNewChildren(self._seq(children))
+        except Py4JJavaError as error:
+            if "UnresolvedException" not in error.java_exception.getClass().getName():
+                raise
+        typed = [self.cast(child, operand.type) for child, operand in zip(children, operands, strict=True)]
+        return handle.withNewChildren(self._seq(typed))
 
     def _mode(self, mode: str) -> JavaObject:
         """An evaluation mode by name; "" is the session's."""
@@ -216,12 +228,12 @@ class Binder:
     # --- aggregates -------------------------------------------------------------------------------------------------
 
     def _aggregate_function(self, call: AggregateCall) -> JavaObject:
+        if call.handle is not None and call.function != "Count":
+            function: JavaObject = call.handle.aggregateFunction()  # type: ignore[attr-defined]
+            return self._over(function, call.operands)
         children = [self.bind(operand) for operand in call.operands]
         if call.function == "Count":
             return self._new("aggregate.Count", self._seq(children or [self.literal(1, "int")]))
-        if call.handle is not None:
-            function: JavaObject = call.handle.aggregateFunction()  # type: ignore[attr-defined]
-            return self._with_children(function, children)
         match call.function:
             case "Min" | "Max":
                 return self._new(f"aggregate.{call.function}", children[0])
