@@ -20,10 +20,12 @@ METHODS = ("im1",)
 REPRESENTATIVE = (
     ("joins", 8),
     ("sub-queries", 1),
+    ("sub-queries", 19),
     ("sets", 5),
     ("aggregates", 15),
     ("aggregates", 26),
     ("windows", 2),
+    ("lateral", 11),
     ("lateral", 12),
     ("order and limit", 0),
     ("with and values", 1),

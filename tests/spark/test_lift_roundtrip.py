@@ -136,6 +136,7 @@ MADE = [
     (_call("Or", Ref(C), _call("IsNull", Ref(A))), "c OR a IS NULL"),
     (_call("EqualNullSafe", Ref(A), Ref(B)), "a <=> b"),
     (_call("LessThan", Ref(A), Ref(B)), "a < b"),
+    (_call("Sqrt", _call("Cast", Ref(A), type="double", detail="legacy"), type="double"), "sqrt(a)"),
     (_call("GreaterThanOrEqual", Ref(A), Literal(2, "int")), "a >= 2"),
     (_call("In", Ref(A), Literal(1, "int"), Ref(B)), "a IN (1, b)"),
     (_call("If", _call("IsNotNull", Ref(A)), Ref(A), Literal(0, "int"), type="int"), "if(a IS NOT NULL, a, 0)"),
@@ -162,7 +163,7 @@ def test_calls_without_a_handle(spark: SparkSession) -> None:
 
 def test_an_unknown_call_is_refused(spark: SparkSession) -> None:
     with pytest.raises(TempuraError) as error:
-        bind(_call("Sqrt", Ref(A)), lambda c: c.id)
+        bind(_call("Cbrt", Ref(A)), lambda c: c.id)
     assert error.value.code == "NOT_EXECUTABLE"
 
 

@@ -105,8 +105,8 @@ class PlanLifter:
         try:
             part = self._lift(node)
         except NotLiftableError as error:
-            if self._text is None:
-                raise
+            if self._text is None or error.reason.code == "CORRELATED":
+                raise  # a reference to a plan elsewhere: no part of what has been rewritten so far can be run by itself
             handle, below = take_out(self._spark, node)
             part = self._as_it_is(node, handle, [self._lifted_before(plan) for plan in below], error.reason)
         self._known.put(node, len(self._parts))
