@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tempura.errors import TempuraError
 from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
 from tempura.warehouse.files import Files
+from tempura.warehouse.history import History
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.slots import Slot
@@ -193,6 +195,19 @@ class TestRuns:
         assert "load" not in query.plan(methods="im1").explain(step="refresh 3")
         query.run(methods="im1")
         assert query.verify()
+
+    def test_states_of_two_runs_over_the_same_rows_do_not_meet(self, world: World) -> None:
+        """They may be sums of floats that were computed apart."""
+        query = world.query()
+        world.put("a", FIRST)
+        world.push([(1, 10)])
+        query.run(at="14:00", methods="im1")
+        (first,) = query.steps()
+        assert first.states
+        other = replace(first.states[0], expression="f" * 64)
+        again = replace(first, n=2, states=(other,))
+        situation = query._situation(History((first, again)), query._upcoming(query.committed()), DAILY)
+        assert {key.expression for key in situation.states} == {other.expression}
 
 
 class TestQueries:
