@@ -256,9 +256,8 @@ def _partial(rel: Partial, rows: SignedBag) -> SignedBag:
 
 
 def _slot(slot: Slot, group: Group) -> object:
-    present = [(env, w) for env, w in _filtered(slot.filter, group)]
     args = [arg for arg in (slot.arg, slot.other) if arg is not None]
-    valued = [(tuple(value_of(arg, env) for arg in args), w) for env, w in present]
+    valued = [(tuple(value_of(arg, env) for arg in args), w) for env, w in _filtered(slot.filter, group)]
     return slot_of(slot, [(values, w) for values, w in valued if None not in values])
 
 

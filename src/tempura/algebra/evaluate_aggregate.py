@@ -10,8 +10,8 @@ from math import isfinite, nan, sqrt
 
 from tempura.algebra.arithmetic import Exact, average, exact, fit, mode_of
 from tempura.algebra.scalar import AggregateCall, Column
-from tempura.algebra.sql_order import Ordered, ordering_key
-from tempura.algebra.states import Slot, is_rounded
+from tempura.algebra.sql_order import ordering_key
+from tempura.algebra.states import OF_SAMPLES, Slot, is_rounded, sample_of_one
 from tempura.errors import TempuraError
 
 Values = Sequence[tuple[tuple[object, ...], int]]
@@ -33,10 +33,8 @@ def of_values(call: AggregateCall, values: Values) -> object:
             return fit(_total(first), call.type, mode)
         case "Average":
             return average(_total(first), _number(values), call.operands[0].type, call.type, mode)
-        case "Min":
-            return min((value for value, _ in first), key=_sql_then_bits)
-        case "Max":
-            return max((value for value, _ in first), key=_sql_then_bits)
+        case "Min" | "Max":
+            return _extreme(call.function, [value for value, _ in first])
     return _spread(call, values)
 
 
@@ -75,16 +73,18 @@ def _moment(values: Values, number: int) -> Exact:
 def _spread(call: AggregateCall, values: Values) -> object:
     """A variance, standard deviation or covariance."""
     number = _number(values)
-    sample = call.function in ("VarianceSamp", "StddevSamp", "CovSample")
+    sample = call.function in OF_SAMPLES
     if sample and number == 1:
-        return nan if "nullOnDivideByZero=False" in call.detail else None
+        return sample_of_one(call)
     spread = float(_moment(values, number)) / (number - 1 if sample else number)
     return sqrt(spread) if call.function in ("StddevPop", "StddevSamp") else spread
 
 
-def _sql_then_bits(value: object) -> tuple[Ordered, str]:
-    """Orders values by SQL; the equal ones (-0.0 and 0.0) by their text, so that the least is a function of the bag."""
-    return (ordering_key(value), repr(value))
+def _extreme(which: str, values: Iterable[object]) -> object:
+    """The least or greatest value by SQL; of equal ones (-0.0 and 0.0) by their text, so that it is a function of the bag. NULL of none."""
+    pick = min if which.lower() == "min" else max
+    present = (value for value in values if value is not None)
+    return pick(present, key=lambda value: (ordering_key(value), repr(value)), default=None)
 
 
 # --- slots of states --------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def slot_of(slot: Slot, values: Values) -> object:
         case "total":
             return _kept(slot, _total(first))
         case "min" | "max":
-            return _extreme(slot, [value for value, _ in first])
+            return _extreme(slot.kind, [value for value, _ in first])
         case "mean":
             return _kept(slot, _mean(first, number) if number else 0)
         case "moment":
@@ -118,7 +118,7 @@ def merged_slots(slots: Sequence[Slot], rows: Sequence[Sequence[object]]) -> tup
 def _merged(slot: Slot, ours: Mapping[Column, object], theirs: Mapping[Column, object]) -> object:
     values = [side[slot.column] for side in (ours, theirs)]
     if slot.kind in ("min", "max"):
-        return _extreme(slot, values)
+        return _extreme(slot.kind, values)
     if not slot.of:
         return _kept(slot, sum(map(exact, values)))
     sides = [[exact(side[column]) for column in (slot.column, *slot.of)] for side in (ours, theirs)]
@@ -147,8 +147,3 @@ def _kept(slot: Slot, number: Exact) -> object:
     if slot.is_exact:
         return fit(number, slot.column.type, "ANSI")
     return Fraction(number) if isfinite(number) else number
-
-
-def _extreme(slot: Slot, values: Iterable[object]) -> object:
-    pick = min if slot.kind == "min" else max
-    return pick((value for value in values if value is not None), key=_sql_then_bits, default=None)

@@ -169,7 +169,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _FLOATS = ("float", "double")
 _VARIANCES = frozenset(("VariancePop", "VarianceSamp", "StddevPop", "StddevSamp"))
 _COVARIANCES = frozenset(("CovPopulation", "CovSample"))
-_OF_SAMPLES = frozenset(("VarianceSamp", "StddevSamp", "CovSample"))
+OF_SAMPLES = frozenset(("VarianceSamp", "StddevSamp", "CovSample"))
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
@@ -302,17 +302,21 @@ def _final(call: AggregateCall, layout: StateLayout) -> Expr:
     return _of_moment(call, count, moment)
 
 
+def sample_of_one(call: AggregateCall) -> float | None:
+    """What a sample of one value has for a spread: NULL, or NaN in a session with ``spark.sql.legacy.statisticalAggregate``."""
+    return nan if "nullOnDivideByZero=False" in call.detail else None
+
+
 def _of_moment(call: AggregateCall, count: Expr, moment: Expr) -> Expr:
-    """A variance, standard deviation or covariance: NULL of no values; of one, a sample has NULL, or NaN in a session with
-    ``spark.sql.legacy.statisticalAggregate``."""
+    """A variance, standard deviation or covariance: NULL of no values."""
     none = Literal(None, "double")
     number: Expr = Call("Cast", (count,), "double", "legacy")
-    if call.function in _OF_SAMPLES:
+    if call.function in OF_SAMPLES:
         number = Call("Subtract", (number, Literal(1.0, "double")), "double", "legacy")
     value: Expr = Call("Divide", (moment, number), "double", "legacy")
     if call.function in ("StddevPop", "StddevSamp"):
         value = Call("Sqrt", (value,), "double")
-    if call.function in _OF_SAMPLES:
-        of_one = Literal(nan, "double") if "nullOnDivideByZero=False" in call.detail else none
+    if call.function in OF_SAMPLES:
+        of_one = Literal(sample_of_one(call), "double")
         value = Call("If", (Call("EqualTo", (count, Literal(1, "bigint")), "boolean"), of_one, value), "double")
     return Call("If", (Call("EqualTo", (count, Literal(0, "bigint")), "boolean"), none, value), "double")

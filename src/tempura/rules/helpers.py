@@ -30,11 +30,11 @@ _FUNCTIONS_OF_A_BAG = {
 """Aggregates whose value is determined by the bag of their inputs, in whatever order these come (floating point aside)."""
 
 
-_UP_TO_ROUNDING = frozenset((
-    "StddevSamp", "StddevPop", "VarianceSamp", "VariancePop", "Skewness", "Kurtosis", "Corr", "CovSample", "CovPopulation",
-    "RegrSXX", "RegrSXY", "RegrSYY", "RegrR2", "RegrSlope", "RegrIntercept", "RegrReplacement", "PearsonCorrelation",
+_ROUNDED_WITHOUT_STATE = frozenset((
+    "Skewness", "Kurtosis", "Corr", "RegrSXX", "RegrSXY", "RegrSYY", "RegrR2", "RegrSlope", "RegrIntercept", "RegrReplacement",
+    "PearsonCorrelation",
 ))  # fmt: skip
-"""Aggregates of floats that the order of the rows changes in the last digits only."""
+"""Aggregates of floats that the order of the rows changes in the last digits only, beside those of ``is_rounded``."""
 
 _OF_ORDERED_ROWS = RANKS | OFFSETS | ENDS
 """Window functions whose value is determined by the order of the rows, which a window makes a function of the bag."""
@@ -68,7 +68,7 @@ def order_sensitivity(rel: Rel) -> Reason | None:
     for call in (a.call for a in (rel.aggregates if isinstance(rel, Aggregate) else rel.functions)):
         if isinstance(rel, Window) and call.function in _OF_ORDERED_ROWS:
             continue
-        if call.function in _UP_TO_ROUNDING or is_rounded(call):
+        if _differs_by_rounding(call):
             return Reason("FLOAT_SUM", f"{call} depends on the order of additions")
         if picks_by_order(call):
             return Reason("ORDER_SENSITIVE", f"{call} depends on the order of its input rows")
@@ -77,7 +77,11 @@ def order_sensitivity(rel: Rel) -> Reason | None:
 
 def picks_by_order(call: AggregateCall) -> bool:
     """Whether an aggregate has several right answers for one bag, beyond rounding: FIRST, collected lists, what is not known."""
-    return call.function not in _FUNCTIONS_OF_A_BAG and call.function not in _UP_TO_ROUNDING
+    return call.function not in _FUNCTIONS_OF_A_BAG and not _differs_by_rounding(call)
+
+
+def _differs_by_rounding(call: AggregateCall) -> bool:
+    return is_rounded(call) or call.function in _ROUNDED_WITHOUT_STATE
 
 
 def is_order_sensitive(rel: Rel) -> bool:

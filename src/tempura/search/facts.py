@@ -91,6 +91,10 @@ class PlanFacts:
             self._lineage[rel] = own or frozenset().union(*map(self.lineage, meant.inputs))
         return self._lineage[rel]
 
+    def is_computed_once(self, rel: Rel) -> bool:
+        """Whether two computations of an expression over the same inputs may differ."""
+        return self._memo.representative(rel) in self.lineage(rel)
+
     def members(self, edge: Edge) -> tuple[Member, ...]:
         """The operators that compute a class. Values that depend on the physical order of rows are computed in one way: members that have
         them from elsewhere are left out."""

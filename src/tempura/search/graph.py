@@ -14,13 +14,12 @@ from tempura.cost.stats import StoredFacts
 from tempura.physical.operators import Load, StateKey
 from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.dsl import Rule
-from tempura.rules.helpers import is_order_sensitive
-from tempura.search.begun import Rewritten
 from tempura.search.events import GroupCreated
+from tempura.search.lineage import Lineage
 from tempura.search.rewrites import Rewriter
 from tempura.search.space import Goal, Space
 from tempura.tvr.staircase import whole
-from tempura.tvr.views import Delta, Snapshot, State, View
+from tempura.tvr.views import Snapshot, State, View
 
 ANY_TIME = (
     core.snapshot_of_inputs,
@@ -34,12 +33,6 @@ ANY_TIME = (
 """Rules that may make a view later than when it becomes current. The others make it then, and who needs it later loads it:
 incremental work is done once."""
 
-BY_STATES = (
-    delta_aggregate.delta_aggregate,
-    delta_aggregate.delta_aggregate_by_states,
-    delta_aggregate.delta_aggregate_without_keys,
-)
-"""Deltas that are differences of values that follow from states."""
 
 _ONE_PART = StoredFacts()
 
@@ -72,7 +65,7 @@ class Graph:
         self.start = start
         self._rewriter = Rewriter(space, rules, start)
         self.facts = self._rewriter.facts
-        self._reached: dict[View, bool] = {}
+        self.lineage = Lineage(self._rewriter, self.problem, start, self.key)
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
 
     @cached_property
@@ -107,7 +100,8 @@ class Graph:
         view = goal.view
         yield from self._loads(goal)
         late = goal.time > max(view.at.time, self.problem.first)
-        for made in self._one_lineage(goal) if self.is_computed_once(goal) else self._rewriter.rewrites(view):
+        of_one_lineage = self.lineage.applies_to(goal)
+        for made in self.lineage.rewrites(goal) if of_one_lineage else self._rewriter.rewrites(view):
             if not late or made.rule in ANY_TIME:
                 needed = tuple(self.goal(v, goal.time) for v in made.views)
                 yield Alternative(made.rule, made.rhs, needed, self.weighted(made.cost, goal.time), made.member)
@@ -136,58 +130,3 @@ class Graph:
         """The name under which a view is stored."""
         kind = "snapshot" if isinstance(view.at, Snapshot) else "state"
         return StateKey(self.memo.fingerprint(view.tvr), kind, whole(view.at.t))
-
-    # --- values that depend on the physical order of rows -------------------------------------------------------------
-
-    def is_computed_once(self, goal: Goal) -> bool:
-        """Whether two computations of a goal may differ."""
-        return any(map(is_order_sensitive, self._rewriter.operators(goal.view)))
-
-    def _one_lineage(self, goal: Goal) -> tuple[Rewritten, ...]:
-        """What may be made of values that depend on the physical order of the input. They are computed once: of what was current at an
-        earlier time there is what was stored then. And in one way: they follow from a stored state, where there is one; else from the
-        stored values by a delta, where there is one; else they are computed from scratch. Two ways in one plan would retract values
-        that were never emitted."""
-        view = goal.view
-        rewrites = self._rewriter.rewrites(view)
-        finalized, merged = _made_by(rewrites, delta_aggregate.finalize_state), _made_by(rewrites, core.merge_snapshot)
-        if goal.time > view.at.time:
-            return finalized
-        match view.at:
-            case Snapshot() if self._follow_from_state(view.tvr, view.at.time):
-                return finalized
-            case Snapshot() if any(map(self._follow, merged)):
-                return merged
-            case Delta():
-                by_states = _made_by(rewrites, *BY_STATES)
-                expected = self._follow_from_state(view.tvr, view.at.time)
-                return tuple(made for made in rewrites if (made in by_states) == expected)
-        return tuple(made for made in rewrites if made not in (*finalized, *merged))
-
-    def _follow_from_state(self, tvr: Rel, u: int) -> bool:
-        """Whether the values of an aggregation at a time, and their delta since the time before, can be had from its states."""
-        finalized = _made_by(self._rewriter.rewrites(View(tvr, Snapshot(u))), delta_aggregate.finalize_state)
-        if not any(map(self._follow, finalized)):
-            return False
-        deltas = self._rewriter.rewrites(View(tvr, Delta(u - 1, u))) if u > self.start else ()
-        return u <= self.start or any(map(self._follow, _made_by(deltas, *BY_STATES)))
-
-    def _follow(self, made: Rewritten) -> bool:
-        """Whether rules lead from tables, and from stored states, to the deltas and states that a right side needs."""
-        return all(map(self._follows, made.views))
-
-    def _follows(self, view: View) -> bool:
-        """Whether a delta or state can be had. What needs itself cannot; snapshots can always be computed from scratch."""
-        if isinstance(view.at, Snapshot):
-            return True
-        if isinstance(view.at, State) and self.key(view) in self.problem.states:
-            return True
-        if view not in self._reached:
-            self._reached[view] = False
-            is_past = isinstance(view.at, State) and view.at.time < self.problem.first
-            self._reached[view] = not is_past and any(map(self._follow, self._rewriter.rewrites(view)))
-        return self._reached[view]
-
-
-def _made_by(rewrites: tuple[Rewritten, ...], *rules: Rule) -> tuple[Rewritten, ...]:
-    return tuple(made for made in rewrites if made.rule in rules)

@@ -35,7 +35,7 @@ def first_candidate(graph: Graph) -> Candidate | None:
 def allows(graph: Graph, seed: Candidate) -> bool:
     """Whether the choices of a plan that was found with fewer rules may be mixed with others of a graph: what is to be computed once is
     computed as the graph has it."""
-    once = [goal for goal in seed.reached if graph.is_computed_once(goal)]
+    once = [goal for goal in seed.reached if graph.lineage.applies_to(goal)]
     return all(seed.choices[goal].rule in {way.rule for way in graph.alternatives(goal)} for goal in once)
 
 

@@ -52,9 +52,9 @@ class Rewriter:
         tvr = view.tvr
         if not isinstance(tvr, Edge):
             return (tvr,)
+        members = tuple(member.rel for member in self.facts.members(tvr))
         joined = self._clusters.of(tvr)
-        is_same = joined is not None and self.facts.lineage(joined) == self.facts.lineage(tvr)
-        return (*(member.rel for member in self.facts.members(tvr)), *([joined] if joined and is_same else []))
+        return (*members, joined) if joined and self.facts.lineage(joined) == self.facts.lineage(tvr) else members
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):

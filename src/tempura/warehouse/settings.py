@@ -48,6 +48,11 @@ NAMED = (
     "spark.sql.allowNamedFunctionArguments",
     "spark.sql.variable.substitute",
 )
+_AT_WORK = {
+    # Spark starts a job to look at more than 32 files, even if they are named one by one, as those of arrivals are.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+}
+"""Settings that change how Spark works and not what results are."""
 _FAMILIES = ("spark.sql.legacy.", "spark.sql.ansi.", "spark.sql.collation.")
 
 
@@ -58,14 +63,8 @@ def semantic_settings(session: SparkSession) -> dict[str, str]:
     return dict(sorted((found | given).items()))
 
 
-_AT_WORK = {
-    # Spark starts a job to look at more than 32 files, even if they are named one by one, as those of arrivals are.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
-}
-
-
 def session_with(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A copy of a session in which exactly these semantic settings are in force."""
+    """A copy of a session, to work in, in which exactly these semantic settings are in force."""
     work = clone(session)
     for name, value in _AT_WORK.items():
         work.conf.set(name, value)

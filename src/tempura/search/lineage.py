@@ -1,0 +1,90 @@
+"""One lineage for values that depend on the physical order of rows: sums of floats, FIRST, collected lists, an ``Opaque``.
+
+A second computation of them may give others, so they are computed once. What was current at an earlier time is there as it was stored
+then. And they are computed in one way: from a state that follows from a stored one, where there is such a state; else from the stored
+values and their delta, where there is one; else from scratch. Two ways in one plan would take away values that were never emitted.
+"""
+
+from collections.abc import Callable
+
+from tempura.algebra.rel import Rel
+from tempura.physical.operators import StateKey
+from tempura.rules import core, delta_aggregate
+from tempura.rules.dsl import Rule
+from tempura.search.begun import Rewritten
+from tempura.search.problem import Problem
+from tempura.search.rewrites import Rewriter
+from tempura.search.space import Goal
+from tempura.tvr.staircase import Time
+from tempura.tvr.views import Delta, Snapshot, State, View
+
+DELTAS_OF_STATES = (
+    delta_aggregate.delta_aggregate,
+    delta_aggregate.delta_aggregate_by_states,
+    delta_aggregate.delta_aggregate_without_keys,
+)
+"""Rules whose deltas are differences of what is made of states."""
+
+
+class Lineage:
+    """Which of the things that rules make of such values may be used. Incremental work begins at the time point ``start``; ``key`` names
+    stored views."""
+
+    def __init__(self, rewriter: Rewriter, problem: Problem, start: int, key: Callable[[View], StateKey]) -> None:
+        self._rewriter = rewriter
+        self._problem = problem
+        self._start = start
+        self._key = key
+        self._reachable: dict[View, bool] = {}
+
+    def applies_to(self, goal: Goal) -> bool:
+        """Whether two computations of a goal may differ."""
+        return self._rewriter.facts.is_computed_once(goal.view.tvr)
+
+    def rewrites(self, goal: Goal) -> tuple[Rewritten, ...]:
+        """What the rules make of such a goal, as far as it is the one way."""
+        view = goal.view
+        made = self._rewriter.rewrites(view)
+        finalized, merged = _by(made, delta_aggregate.finalize_state), _by(made, core.merge_snapshot)
+        if goal.time > view.at.time:
+            return finalized
+        match view.at:
+            case Snapshot() if self._comes_from_states(view.tvr, view.at.time):
+                return finalized
+            case Snapshot() if any(map(self._is_reachable, merged)):
+                return merged
+            case Delta():
+                of_states = _by(made, *DELTAS_OF_STATES)
+                expected = self._comes_from_states(view.tvr, view.at.time)
+                return tuple(way for way in made if (way in of_states) == expected)
+        return tuple(way for way in made if way not in (*finalized, *merged))
+
+    def _comes_from_states(self, tvr: Rel, u: Time) -> bool:
+        """Whether the values of an aggregation at a time, and their delta since the time before, can be had from its states."""
+        finalized = _by(self._rewriter.rewrites(View(tvr, Snapshot(u))), delta_aggregate.finalize_state)
+        if not any(map(self._is_reachable, finalized)):
+            return False
+        if u <= self._start:
+            return True
+        deltas = self._rewriter.rewrites(View(tvr, Delta(u - 1, u)))
+        return any(map(self._is_reachable, _by(deltas, *DELTAS_OF_STATES)))
+
+    def _is_reachable(self, way: Rewritten) -> bool:
+        """Whether rules lead from tables, and from stored states, to the deltas and states that a right side needs."""
+        return all(map(self._can_be_had, way.views))
+
+    def _can_be_had(self, view: View) -> bool:
+        """Whether there is a way to a delta or state. What needs itself cannot be had; a snapshot always can, from scratch."""
+        if isinstance(view.at, Snapshot):
+            return True
+        if isinstance(view.at, State) and self._key(view) in self._problem.states:
+            return True
+        if view not in self._reachable:
+            self._reachable[view] = False
+            is_past = isinstance(view.at, State) and view.at.time < self._problem.first
+            self._reachable[view] = not is_past and any(map(self._is_reachable, self._rewriter.rewrites(view)))
+        return self._reachable[view]
+
+
+def _by(made: tuple[Rewritten, ...], *rules: Rule) -> tuple[Rewritten, ...]:
+    return tuple(way for way in made if way.rule in rules)
