@@ -18,6 +18,13 @@ from tests.plans.random_queries import Table
 from tests.spark.bags import frame, signed_bag
 
 
+def schema_of(ddl: str) -> StructType:
+    """Columns from their declaration."""
+    parsed = StructType.fromDDL(ddl)
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
 @dataclass
 class Run:
     """Steps in one folder, which read the arrivals of ``tables``; their columns are ``ddl``."""
@@ -28,15 +35,9 @@ class Run:
     ddl: Mapping[str, str]
     _states: dict[StateKey, StoredState] = field(default_factory=dict)
 
-    def schema(self, table: str) -> StructType:
-        """The columns of a table."""
-        parsed = StructType.fromDDL(self.ddl[table])
-        assert isinstance(parsed, StructType)
-        return parsed
-
     def rows(self, table: str, bag: SignedBag, signed: bool) -> DataFrame:
         """A bag of a table's rows."""
-        fields = self.schema(table).fields
+        fields = schema_of(self.ddl[table]).fields
         types = [field.dataType.simpleString() for field in fields]
         return frame(self.spark, bag, [field.name for field in fields], types, signed)
 

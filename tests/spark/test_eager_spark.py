@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Aggregate, Rel, renamed, scans
@@ -23,7 +22,7 @@ from tempura.search.problem import Point, Problem
 from tempura.search.saturate import Saturation
 from tests.plans.random_queries import Table
 from tests.spark.bags import signed_bag
-from tests.spark.steps import Run
+from tests.spark.steps import Run, schema_of
 
 SCHEMAS = {"sales": "item INT, price DECIMAL(7,2), n BIGINT", "items": "id INT, brand STRING"}
 A, B, C = Decimal("10.50"), Decimal("-0.05"), Decimal("99999.99")
@@ -73,16 +72,10 @@ QUERIES = {
 }  # fmt: skip
 
 
-def schema(table: str) -> StructType:
-    parsed = StructType.fromDDL(SCHEMAS[table])
-    assert isinstance(parsed, StructType)
-    return parsed
-
-
 def lifted(spark: SparkSession, sql: str) -> Rel:
     """The algebra of a text. Catalyst puts a projection between two aggregations unless the upper one reads all columns of the
     lower one: so it is lifted with one key more, which is taken away then."""
-    schemas = {table: schema(table) for table in SCHEMAS}
+    schemas = {table: schema_of(ddl) for table, ddl in SCHEMAS.items()}
     if "GROUP BY item, n)" not in sql:
         return lift_sql(spark, sql, schemas).rel
     query = lift_sql(
@@ -94,7 +87,7 @@ def lifted(spark: SparkSession, sql: str) -> Rel:
 
 def forced(query: Rel, rule: Rule) -> Rel:
     """The query as one rule rewrites it, wherever that has something to say."""
-    many = {name: ColumnStats(10.0) for table in SCHEMAS for name in schema(table).names}
+    many = {name: ColumnStats(10.0) for ddl in SCHEMAS.values() for name in schema_of(ddl).names}
     memo = Memo()
     top = memo.add(query)
     large = {table: TableFacts((1_000_000,), (0,), 1, columns=many) for table in SCHEMAS}

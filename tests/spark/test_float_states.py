@@ -17,7 +17,7 @@ from tempura.frontend.lift import lift_sql
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tests.plans.random_queries import Table
-from tests.spark.steps import Run
+from tests.spark.steps import Run, schema_of
 
 SCHEMAS = {"r": "id INT, g STRING, x DOUBLE, y DOUBLE, f FLOAT", "names": "name STRING, other INT"}
 VALUES = ", ".join(
@@ -89,7 +89,7 @@ def test_what_follows_from_states_is_what_spark_computes(
     session = spark.newSession()
     session.conf.set("spark.sql.legacy.statisticalAggregate", str(legacy).lower())
     run = Run(session, tmp_path, {"r": Table("r", tuple(arrivals(CHANGES))), "names": NAMES}, SCHEMAS)
-    query = lift_sql(session, sql, {table: run.schema(table) for table in SCHEMAS}).rel
+    query = lift_sql(session, sql, {table: schema_of(ddl) for table, ddl in SCHEMAS.items()}).rel
     # As if there were a million rows in a hundred thousand groups: to begin anew would not pay.
     facts = {scan.table: run.tables[scan.table].facts(len(CHANGES)) for scan in scans(query)}
     many = replace(facts["r"], inserted=tuple(10**6 + n for n in facts["r"].inserted), columns={"g": ColumnStats(1e5)})
