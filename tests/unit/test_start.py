@@ -8,7 +8,7 @@ import pytest
 from pyspark import SparkContext
 
 from tempura.errors import TempuraError
-from tempura.frontend import expressions
+from tempura.frontend.java import running_java
 from tempura.frontend.start import Java, driver_memory, find_java, java_for_spark, java_version, usable_cores
 
 
@@ -130,5 +130,5 @@ def test_memory_and_cores_are_within_bounds() -> None:
 def test_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     with pytest.raises(TempuraError) as error:
-        expressions._jvm()
+        running_java()
     assert error.value.code == "NO_SESSION"

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
 from tempura.algebra.rel import Aggregate
 from tempura.algebra.scalar import AggregateCall, Column, Expr, Output
 from tempura.algebra.states import Finalize, MergeStates, Partial, Slot, StateLayout, decimal_of, has_exact_state
+from tempura.execute import functions as fn
 from tempura.execute.naming import attribute, attributes, weight
 from tempura.execute.relation import Relation, expand, split_weights
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tempura.execute.jvm import Jvm
+from tempura.execute.jvm import DATASET, Jvm
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 
@@ -25,16 +25,16 @@ def single_join(left: DataFrame, right: DataFrame, on: Any) -> DataFrame:
 def _join(jvm: Jvm, left: DataFrame, right: DataFrame, on: Any, kind: Any) -> DataFrame:
     session = left.sparkSession
     sides = [frame._jdf.queryExecution().analyzed() for frame in (left, right)]
-    none = jvm.gateway.org.apache.spark.sql.catalyst.plans.logical.JoinHint.NONE()
+    none = jvm.java.static(f"{_CATALYST}.plans.logical.JoinHint", "NONE")()
     plan = jvm.construct(f"{_CATALYST}.plans.logical.Join", *sides, kind, jvm.option(on), none)
-    made = jvm.gateway.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
-    return DataFrame(made, session)
+    return DataFrame(jvm.java.static(DATASET, "ofRows")(session._jsparkSession, plan), session)
 
 
 def _attribute(jvm: Jvm, name: str) -> Any:
     """A boolean column that is never NULL, with a new expression id."""
-    types = jvm.gateway.org.apache.spark.sql.types
-    boolean = types.DataType.fromDDL("boolean")
-    id = jvm.gateway.org.apache.spark.sql.catalyst.expressions.NamedExpression.newExprId()
-    arguments = (name, boolean, False, types.Metadata.empty(), id, jvm.seq(()))
+    types = "org.apache.spark.sql.types"
+    boolean = jvm.java.static(f"{types}.DataType", "fromDDL")("boolean")
+    nothing = jvm.java.static(f"{types}.Metadata", "empty")()
+    id = jvm.java.static(f"{_CATALYST}.expressions.NamedExpression", "newExprId")()
+    arguments = (name, boolean, False, nothing, id, jvm.seq(()))
     return jvm.construct(f"{_CATALYST}.expressions.AttributeReference", *arguments)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as fn
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.scalar import Expr
+from tempura.execute import functions as fn
 from tempura.execute.relation import Relation
 
 

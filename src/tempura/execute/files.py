@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 
 from tempura.algebra.scalar import Column
 from tempura.errors import TempuraError
+from tempura.execute import functions as fn
 from tempura.execute.aggregates import merged_states
 from tempura.execute.contract import WEIGHT, Merge, Part, StoredOutput, StoredState
 from tempura.execute.identity import consolidate, is_exact

@@ -5,19 +5,20 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tempura.frontend.java import java
+
+DATASET = "org.apache.spark.sql.classic.Dataset"
+
 
 class Jvm:
     """The JVM of a session: Scala collections, and methods whose list of parameters depends on the Spark version."""
 
     def __init__(self, session: SparkSession) -> None:
-        self.gateway: Any = session.sparkContext._jvm
+        self.java = java(session.sparkContext._jvm)
 
     def seq(self, items: Iterable[object]) -> Any:
         """An immutable Scala Seq."""
-        array = self.gateway.java.util.ArrayList()
-        for item in items:
-            array.add(item)
-        return self.gateway.scala.jdk.javaapi.CollectionConverters.asScala(array).toSeq()
+        return self.java.static("PythonUtils", "toSeq")(list(items))
 
     def map(self, entries: dict[str, str]) -> Any:
         """An immutable Scala Map."""
@@ -28,20 +29,29 @@ class Jvm:
 
     def option(self, value: object = None) -> Any:
         """Some(value), or None."""
-        return self.gateway.scala.Option.apply(value)
+        return self.java.static("scala.Option", "apply")(value)
 
     def construct(self, name: str, *given: object) -> Any:
         """A new object; parameters after the given ones take their Scala defaults (newer Spark versions have more of them)."""
-        made, companion = self._class(name), self.companion(name)
-        wanted = made.getConstructors()[0].getParameterCount()
+        companion, wanted = self.companion(name), self._parameters(name, None)
         defaults = (getattr(companion, f"$lessinit$greater$default${i + 1}")() for i in range(len(given), wanted))
-        return self._package(name)(*given, *defaults)
+        return getattr(self.java, name)(*given, *defaults)
 
     def call_with_defaults(self, target: Any, method: str, *given: object) -> Any:
         """Call a method; parameters after the given ones take their Scala defaults."""
-        (found,) = (m for m in target.getClass().getMethods() if m.getName() == method)
-        wanted = range(len(given), found.getParameterCount())
+        wanted = range(len(given), self._parameters(target.getClass().getName(), method))
         return getattr(target, method)(*given, *(getattr(target, f"{method}$default${i + 1}")() for i in wanted))
+
+    def _parameters(self, type: str, method: str | None) -> int:
+        """How many parameters the only method of a name has in this version of Spark, or the constructor."""
+        found: dict[tuple[str, str | None], int] = self.java.parameters
+        if (type, method) not in found:
+            loader = self.java.static("java.lang.Thread", "currentThread")().getContextClassLoader()
+            made = self.java.static("java.lang.Class", "forName")(type, True, loader)
+            of = made.getMethods() if method else made.getConstructors()[:1]
+            (one,) = (m for m in of if method in (None, m.getName()))
+            found[type, method] = one.getParameterCount()
+        return found[type, method]
 
     def in_session(self, session: SparkSession, frame: DataFrame) -> DataFrame:
         """The same DataFrame in another session of the application, under that session's configuration."""
@@ -57,20 +67,8 @@ class Jvm:
         )
 
     def _of_plan(self, session: SparkSession, plan: Any) -> DataFrame:
-        return DataFrame(
-            self.gateway.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session
-        )
-
-    def _class(self, name: str) -> Any:
-        loader = self.gateway.java.lang.Thread.currentThread().getContextClassLoader()
-        return self.gateway.java.lang.Class.forName(name, True, loader)
+        return DataFrame(self.java.static(DATASET, "ofRows")(session._jsparkSession, plan), session)
 
     def companion(self, name: str) -> Any:
         """The Scala object of a name."""
-        return getattr(self._package(f"{name}$"), "MODULE$")
-
-    def _package(self, name: str) -> Any:
-        found = self.gateway
-        for part in name.split("."):
-            found = getattr(found, part)
-        return found
+        return self.java.static(f"{name}$", "MODULE$")

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as fn
 
 from tempura.algebra.scalar import Column
+from tempura.execute import functions as fn
 from tempura.execute.contract import WEIGHT
 
 

@@ -1,8 +1,7 @@
 """The value of a scalar sub-query on Spark: by Spark's own scalar sub-query, which fails on two rows as in the user's query."""
 
-from pyspark.sql import functions as fn
-
 from tempura.algebra.one import One
+from tempura.execute import functions as fn
 from tempura.execute.naming import attribute, attributes
 from tempura.execute.relation import Relation, expand
 

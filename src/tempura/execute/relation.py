@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
 from tempura.algebra.scalar import Column
+from tempura.execute import functions as fn
 from tempura.execute.contract import WEIGHT
 from tempura.execute.naming import attributes, one, weight
 

@@ -5,7 +5,6 @@ from functools import reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
@@ -29,6 +28,7 @@ from tempura.algebra.scalar import TRUE, AggregateCall, Column, Expr, Literal
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.errors import TempuraError
+from tempura.execute import functions as fn
 from tempura.execute.aggregates import Aggregation
 from tempura.execute.contract import WEIGHT
 from tempura.execute.existence import existence_join, single_join

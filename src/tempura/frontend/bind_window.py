@@ -85,13 +85,13 @@ class _WindowBinder(Binder):
         return self._new("SortOrder", self.bind(key.expr), direction, nulls, self._seq(()))
 
     def _complete(self, function: JavaObject) -> JavaObject:
-        mode = getattr(getattr(self._jvm, f"{EXPRESSIONS}.aggregate.Complete$"), "MODULE$")
-        id = getattr(self._jvm, f"{EXPRESSIONS}.NamedExpression").newExprId()
-        nothing = self._jvm.scala.Option.apply(None)
+        mode = self._jvm.static(f"{EXPRESSIONS}.aggregate.Complete$", "MODULE$")
+        id = self._jvm.static(f"{EXPRESSIONS}.NamedExpression", "newExprId")()
+        nothing = self._jvm.static("scala.Option", "apply")(None)
         return self._new("aggregate.AggregateExpression", function, mode, False, nothing, id)
 
     def _object(self, name: str) -> JavaObject:
-        return getattr(getattr(self._jvm, f"{EXPRESSIONS}.{name}$"), "MODULE$")
+        return self._jvm.static(f"{EXPRESSIONS}.{name}$", "MODULE$")
 
 
 def tie_breaks(columns: Sequence[Column], orderable: Callable[[str], bool], exact: Callable[[str], bool]) -> Ties:

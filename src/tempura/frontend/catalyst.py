@@ -15,6 +15,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
+from tempura.frontend.java import java
 
 JavaObject = Any
 """An object of the JVM. py4j proxies have no static type."""
@@ -100,7 +101,7 @@ def class_of(node: JavaObject) -> str:
 
 def jvm_of(spark: SparkSession) -> JavaObject:
     """The JVM behind a classic session."""
-    return spark._jvm
+    return java(spark._jvm)
 
 
 # --- analysis -------------------------------------------------------------------------------------------------------
@@ -175,7 +176,7 @@ def _refuse_command(spark: SparkSession, plan: JavaObject) -> None:
 
 def is_instance(spark: SparkSession, node: JavaObject, name: str) -> bool:
     """Whether a JVM object is an instance of a class or trait."""
-    named: JavaObject = jvm_of(spark).org.apache.spark.util.Utils.classForName(name, True, False)
+    named: JavaObject = jvm_of(spark).static("org.apache.spark.util.Utils", "classForName")(name, True, False)
     return bool(named.isInstance(node))
 
 
@@ -207,7 +208,7 @@ def has_subqueries(spark: SparkSession, plan: JavaObject) -> bool:
 
 def contains(spark: SparkSession, plan: JavaObject, pattern: str) -> bool:
     """Whether a plan, its expressions or their sub-queries have one of Catalyst's tree patterns."""
-    patterns = jvm_of(spark).org.apache.spark.sql.catalyst.trees.TreePattern
+    patterns = getattr(jvm_of(spark), "org.apache.spark.sql.catalyst.trees.TreePattern")
     return bool(plan.containsPattern(patterns.withName(pattern)))
 
 

@@ -44,7 +44,7 @@ def with_clocks(spark: SparkSession, analysed: JavaObject) -> JavaObject:
     """
     if not contains(spark, analysed, "CURRENT_LIKE") or _inside_function(spark, analysed):
         return analysed
-    replaced = jvm_of(spark).scala.collection.immutable.HashMap()
+    replaced = getattr(jvm_of(spark), "scala.collection.immutable.HashMap")()
     for node in time_dependent(spark, analysed):
         value = None if replaced.contains(node) else _value(spark, node)
         if value is not None:

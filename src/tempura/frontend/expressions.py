@@ -10,7 +10,6 @@ slots of an aggregation state into the value that Spark's aggregate has.
 from collections.abc import Callable, Sequence
 
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql.classic.column import Column as ClassicColumn
 
@@ -18,6 +17,7 @@ from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, Literal, R
 from tempura.algebra.states import decimal_of
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import EXPRESSIONS, JavaObject
+from tempura.frontend.java import running_java
 from tempura.frontend.literals import jvm_literal, jvm_type
 
 NameOf = Callable[[Column], str]
@@ -56,17 +56,7 @@ def bind_generator(generator: Call, outer: bool, name_of: NameOf) -> JavaObject:
 
 def column(expression: JavaObject) -> SparkColumn:
     """A PySpark column of a Catalyst expression."""
-    utils = getattr(_jvm(), "org.apache.spark.sql.classic.ExpressionUtils")
-    return ClassicColumn(utils.column(expression))
-
-
-def _jvm() -> JavaObject:
-    context = SparkContext._active_spark_context
-    if context is None:
-        raise TempuraError(
-            "NO_SESSION", "There is no running Spark session.", "Start one, or keep it until the results are read."
-        )
-    return context._jvm
+    return ClassicColumn(running_java().static("org.apache.spark.sql.classic.ExpressionUtils", "column")(expression))
 
 
 class Binder:
@@ -74,15 +64,15 @@ class Binder:
 
     def __init__(self, name_of: NameOf) -> None:
         self._name_of = name_of
-        self._jvm = _jvm()
+        self._jvm = running_java()
         self._types: dict[str, JavaObject] = {}
 
     def bind(self, expr: Expr) -> JavaObject:
         """See :func:`bind`."""
         match expr:
             case Ref(column=referenced):
-                unresolved = getattr(self._jvm, "org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute")
-                return unresolved.quoted(self._name_of(referenced))
+                unresolved = "org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute"
+                return self._jvm.static(unresolved, "quoted")(self._name_of(referenced))
             case Literal(value=value, type=type):
                 return self.literal(value, type)
             case Call(handle=None):
@@ -94,11 +84,16 @@ class Binder:
         aggregate = f"{EXPRESSIONS}.aggregate"
         function = self._aggregate_function(call)
         bound = None if call.filter is None else self.bind(call.filter)
-        mode = getattr(getattr(self._jvm, f"{aggregate}.Complete$"), "MODULE$")
+        mode = self._jvm.static(f"{aggregate}.Complete$", "MODULE$")
         # A new id: a lifted aggregate may be used twice in one plan, with another filter or other arguments.
-        id = getattr(self._jvm, f"{EXPRESSIONS}.NamedExpression").newExprId()
+        id = self._jvm.static(f"{EXPRESSIONS}.NamedExpression", "newExprId")()
         return self._new(
-            "aggregate.AggregateExpression", function, mode, call.distinct, self._jvm.scala.Option.apply(bound), id
+            "aggregate.AggregateExpression",
+            function,
+            mode,
+            call.distinct,
+            self._jvm.static("scala.Option", "apply")(bound),
+            id,
         )
 
     def outer(self, generator: JavaObject) -> JavaObject:
@@ -121,7 +116,7 @@ class Binder:
         return getattr(self._jvm, f"{EXPRESSIONS}.{name}")(*arguments)
 
     def _seq(self, expressions: Sequence[JavaObject]) -> JavaObject:
-        return self._jvm.PythonUtils.toSeq(list(expressions))
+        return self._jvm.static("PythonUtils", "toSeq")(list(expressions))
 
     def _over(self, handle: JavaObject, operands: Sequence[Expr]) -> JavaObject:
         """An expression over other operands. One that asks for their types when it is made (PivotFirst) gets them said, by casts that
@@ -139,11 +134,13 @@ class Binder:
 
     def _mode(self, mode: str) -> JavaObject:
         """An evaluation mode by name; "" is the session's."""
-        modes = getattr(self._jvm, f"{EXPRESSIONS}.EvalMode")
+        modes = f"{EXPRESSIONS}.EvalMode"
         return (
-            modes.withName(mode.upper())
+            self._jvm.static(modes, "withName")(mode.upper())
             if mode
-            else modes.fromSQLConf(self._jvm.org.apache.spark.sql.internal.SQLConf.get())
+            else self._jvm.static(modes, "fromSQLConf")(
+                self._jvm.static("org.apache.spark.sql.internal.SQLConf", "get")()
+            )
         )
 
     def _arithmetic(self, name: str, left: JavaObject, right: JavaObject, mode: str) -> JavaObject:
@@ -157,7 +154,9 @@ class Binder:
     def cast(self, child: JavaObject, type: str, mode: str = "legacy") -> JavaObject:
         """A cast; the time zone is the session's where one is needed."""
         plain, _, zone = mode.partition(";")
-        return self._new("Cast", child, self.type(type), self._jvm.scala.Option.apply(zone or None), self._mode(plain))
+        return self._new(
+            "Cast", child, self.type(type), self._jvm.static("scala.Option", "apply")(zone or None), self._mode(plain)
+        )
 
     # --- calls without handle ---------------------------------------------------------------------------------------
 

@@ -61,19 +61,17 @@ def _decimal(internal: JavaObject, type: str) -> Decimal:
 
 def jvm_literal(jvm: JavaObject, value: object, type: str, data_type: JavaObject) -> JavaObject:
     """The Catalyst expression of a constant: the inverse of :func:`python_value`."""
-    literal = getattr(jvm, f"{EXPRESSIONS}.Literal")
+    create = jvm.static(f"{EXPRESSIONS}.Literal", "create")
     if value is None:
-        return literal.create(None, data_type)
+        return create(None, data_type)
     if type in _SQL_SUFFIX:
         # py4j chooses the Java type of a number by its size; the SQL text says which it is.
-        return literal.fromSQL(f"{value}{_SQL_SUFFIX[type]}")
+        return jvm.static(f"{EXPRESSIONS}.Literal", "fromSQL")(f"{value}{_SQL_SUFFIX[type]}")
     if type == "float":
-        none = jvm.scala.Option.empty()
+        none = jvm.static("scala.Option", "empty")()
         legacy = getattr(jvm, f"{EXPRESSIONS}.EvalMode").LEGACY()
-        return getattr(jvm, f"{EXPRESSIONS}.Cast")(
-            literal.create(value, jvm_type(jvm, "double")), data_type, none, legacy
-        )
-    return literal.create(_java_value(jvm, value, type), data_type)
+        return getattr(jvm, f"{EXPRESSIONS}.Cast")(create(value, jvm_type(jvm, "double")), data_type, none, legacy)
+    return create(_java_value(jvm, value, type), data_type)
 
 
 def _java_value(jvm: JavaObject, value: object, type: str) -> JavaObject:
@@ -81,10 +79,11 @@ def _java_value(jvm: JavaObject, value: object, type: str) -> JavaObject:
         seconds, rest = divmod(_naive(value) - _EPOCH, timedelta(seconds=1))
         nanos = rest.microseconds * 1000
         if type == "timestamp":
-            return jvm.java.time.Instant.ofEpochSecond(seconds, nanos)
-        return jvm.java.time.LocalDateTime.ofEpochSecond(seconds, nanos, jvm.java.time.ZoneOffset.UTC)
+            return jvm.static("java.time.Instant", "ofEpochSecond")(seconds, nanos)
+        utc = jvm.static("java.time.ZoneOffset", "UTC")
+        return jvm.static("java.time.LocalDateTime", "ofEpochSecond")(seconds, nanos, utc)
     if isinstance(value, date):
-        return jvm.java.time.LocalDate.ofEpochDay((value - _EPOCH_DAY).days)
+        return jvm.static("java.time.LocalDate", "ofEpochDay")((value - _EPOCH_DAY).days)
     if decimal_of(type) and isinstance(value, int):
         return Decimal(value)
     return value
@@ -96,5 +95,4 @@ def _naive(value: datetime) -> datetime:
 
 def jvm_type(jvm: JavaObject, type: str) -> JavaObject:
     """The Spark type of a type text. Raises Spark's ParseException for a text that is none."""
-    parser = getattr(getattr(jvm, "org.apache.spark.sql.catalyst.parser.CatalystSqlParser$"), "MODULE$")
-    return parser.parseDataType(type)
+    return jvm.static("org.apache.spark.sql.catalyst.parser.CatalystSqlParser$", "MODULE$").parseDataType(type)

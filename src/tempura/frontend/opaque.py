@@ -36,7 +36,7 @@ class Recompute:
         files that the table had then, and must not be asked.
         """
         jvm = jvm_of(session)
-        replaced = jvm.scala.collection.immutable.HashMap()
+        replaced = getattr(jvm, "scala.collection.immutable.HashMap")()
         for leaf, given in zip(self.inputs, rows, strict=True):
             replaced = replaced.updated(leaf, _in_place_of(jvm, leaf, given))
         answered = self.plan.transformUpWithSubqueries(replaced)
@@ -49,7 +49,9 @@ def _in_place_of(jvm: JavaObject, leaf: JavaObject, rows: DataFrame) -> JavaObje
     plan = rows._jdf.queryExecution().analyzed()
     pairs = zip(items(plan.output()), items(leaf.output()), strict=True)
     alias, nothing = getattr(jvm, f"{EXPRESSIONS}.Alias"), jvm.PythonUtils.toSeq([])
-    named = [alias(own, a.name(), a.exprId(), nothing, jvm.scala.Option.empty(), nothing) for own, a in pairs]
+    named = [
+        alias(own, a.name(), a.exprId(), nothing, jvm.static("scala.Option", "empty")(), nothing) for own, a in pairs
+    ]
     return getattr(jvm, f"{PLANS}.Project")(jvm.PythonUtils.toSeq(named), plan)
 
 
@@ -71,7 +73,7 @@ def text_of(spark: SparkSession, plan: JavaObject) -> str:
     """
     spark.conf.set("spark.sql.debug.maxToStringFields", str(2**31 - 1))
     cut, tables, rows = _Cut(spark), [], []
-    replaced = jvm_of(spark).scala.collection.immutable.HashMap()
+    replaced = getattr(jvm_of(spark), "scala.collection.immutable.HashMap")()
     for leaf in (leaf for part in plans(plan) for leaf in items(part.collectLeaves())):
         if marked_table(leaf):
             tables.append(f"{marked_table(leaf)} {[a.name() for a in items(leaf.output())]}")
@@ -125,7 +127,7 @@ class _Cut:
 
     def leaf(self, node: JavaObject) -> JavaObject:
         """A leaf with the columns of a plan."""
-        no_rows, no_stream = self._jvm.PythonUtils.toSeq([]), self._jvm.scala.Option.empty()
+        no_rows, no_stream = self._jvm.PythonUtils.toSeq([]), self._jvm.static("scala.Option", "empty")()
         return getattr(self._jvm, f"{PLANS}.LocalRelation")(node.output(), no_rows, False, no_stream)
 
     def _over(self, node: JavaObject, children: list[JavaObject]) -> JavaObject:

@@ -86,7 +86,7 @@ class PlanLifter:
         self._text = text
         self._comparable = comparable
         self._opaque = count(1)
-        self._known = jvm_of(spark).java.util.IdentityHashMap()
+        self._known = getattr(jvm_of(spark), "java.util.IdentityHashMap")()
         self._parts: list[Part] = []
         self.hides_order = False
         self._scalars = ScalarLifter(jvm_of(spark))

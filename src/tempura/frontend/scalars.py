@@ -141,7 +141,7 @@ class ScalarLifter:
 
     def _is(self, trait: str, kind: JavaObject) -> bool:
         if trait not in self._traits:
-            self._traits[trait] = self._jvm.org.apache.spark.util.Utils.classForName(trait, True, False)
+            self._traits[trait] = self._jvm.static("org.apache.spark.util.Utils", "classForName")(trait, True, False)
         return bool(self._traits[trait].isAssignableFrom(kind))
 
 

@@ -166,6 +166,8 @@ def _settings(cores: int) -> dict[str, str]:
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # The place in a program at which each column was made, for Spark's messages: columns are made here, thousands of them.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(2 * cores),

@@ -1,0 +1,85 @@
+"""Spark's functions over columns, as ``pyspark.sql.functions`` has them: one call into the JVM each instead of five.
+
+PySpark looks up the class and the method anew at each use, and notes the place in the user's program for its error messages. A step
+is made of thousands of such columns, and nobody wrote them.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import Column
+from pyspark.sql.classic.column import Column as ClassicColumn
+
+from tempura.frontend.java import Java, running_java
+
+_FUNCTIONS = "org.apache.spark.sql.functions"
+_NAMED: WeakKeyDictionary[Java, dict[str, Column]] = WeakKeyDictionary()
+
+
+def col(name: str) -> Column:
+    """The column of a DataFrame that has this name; dots and backquotes mean what they mean in SQL."""
+    java = running_java()
+    named = _NAMED.setdefault(java, {})
+    if name not in named:
+        named[name] = ClassicColumn(java.static(_FUNCTIONS, "col")(name))
+    return named[name]
+
+
+def lit(value: object) -> Column:
+    """A constant."""
+    return ClassicColumn(running_java().static(_FUNCTIONS, "lit")(value))
+
+
+def when(condition: Column, value: object) -> Column:
+    """``value`` where the condition is TRUE, else NULL, or what ``otherwise`` says."""
+    given = _inner(value) if isinstance(value, Column) else value
+    return ClassicColumn(running_java().static(_FUNCTIONS, "when")(_inner(condition), given))
+
+
+def concat_ws(separator: str, *columns: Column) -> Column:
+    """Texts one after the other, with a text between them."""
+    java = running_java()
+    return ClassicColumn(java.static(_FUNCTIONS, "concat_ws")(separator, _list(java, columns)))
+
+
+def _of_columns(name: str, *columns: Column | str) -> Column:
+    return ClassicColumn(running_java().static(_FUNCTIONS, name)(*map(_inner, columns)))
+
+
+def _of_list(name: str, *columns: Column | str) -> Column:
+    java = running_java()
+    return ClassicColumn(java.static(_FUNCTIONS, name)(_list(java, columns)))
+
+
+def _list(java: Java, columns: Iterable[Column | str]) -> Any:
+    return java.static("PythonUtils", "toSeq")([_inner(column) for column in columns])
+
+
+def _inner(column: Column | str) -> Any:
+    """The JVM's column; a text is the name of one."""
+    return (col(column) if isinstance(column, str) else column)._jc
+
+
+abs = partial(_of_columns, "abs")
+array_repeat = partial(_of_columns, "array_repeat")
+avg = partial(_of_columns, "avg")
+bool_or = partial(_of_columns, "bool_or")
+count = partial(_of_columns, "count")
+covar_pop = partial(_of_columns, "covar_pop")
+explode = partial(_of_columns, "explode")
+first = partial(_of_columns, "first")
+inline = partial(_of_columns, "inline")
+max = partial(_of_columns, "max")
+min = partial(_of_columns, "min")
+raise_error = partial(_of_columns, "raise_error")
+schema_of_variant = partial(_of_columns, "schema_of_variant")
+signum = partial(_of_columns, "signum")
+sum = partial(_of_columns, "sum")
+var_pop = partial(_of_columns, "var_pop")
+
+array = partial(_of_list, "array")
+coalesce = partial(_of_list, "coalesce")
+concat = partial(_of_list, "concat")
+struct = partial(_of_list, "struct")
