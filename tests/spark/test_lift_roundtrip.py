@@ -11,6 +11,7 @@ from pyspark.sql.types import DecimalType, IntegerType, StructField, StructType
 
 from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, Literal, Ref, conjunction, equal
 from tempura.errors import TempuraError
+from tempura.frontend.catalyst import jvm_of
 from tempura.frontend.expressions import bind, bind_aggregate, column
 from tempura.frontend.literals import jvm_literal, jvm_type, python_value
 from tests.spark.lifting import answer, data, lift
@@ -116,7 +117,7 @@ CONSTANTS = [
 
 @pytest.mark.parametrize(("value", "type"), CONSTANTS, ids=[f"{type} {value!r}" for value, type in CONSTANTS])
 def test_a_constant_comes_back(spark: SparkSession, value: object, type: str) -> None:
-    expression = jvm_literal(spark._jvm, value, type, jvm_type(spark._jvm, type))
+    expression = jvm_literal(jvm_of(spark), value, type, jvm_type(jvm_of(spark), type))
     assert expression.dataType().catalogString() == type
     internal = expression.eval(None) if type == "float" else expression.value()
     assert Literal(python_value(internal, type), type) == Literal(value, type)

@@ -27,7 +27,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
 )
 """Lowest first. A module may import its own package and lower rows; packages of one row do not know each other."""
 
-EXCEPTIONS = {("execute", "frontend.session"), ("execute", "frontend.expressions"), ("execute", "frontend.bind_window")}
+EXCEPTIONS = {("execute", f"frontend.{name}") for name in ("session", "expressions", "bind_window", "java")}
 """Pairs (package that imports, module imported) that are allowed beyond that."""
 
 ONLY_BY = {"data": {"data", "bench", "cli"}}

@@ -139,7 +139,7 @@ class Renderer:
             case Support():
                 return _support(rel, input)
             case TopK():
-                return _top(rel, input)
+                return top(rel, input)
             case One():
                 return one_row(rel, input)
             case Generate():
@@ -223,7 +223,8 @@ def _support(rel: Support, input: Relation) -> Relation:
     return Relation(consolidate(input.frame, rel.columns).select(*attributes(rel.columns)), weighted=False)
 
 
-def _top(rel: TopK, input: Relation) -> Relation:
+def top(rel: TopK, input: Relation) -> Relation:
+    """The first rows of the input in an order: whichever rows are equal in it, all columns tell which comes first."""
     rows = expand(input, rel.columns)
     order = [order_by(key.expr, key.ascending, key.nulls_first) for key in rel.order]
     return Relation(rows.orderBy(*order, *_tie_breaks(rel)).limit(rel.limit), weighted=False)

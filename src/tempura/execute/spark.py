@@ -25,6 +25,10 @@ ReadTable = Callable[[Read], DataFrame]
 ``read.signed``."""
 
 
+Answer = Callable[[], DataFrame | None]
+"""Gives all rows of a step's output; None when it cannot."""
+
+
 class SparkExecutor:
     """Computes relations and steps in a session, which it never changes.
 
@@ -53,8 +57,9 @@ class SparkExecutor:
         """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights."""
         return Renderer(self._session, lambda leaf: self._leaf(leaf, {})).relation(rel).frame
 
-    def run(self, step: Step, folder: Path) -> StepOutcome:
-        """Compute a step and write its states and its output into ``folder``, which must not hold a step yet.
+    def run(self, step: Step, folder: Path, answer: Answer | None = None) -> StepOutcome:
+        """Compute a step and write its states and its output into ``folder``, which must not hold a step yet. ``answer`` may give the rows
+        of the output, in its columns, where there is a better way to them than by the step.
 
         Whatever was written before an error stays there: who calls commits the folder or throws it away.
         """
@@ -71,13 +76,13 @@ class SparkExecutor:
                             sink.save, renderer, states, folder / "states" / _folder(sink, i)
                         )
                     else:
-                        output = self._files.save_output(
-                            renderer.relation(sink.rel), sink.rel.columns, folder / "output"
-                        )
+                        found = answer() if answer else None
+                        rows = Relation(found, weighted=False) if found else renderer.relation(sink.rel)
+                        output = self._files.save_output(rows, sink.rel.columns, folder / "output")
             finally:
                 renderer.release()
-        rows = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
-        return StepOutcome(states, output, meter.usage, rows)
+        counts = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
+        return StepOutcome(states, output, meter.usage, counts)
 
     def result(
         self,

@@ -43,6 +43,23 @@ class Recompute:
         dataset = getattr(jvm, "org.apache.spark.sql.classic.Dataset")
         return DataFrame(dataset.ofRows(session._jsparkSession, answered), session)
 
+    def below_order(self, session: SparkSession, limited: bool) -> "Recompute | None":
+        """The same without the ORDER BY at its top, and if ``limited`` without the limit above that. None when there is no limit at its
+        top."""
+        found = _below_order(jvm_of(session), self.plan, limited)
+        return whole(found) if found else None
+
+
+def _below_order(jvm: JavaObject, plan: JavaObject, limited: bool) -> JavaObject | None:
+    if class_of(plan) == "WithCTE":
+        *definitions, query = items(plan.children())
+        below = _below_order(jvm, query, limited)
+        return plan.withNewChildren(jvm.PythonUtils.toSeq([*definitions, below])) if below else None
+    if limited and class_of(plan) != "GlobalLimit":
+        return None
+    below = plan.child().child() if limited else plan
+    return below.child() if class_of(below) == "Sort" else below
+
 
 def _in_place_of(jvm: JavaObject, leaf: JavaObject, rows: DataFrame) -> JavaObject:
     """A plan with the columns of ``leaf``, identities included."""

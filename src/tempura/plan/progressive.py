@@ -7,9 +7,10 @@ are computed once. Every input that an operator declares set-like is positive: t
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tempura.algebra.rel import Rel
+from tempura.algebra.rel import Rel, Values
 from tempura.errors import Reason
-from tempura.physical.operators import StateKey
+from tempura.physical.operators import Read, StateKey
+from tempura.tvr.views import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,16 @@ class Step:
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         return not self.saves and self.emit is None
+
+    @property
+    def is_recomputation(self) -> bool:
+        """Whether all that is done is to compute the result from the tables, with nothing saved before or now."""
+        if self.emit is None or self.saves:
+            return False
+        leaves = (rel for rel in self.emit.walk() if not rel.inputs)
+        return all(
+            isinstance(leaf, Values) or (isinstance(leaf, Read) and isinstance(leaf.at, Snapshot)) for leaf in leaves
+        )
 
     @property
     def operators(self) -> Iterator[Rel]:

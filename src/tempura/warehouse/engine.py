@@ -57,7 +57,7 @@ class FileSet:
 @dataclass(frozen=True, slots=True)
 class Work:
     """A step to be executed: where its reads and loads find their data, the folder to write into, the settings to run under;
-    ``uses``: how often a state that it saves is expected to be read."""
+    ``uses``: how often a state that it saves is expected to be read; ``query``: what the step recomputes, when that is all it does."""
 
     step: Step
     read: Callable[[Read], Source]
@@ -66,6 +66,16 @@ class Work:
     settings: Settings
     progress: Progress | None = None
     uses: int = 1
+    query: "WholeQuery | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class WholeQuery:
+    """A query as it was written, in the algebra, and the tables that it is asked of; those that it does not read are empty."""
+
+    text: str
+    lifted: Lifted
+    tables: Mapping[str, Source]
 
 
 @dataclass(frozen=True, slots=True)

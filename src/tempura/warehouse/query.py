@@ -19,7 +19,7 @@ from tempura.search.planner import make_plan
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.clock import Clock, Input
 from tempura.warehouse.declare import OutputSpec, QuerySpec, check_output, declared_path
-from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, schema_of
+from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
 from tempura.warehouse.history import History, Replacement, names_of
 from tempura.warehouse.ledger import Ledger, attempt
 from tempura.warehouse.publish import Publication, Result, publications
@@ -207,16 +207,19 @@ class Query:
         wrong = self._damage(step)
         if wrong:
             return Verification(False, 0, (), (wrong,), "checksums of the files")
-        # The query's text may name tables that its plan does not read, because nothing of them can matter: they are empty here.
-        unread = {name: Source(table.schema, Rows()) for name, table in self._tables.items()}
-        time = datetime.fromisoformat(step.logical_time)
-        clocks = (Clock(NOW, time), Clock(today(step.settings["spark.sql.session.timeZone"]), time))
-        unread |= {clock.name: clock.source(0, clock.register()) for clock in clocks}
-        sources = unread | {name: self._input(name, time).source(0, n) for name, n in step.inputs.items()}
+        sources = self._sources(step.inputs, datetime.fromisoformat(step.logical_time), step.settings)
         sources |= {name: Source(self._tables[name].schema, known) for name, known in (rows or {}).items()}
         query = self._spec.sql if self._spec.sql is not None else self._body()
         lifted = self._lift(self.committed())
         return self._site.engine.verify(Check(query, lifted, sources, self.stored(step), step.settings))
+
+    def _sources(self, versions: Mapping[str, int], time: datetime, settings: Settings) -> dict[str, Source]:
+        """The tables at some versions, and the clocks. The query's text may name tables that its plan does not read, because nothing
+        of them can matter: they are empty here."""
+        sources = {name: Source(table.schema, Rows()) for name, table in self._tables.items()}
+        clocks = (Clock(NOW, time), Clock(today(settings["spark.sql.session.timeZone"]), time))
+        sources |= {clock.name: clock.source(0, clock.register()) for clock in clocks}
+        return sources | {name: self._input(name, time).source(0, n) for name, n in versions.items()}
 
     def committed(self) -> History:
         """All that is committed of the query."""
@@ -339,7 +342,15 @@ class Query:
             sql=self._spec.sql,
             explained=QueryPlan(plan, situation.labels).explain(),
             uses=self.schedule.uses,
+            query=self._whole(history, situation),
         )
+
+    def _whole(self, history: History, situation: Situation) -> WholeQuery | None:
+        """The query to be asked of the tables as a run finds them; one from a DataFrame has no text."""
+        if self._spec.sql is None:
+            return None
+        sources = self._sources(situation.versions, situation.time, self._settings(history))
+        return WholeQuery(self._spec.sql, self._lift(history), sources)
 
     def _logical_time(self, history: History) -> datetime:
         """The time of a run: never before the last one."""

@@ -9,7 +9,7 @@ from tempura.errors import TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredState
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
-from tempura.warehouse.engine import Progress, Settings, Work
+from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
 from tempura.warehouse.files import Files
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused, full_disk_by_code
 from tempura.warehouse.locks import HeldError
@@ -36,6 +36,7 @@ class Run:
     sql: str | None
     explained: str
     uses: int
+    query: WholeQuery | None = None
 
     @property
     def step(self) -> Step:
@@ -62,7 +63,9 @@ class Run:
     def _executed(self, folder: Path, progress: Progress | None) -> StepOutcome | None:
         if self.step.is_empty:
             return None
-        work = Work(self.step, self.situation.source, self.situation.state, folder, self.settings, progress, self.uses)
+        query = self.query if self.step.is_recomputation else None
+        source, state = self.situation.source, self.situation.state
+        work = Work(self.step, source, state, folder, self.settings, progress, self.uses, query)
         return self.site.engine.execute(work)
 
     def _manifest(self, id: str, outcome: StepOutcome | None) -> StepManifest:

@@ -1,7 +1,7 @@
 """The engine of a warehouse on Spark."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -13,19 +13,20 @@ from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput
 from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute
-from tempura.execute.spark import SparkExecutor
+from tempura.execute.spark import Answer, SparkExecutor
 from tempura.frontend.catalyst import first_line
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
 from tempura.frontend.session import clone, require_classic
 from tempura.physical.operators import Read
 from tempura.warehouse import reading
 from tempura.warehouse.arrivals import Rows
-from tempura.warehouse.engine import Changes, Check, FileSet, Settings, Source, Verification, Work
+from tempura.warehouse.engine import Changes, Check, FileSet, Settings, Source, Verification, WholeQuery, Work
 from tempura.warehouse.incoming import conform, duplicate_key, merged_rows, missing_row, replaced_rows, split_changes
 from tempura.warehouse.rows import difference, marked_rows, nullable, plain_rows
 from tempura.warehouse.settings import semantic_settings, session_with
 from tempura.warehouse.text import CHANGE
 from tempura.warehouse.verify import no_state, read_columns, verify
+from tempura.warehouse.whole import answered, is_answered_alike
 
 _WRITING = {
     # Values are kept as they are, whatever the session prefers for files that other systems read.
@@ -98,7 +99,13 @@ class SparkEngine:
         def read(leaf: Read) -> DataFrame:
             return read_columns(session, work.read(leaf), leaf)
 
-        return SparkExecutor(session, read, work.load, work.progress, uses=work.uses).run(work.step, work.folder)
+        executor = SparkExecutor(session, read, work.load, work.progress, uses=work.uses)
+        return executor.run(work.step, work.folder, self._whole(session, work.query))
+
+    def _whole(self, session: SparkSession, query: WholeQuery | None) -> Answer | None:
+        if query is None or not is_answered_alike(query.lifted, query.tables):
+            return None
+        return partial(answered, session, query.text, query.lifted, query.tables)
 
     def result(self, stored: StoredOutput, lifted: Lifted) -> DataFrame:
         return self._results().result(stored, lifted.rel.columns, lifted.names, lifted.order)

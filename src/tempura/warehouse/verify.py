@@ -23,14 +23,13 @@ from tempura.execute.identity import is_exact
 from tempura.execute.naming import attribute
 from tempura.execute.relation import Relation, expand
 from tempura.execute.spark import SparkExecutor
-from tempura.frontend.clock import is_clock
-from tempura.frontend.lift import recomputation
 from tempura.physical.operators import Read, StateKey
 from tempura.rules.helpers import picks_by_order
 from tempura.tvr.views import Snapshot
 from tempura.warehouse.determined import determined, is_determined
 from tempura.warehouse.engine import Check, Source, Verification
-from tempura.warehouse.rows import columns_of, difference, plain_rows, signed_rows
+from tempura.warehouse.rows import columns_of, difference, signed_rows
+from tempura.warehouse.whole import own_answer
 
 _TOLERANCE = 1e-9
 _SAMPLES = 10
@@ -56,13 +55,8 @@ class _Comparison:
         """The query as the user wrote it, run by Spark alone; one from a DataFrame as the algebra recomputes it."""
         if not isinstance(self.check.query, str):
             return self.by_algebra()
-        sources = self.check.tables
-        schemas = {name: source.schema for name, source in sources.items() if not is_clock(name)}
-        query = recomputation(self.session, self.check.query, schemas)
-        rows = {name: plain_rows(self.session, source) for name, source in sources.items()}
-        return query.answer(self.session, [rows[table] for table in query.tables]).toDF(
-            *(column.id for column in self.visible)
-        )
+        rows = own_answer(self.session, self.check.query, self.check.tables)
+        return rows.toDF(*(column.id for column in self.visible))
 
     def by_algebra(self) -> DataFrame:
         """The query recomputed from the algebra: ties are broken as in every step."""
