@@ -36,7 +36,8 @@ from tempura.tvr.views import View
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each."""
+    """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each. Up to
+    ``broadcast_bytes`` a side of a join is sent to every task; where it could have more than ``broadcast_bound``, Spark decides."""
 
     read_row: int = 10
     read_byte: float = 1.0
@@ -55,6 +56,7 @@ class CostModel:
     group: int = 350
     sort_row: int = 650
     broadcast_bytes: int = 30_000_000
+    broadcast_bound: int = 500_000_000
 
     def operator(self, rel: Rel, estimate: Estimator) -> int:
         """The cost of one operator, without its inputs."""
@@ -103,10 +105,14 @@ class CostModel:
         shuffle = self._shuffle(rows, row_bytes) if shuffled else 0
         return self.job + self.file + round(rows * (self.write_row + self.write_byte * row_bytes)) + shuffle
 
-    def is_broadcast(self, join: Join, estimate: Estimator) -> bool:
-        """Whether the right side (of an inner join: the smaller one) is small enough to be sent to every task."""
+    def broadcast_side(self, join: Join, estimate: Estimator) -> int | None:
+        """The side, 0 or 1, that is sent to every task: the right one (of an inner join: the smaller one) if it is small enough. None when
+        none is."""
+        if join.kind == "full":
+            return None
         sides = [estimate.rows(side) * width(side) for side in join.inputs]
-        return join.kind != "full" and (min(sides) if join.kind == "inner" else sides[1]) <= self.broadcast_bytes
+        side = 0 if join.kind == "inner" and sides[0] < sides[1] else 1
+        return side if sides[side] <= self.broadcast_bytes else None
 
     def _shuffle(self, rows: float, row_bytes: float) -> int:
         return self.exchange + round(rows * (self.shuffle_row + self.shuffle_byte * row_bytes))
@@ -115,8 +121,9 @@ class CostModel:
         """Broadcast the small side, or shuffle and sort both."""
         left, right = (estimate.rows(side) for side in join.inputs)
         out = round(estimate.rows(join) * self.output_row)
-        if self.is_broadcast(join, estimate):
-            small = min(left, right) if join.kind == "inner" else right
+        side = self.broadcast_side(join, estimate)
+        if side is not None:
+            small = (left, right)[side]
             # The larger the table that is probed, the fewer of its rows are in the processor's cache.
             probe = self.probe_row * (1 + log10(max(1.0, small / 1000)))
             return self.exchange + out + round(small * self.build_row + (left + right - small) * probe)

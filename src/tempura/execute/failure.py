@@ -25,6 +25,16 @@ def spark_errors_by_code() -> Iterator[None]:
         raise TempuraError(*found, "This is what Spark says of the query over the rows of this run.") from error
 
 
+def is_of_broadcast(error: Py4JJavaError) -> bool:
+    """Whether a job failed because rows could not be sent to every task: too many of them, too little memory, too long."""
+    cause = error.java_exception
+    while cause is not None:
+        if "broadcast" in str(cause.getMessage()).lower():
+            return True
+        cause = cause.getCause()
+    return False
+
+
 def _coded(exception: Any) -> tuple[str, str] | None:
     """Code and sentence of the first of an exception and its causes that has them."""
     while exception is not None:

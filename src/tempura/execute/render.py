@@ -1,7 +1,9 @@
 """Relational expressions as DataFrames."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import reduce
+from types import MappingProxyType
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +43,7 @@ from tempura.execute.opaque import recompute
 from tempura.execute.relation import Relation, expand, with_weight
 from tempura.execute.windows import window
 from tempura.frontend.expressions import bind, bind_aggregate, bind_generator, column
+from tempura.plan.progressive import Note
 
 _RIGHT_WEIGHT = "_v"
 _HOW = {"inner": "inner", "left": "left", "full": "full_outer", "semi": "left_semi", "anti": "left_anti"}
@@ -65,14 +68,21 @@ def aggregate_call(call: AggregateCall) -> SparkColumn:
 
 
 class Renderer:
-    """Renders the expressions of one step; equal sub-expressions become one DataFrame.
+    """Renders the expressions of one step; equal sub-expressions become one DataFrame. ``notes`` say how joins are made.
 
     ``persist`` are the expressions whose rows are kept in memory or on disk once computed, because several parts of the step
     read them; :meth:`release` frees them. :meth:`define` replaces an expression by rows that are already there.
     """
 
-    def __init__(self, session: SparkSession, leaf: Leaf, persist: frozenset[Rel] = frozenset()) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        leaf: Leaf,
+        persist: frozenset[Rel] = frozenset(),
+        notes: Mapping[Rel, Note] = MappingProxyType({}),
+    ) -> None:
         self._session = session
+        self._notes = notes
         self._leaf = leaf
         self._persist = persist
         self._done: dict[Rel, Relation] = {}
@@ -105,7 +115,7 @@ class Renderer:
     def _operator(self, rel: Rel, inputs: list[Relation]) -> Relation:
         match rel:
             case Join():
-                return _join(rel, *inputs)
+                return _join(rel, *self._sent(rel, inputs))
             case Union():
                 return _union(rel, inputs)
             case MergeStates():
@@ -115,6 +125,12 @@ class Renderer:
             case Values():
                 return constant_rows(self._session, rel)
         return self._unary(rel, *inputs) if inputs else self._leaf(rel)
+
+    def _sent(self, rel: Join, inputs: list[Relation]) -> list[Relation]:
+        """The sides of a join, with a word to Spark on the one that is sent to every task: of what was filtered and joined Spark thinks
+        that it is large, and would shuffle the other side first."""
+        side = self._notes[rel].broadcast if rel in self._notes else None
+        return [replace(s, frame=s.frame.hint("broadcast")) if i == side else s for i, s in enumerate(inputs)]
 
     def _unary(self, rel: Rel, input: Relation) -> Relation:
         match rel:

@@ -1,15 +1,18 @@
 """Runs the steps of a progressive plan on Spark."""
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import Column, SortKey
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
-from tempura.execute.failure import spark_errors_by_code
+from tempura.execute.failure import is_of_broadcast, spark_errors_by_code
 from tempura.execute.files import Files, possible_bucket
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute
@@ -18,7 +21,7 @@ from tempura.execute.relation import Relation
 from tempura.execute.render import Renderer, order_by
 from tempura.execute.sharing import Sink, shared, sinks_of
 from tempura.physical.operators import Load, Read, StateKey
-from tempura.plan.progressive import Save, Step
+from tempura.plan.progressive import Note, Save, Step
 
 ReadTable = Callable[[Read], DataFrame]
 """Gives the arrivals of a table: the columns ``read.scan.fields`` in order, whatever their names, then the weight (bigint) if
@@ -53,9 +56,9 @@ class SparkExecutor:
         self._files = Files(session, buckets)
         self._uses = uses
 
-    def dataframe(self, rel: Rel) -> DataFrame:
-        """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights."""
-        return Renderer(self._session, lambda leaf: self._leaf(leaf, {})).relation(rel).frame
+    def dataframe(self, rel: Rel, notes: Mapping[Rel, Note] = MappingProxyType({})) -> DataFrame:
+        """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights. ``notes``: how joins are made."""
+        return Renderer(self._session, lambda leaf: self._leaf(leaf, {}), notes=notes).relation(rel).frame
 
     def run(self, step: Step, folder: Path, answer: Answer | None = None) -> StepOutcome:
         """Compute a step and write its states and its output into ``folder``, which must not hold a step yet. ``answer`` may give the rows
@@ -63,26 +66,38 @@ class SparkExecutor:
 
         Whatever was written before an error stays there: who calls commits the folder or throws it away.
         """
+        with spark_errors_by_code(), Meter(self._session.sparkContext) as meter:
+            try:
+                states, output = self._run(step, folder, answer, step.notes)
+            except Py4JJavaError as error:
+                if not is_of_broadcast(error):
+                    raise
+                self._progress("again: what was to be sent to every task was too large for that")
+                shutil.rmtree(folder)
+                states, output = self._run(step, folder, answer, {})
+        counts = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
+        return StepOutcome(states, output, meter.usage, counts)
+
+    def _run(
+        self, step: Step, folder: Path, answer: Answer | None, notes: Mapping[Rel, Note]
+    ) -> tuple[dict[StateKey, StoredState], StoredOutput | None]:
         sinks = sinks_of(step)
         states: dict[StateKey, StoredState] = {}
         output: StoredOutput | None = None
-        renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks))
-        with spark_errors_by_code(), Meter(self._session.sparkContext) as meter:
-            try:
-                for i, sink in enumerate(sinks):
-                    self._progress(f"{sink.name} ({i + 1} of {len(sinks)})")
-                    if sink.save:
-                        states[sink.save.key] = self._save(
-                            sink.save, renderer, states, folder / "states" / _folder(sink, i)
-                        )
-                    else:
-                        found = answer() if answer else None
-                        rows = Relation(found, weighted=False) if found else renderer.relation(sink.rel)
-                        output = self._files.save_output(rows, sink.rel.columns, folder / "output")
-            finally:
-                renderer.release()
-        counts = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
-        return StepOutcome(states, output, meter.usage, counts)
+        renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks), notes)
+        try:
+            for i, sink in enumerate(sinks):
+                self._progress(f"{sink.name} ({i + 1} of {len(sinks)})")
+                if sink.save:
+                    place = folder / "states" / _folder(sink, i)
+                    states[sink.save.key] = self._save(sink.save, renderer, states, place)
+                else:
+                    found = answer() if answer else None
+                    rows = Relation(found, weighted=False) if found else renderer.relation(sink.rel)
+                    output = self._files.save_output(rows, sink.rel.columns, folder / "output")
+        finally:
+            renderer.release()
+        return states, output
 
     def result(
         self,

@@ -16,13 +16,15 @@ from tempura.tvr.views import Snapshot
 @dataclass(frozen=True, slots=True)
 class Note:
     """What the planner knows about an operator of a step. ``cost`` in nanoseconds of one core, of this operator alone;
-    ``rule`` made it; ``view`` names the view of a TVR that it computes, where it computes one."""
+    ``rule`` made it; ``view`` names the view of a TVR that it computes, where it computes one; of a join ``broadcast`` is the side, 0 or 1,
+    that is sent to every task."""
 
     rows: float
     cost: int
     rule: str = ""
     method: str = ""
     view: str = ""
+    broadcast: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

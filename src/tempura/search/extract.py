@@ -1,10 +1,13 @@
 """From chosen alternatives to a progressive plan: per time point a DAG, with saves for what later times load."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
+from math import inf
 
 from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Project, Rel, renamed
 from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
+from tempura.cost.bounds import Bounds
 from tempura.cost.estimate import width
 from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Note, Save, Step
@@ -100,7 +103,7 @@ class Extraction:
         known = notes.get(rel)
         if known is None:
             known = Note(rows, self._graph.load_cost(goal.view) if isinstance(rel, Load) else 0)
-        notes[rel] = Note(known.rows, known.cost, known.rule, known.method, known.view or goal.view.label)
+        notes[rel] = replace(known, view=known.view or goal.view.label)
 
     # --- buckets ---
 
@@ -115,7 +118,7 @@ class Extraction:
     @cached_property
     def _shuffled_loads(self) -> list[tuple[Load, tuple[int, ...]]]:
         """What large joins load, with the positions of the columns by which they match."""
-        joins = [join for join in self._joins if not self._graph.model.is_broadcast(join, self._graph.estimate)]
+        joins = [join for join in self._joins if self._graph.model.broadcast_side(join, self._graph.estimate) is None]
         return [found for join in joins for found in _loads_below(self._joins[join])]
 
     # --- steps ---
@@ -129,9 +132,22 @@ class Extraction:
         roots = [save.rel for save in saves] + ([emit] if emit is not None else [])
         nodes = dict.fromkeys(rel for root in roots for rel in root.walk())
         notes = {rel: self._notes[t][rel] for rel in nodes if rel in self._notes.get(t, {})}
+        notes |= self._broadcasts(notes)
         written = [(save.rel, bool(save.bucket)) for save in saves] + ([(emit, False)] if emit is not None else [])
         work = sum(note.cost for note in notes.values()) + sum(self._write_cost(rel, t, b) for rel, b in written)
         return Step(t, saves, emit, work, notes)
+
+    def _broadcasts(self, notes: Mapping[Rel, Note]) -> dict[Rel, Note]:
+        """The notes of joins of which a side is sent to every task."""
+        bounds = Bounds(lambda leaf: notes[leaf].rows if leaf in notes else inf)
+        found: dict[Rel, Note] = {}
+        for join, built in self._joins.items():
+            side = self._graph.model.broadcast_side(join, self._graph.estimate)
+            if built in notes and side is not None:
+                sent = built.inputs[side]
+                if bounds.rows(sent) * width(sent) <= self._graph.model.broadcast_bound:
+                    found[built] = replace(notes[built], broadcast=side)
+        return found
 
     def _write_cost(self, rel: Rel, t: int, shuffled: bool) -> int:
         note = self._notes.get(t, {}).get(rel)
