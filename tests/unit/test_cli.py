@@ -45,7 +45,7 @@ PLAN = ProgressivePlan(
     weights=(0.25, 1.0),
     cost=2_000_000_000,
     method="im1",
-    alternatives=(Alternative("im1", 2_000_000_000, (), 1), Alternative("batch", 3_000_000_000, (), 0)),
+    alternatives=(Alternative("im1", 2_000_000_000, (), 1, chosen=True), Alternative("batch", 3_000_000_000, (), 0)),
     fallbacks=(Reason("WINDOW", "ranks are recomputed"),),
 )
 
@@ -69,7 +69,7 @@ class FakeQuery:
     calls: list[dict[str, Any]] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
 
-    def plan(self, methods: Any, schedule: Schedule | None = None) -> QueryPlan:
+    def plan(self, methods: Any, schedule: Schedule | None = None, require: str | None = None) -> QueryPlan:
         self.calls.append({"methods": methods} | ({"schedule": schedule} if schedule else {}))
         return QueryPlan(PLAN, ("2026-01-01 14:00", "24:00"))
 
@@ -131,7 +131,9 @@ class FakeWarehouse:
     def gc(self, keep: int, dry_run: bool) -> tuple[str, ...]:
         return ("queries/revenue/attempts/x",) * keep
 
-    def replace_query(self, name: str, sql: str | None = None, dry_run: bool = False) -> ReplaceReport:
+    def replace_query(
+        self, name: str, sql: str | None = None, dry_run: bool = False, methods: Any = None, require: Any = None
+    ) -> ReplaceReport:
         if not dry_run:
             self.added.append((name, {"sql": sql}))
         return ReplaceReport(name, ("agg (2 rows)",), ("join",), (), dry_run)
@@ -178,7 +180,7 @@ def test_run_prints_estimated_against_actual(tempura: Tempura, warehouse: FakeWa
     result = tempura("run", "revenue", "--at", "19:00", "--methods", "im1,batch", "--dry-run")
     assert result.exit_code == 0, result.output
     assert {k: v for k, v in warehouse.q.calls[0].items() if k != "progress"} == {
-        "at": "19:00", "methods": ["im1", "batch"], "dry_run": True,
+        "at": "19:00", "methods": ["im1", "batch"], "dry_run": True, "require": None,
     }  # fmt: skip
     assert "2.500" in result.stdout
     assert "1.50" in result.stdout
@@ -243,12 +245,12 @@ def test_plan_says_which_method_and_why(tempura: Tempura, warehouse: FakeWarehou
     text = tempura("plan", "revenue").stdout
     assert "method im1: weighted cost 2.00 s; alternatives: batch 3.00 s" in text
     assert "recomputed: WINDOW: ranks are recomputed" in text
-    assert warehouse.q.calls == [{"methods": "all"}]
+    assert warehouse.q.calls == [{"methods": None}]
 
 
 def test_plan_over_other_times(tempura: Tempura, warehouse: FakeWarehouse) -> None:
     assert tempura("plan", "revenue", "--times", "12:00=0.2,24:00=1").exit_code == 0
-    assert warehouse.q.calls == [{"methods": "all", "schedule": Schedule.progressive({"12:00": 0.2, "24:00": 1.0})}]
+    assert warehouse.q.calls == [{"methods": None, "schedule": Schedule.progressive({"12:00": 0.2, "24:00": 1.0})}]
     assert "'12:00' is not TIME=PRICE" in tempura("plan", "revenue", "--times", "12:00").stderr
 
 
@@ -351,7 +353,8 @@ def test_query_add_makes_the_schedule(tempura: Tempura, warehouse: FakeWarehouse
     assert tempura(*add, "--at", "24:00=1", "--at", "14:00=0.25").exit_code == 0
     assert tempura(*add, "--view", "--refreshes", "5").exit_code == 0
     first, second = (given for _, given in warehouse.added)
-    assert first == {"sql": "SELECT 1", "schedule": tp.Schedule.progressive({"14:00": 0.25, "24:00": 1.0})}
+    daily = tp.Schedule.progressive({"14:00": 0.25, "24:00": 1.0})
+    assert first == {"sql": "SELECT 1", "schedule": daily, "methods": None, "require": None}
     assert second["schedule"] == tp.Schedule.view(5)
 
 

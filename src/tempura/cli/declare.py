@@ -1,11 +1,12 @@
 """Commands that edit a warehouse: ``init``, ``table add``, ``query add``."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 import tempura as tp
-from tempura.cli.queries import json_option, name_argument
+from tempura.cli.queries import json_option, method_names, methods_option, name_argument, require_option
 from tempura.cli.shell import Commands, Shell, example, is_warehouse, prices
 from tempura.errors import TempuraError
 from tempura.warehouse.declare import MODES
@@ -57,6 +58,7 @@ def table() -> None:
 @click.option("--append-only", is_flag=True, help="Promise: rows are never deleted.")
 @click.option("--static", is_flag=True, help="Promise: nothing arrives after the first rows.")
 @click.option("--settle", type=float, default=0.0, help="Only files this many seconds old count.")
+@click.option("--expect", metavar="1%|ROWS", help="What is expected to arrive from run to run; learned unless given.")
 @click.pass_obj
 def add_table(
     shell: Shell,
@@ -70,6 +72,7 @@ def add_table(
     append_only: bool,
     static: bool,
     settle: float,
+    expect: str | None,
 ) -> None:
     """Declare table NAME.
 
@@ -88,6 +91,7 @@ def add_table(
             settle=settle,
             options=dict(map(setting, options)),
             query=upstream,
+            expect=expect,
         )
     shell.say(f"table {name} added")
 
@@ -116,6 +120,8 @@ def query() -> None:
 @click.option("--timezone", help="Time zone of the times; the session's unless given.")
 @click.option("--view", is_flag=True, help="A view, refreshed at each run, instead of times.")
 @click.option("--refreshes", default=30, show_default=True, help="With --view: refreshes that pay for the first build.")
+@methods_option
+@require_option
 @click.pass_obj
 def add_query(
     shell: Shell,
@@ -126,6 +132,8 @@ def add_query(
     timezone: str | None,
     view: bool,
     refreshes: int,
+    methods: str | None,
+    require: str | None,
 ) -> None:
     """Declare query NAME.
 
@@ -138,7 +146,7 @@ def add_query(
     text = file.read_text() if file else sql
     schedule = tp.Schedule.view(refreshes) if view else tp.Schedule.progressive(prices(times), timezone)
     with shell.progress("starting Spark"):
-        shell.warehouse.add_query(name, sql=text, schedule=schedule)
+        shell.warehouse.add_query(name, sql=text, schedule=schedule, methods=method_names(methods), require=require)
     shell.say(f"query {name} added")
 
 
@@ -149,9 +157,19 @@ def add_query(
 @click.option("--dry-run", is_flag=True, help="List what would be kept and built, and do nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for a program; asks nothing.")
+@methods_option
+@require_option
 @click.pass_obj
 def replace_query(
-    shell: Shell, name: str, sql: str | None, file: Path | None, dry_run: bool, yes: bool, as_json: bool
+    shell: Shell,
+    name: str,
+    sql: str | None,
+    file: Path | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    methods: str | None,
+    require: str | None,
 ) -> None:
     """Replace query NAME by another.
 
@@ -160,12 +178,13 @@ def replace_query(
     if sql is not None and file is not None:
         raise click.UsageError("Give the query with either --sql or --file.")
     text = file.read_text() if file else sql
+    replace = partial(shell.warehouse.replace_query, name, sql=text, methods=method_names(methods), require=require)
     with shell.progress("planning"):
-        found = shell.warehouse.replace_query(name, sql=text, dry_run=dry_run or not (yes or as_json))
+        found = replace(dry_run=dry_run or not (yes or as_json))
     if not as_json:
         shell.say(str(found))
     if found.dry_run and not dry_run and click.confirm("Replace it?"):
-        found = shell.warehouse.replace_query(name, sql=text)
+        found = replace()
         shell.say(f"query {name} replaced")
     if as_json:
         shell.json(found.to_json())

@@ -122,7 +122,7 @@ def demo(ctx: click.Context, scale: float, keep: Path | None, methods: str) -> N
     shell = ctx.ensure_object(Shell)
     started = time.perf_counter()
     with workspace(keep) as folder:
-        equal = tell(shell, folder, scale, method_names(methods))
+        equal = tell(shell, folder, scale, method_names(methods) or "all")
     shell.say(
         "", f"{time.perf_counter() - started:,.0f} s in all." + (f" The warehouse is {keep}/warehouse." if keep else "")
     )

@@ -9,6 +9,9 @@ import click
 from pyspark.sql import DataFrame
 
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, prices
+from tempura.explain.text import ASSUMED
+from tempura.plan.progressive import Step
+from tempura.warehouse.declare import NO_DEMAND, REQUIRED
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
 from tempura.warehouse.schedule import Schedule
 
@@ -16,13 +19,20 @@ Command = Callable[..., None]
 
 name_argument = click.argument("name", metavar="QUERY")
 methods_option = click.option(
-    "--methods", default="all", show_default=True, help="Incremental methods to choose from: all, or im1,batch …"
+    "--methods", help="Incremental methods to choose from: all, or im1,batch …; those declared, else all, unless given."
+)
+require_option = click.option(
+    "--require",
+    type=click.Choice((REQUIRED, NO_DEMAND)),
+    help="incremental: refuse, rather than to recompute the whole query; none: do not. As declared unless given.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for a program.")
 
 
-def method_names(text: str) -> str | list[str]:
-    """``all`` as it is, ``im1,batch`` as a list."""
+def method_names(text: str | None) -> str | list[str] | None:
+    """``all`` as it is, ``im1,batch`` as a list; None when nothing was given."""
+    if text is None:
+        return None
     names = [part.strip() for part in text.split(",") if part.strip()]
     return text if names == ["all"] else names
 
@@ -32,16 +42,25 @@ def method_names(text: str) -> str | list[str]:
 @methods_option
 @click.option("--times", help="What if: plan over these runs, TIME=PRICE,TIME=PRICE … The result is due at the last.")
 @click.option("--html", "page", type=click.Path(dir_okay=False), help="Write the whole plan to this file, as a page.")
+@require_option
 @json_option
 @click.pass_obj
-def plan(shell: Shell, name: str, methods: str, times: str | None, page: str | None, as_json: bool) -> None:
+def plan(
+    shell: Shell,
+    name: str,
+    methods: str | None,
+    times: str | None,
+    page: str | None,
+    require: str | None,
+    as_json: bool,
+) -> None:
     """Show what is planned, and why.
 
     The runs that remain, and what the alternatives would cost.
     """
     schedule = Schedule.progressive(prices(times.split(","))) if times else None
     with shell.progress("planning"):
-        found = shell.warehouse.query(name).plan(method_names(methods), schedule)
+        found = shell.warehouse.query(name).plan(method_names(methods), schedule, require)
     if page:
         found.save_html(page)
     if as_json:
@@ -53,16 +72,23 @@ def plan(shell: Shell, name: str, methods: str, times: str | None, page: str | N
 def print_plan(shell: Shell, found: QueryPlan) -> None:
     """The plan's steps in a table, and why this plan."""
     rows = [
-        (found.label(step.time), weight, step.cost / 1e9, len(step.saves), "yes" if step.emit is not None else "")
+        (found.label(step.time), weight, step.cost / 1e9, len(step.saves), *does(found, step))
         for step, weight in zip(found.steps, found.plan.weights, strict=True)
     ]
-    shell.table(("time", "price", "estimated CPU s", "states saved", "result"), rows)
+    shell.table(("time", "price", "estimated CPU s", "states saved", "result", "does"), rows)
     shell.say(why(found), *(f"recomputed: {reason}" for reason in found.plan.fallbacks))
+    if found.assumed:
+        shell.say(ASSUMED, *(f"  {line}" for line in found.assumed))
+
+
+def does(found: QueryPlan, step: Step) -> tuple[str, str]:
+    """Whether a step has a result, and what it does to it."""
+    return "yes" if step.emit is not None else "", str(found.does.get(step.time, ""))
 
 
 def why(found: QueryPlan) -> str:
     """One line: the method chosen, and what each of the others would cost."""
-    others = sorted((a.cost, a.method) for a in found.plan.alternatives if a.method != found.method)
+    others = sorted((a.cost, a.method) for a in found.plan.alternatives if not a.chosen)
     compared = ", ".join(f"{method} {cost / 1e9:,.2f} s" for cost, method in others)
     chosen = f"method {found.method}: weighted cost {found.cost / 1e9:,.2f} s"
     return f"{chosen}; alternatives: {compared}" if compared else chosen
@@ -73,8 +99,9 @@ def why(found: QueryPlan) -> str:
 @click.option("--step", help="Only the step of this time; for a run of the past, its plan and what happened.")
 @click.option("--show", default="cost,rows", show_default=True, help="Beside each operator: cost, rows, method, view.")
 @methods_option
+@require_option
 @click.pass_obj
-def explain(shell: Shell, name: str, step: str | None, show: str, methods: str) -> None:
+def explain(shell: Shell, name: str, step: str | None, show: str, methods: str | None, require: str | None) -> None:
     """Show a plan in full.
 
     The operators of each step, what is saved, and what every alternative would cost.
@@ -82,7 +109,7 @@ def explain(shell: Shell, name: str, step: str | None, show: str, methods: str) 
     with shell.progress("planning"):
         query = shell.warehouse.query(name)
         past = [entry for entry in query.steps() if step and step in (str(entry.slot), entry.slot.label)]
-        future = None if past else query.plan(method_names(methods))
+        future = None if past else query.plan(method_names(methods), require=require)
     if past:
         shell.say(past[-1].plan)
         print_history(shell, [entry for entry in query.history() if entry.n == past[-1].n])
@@ -95,9 +122,18 @@ def explain(shell: Shell, name: str, step: str | None, show: str, methods: str) 
 @click.option("--at", help="Run this time of the schedule, whatever the clock says.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @methods_option
+@require_option
 @json_option
 @click.pass_context
-def run(ctx: click.Context, name: str, at: str | None, dry_run: bool, methods: str, as_json: bool) -> None:
+def run(
+    ctx: click.Context,
+    name: str,
+    at: str | None,
+    dry_run: bool,
+    methods: str | None,
+    require: str | None,
+    as_json: bool,
+) -> None:
     """Run the next step that is due.
 
     Exit code 0: done, 3: nothing to do.
@@ -105,7 +141,7 @@ def run(ctx: click.Context, name: str, at: str | None, dry_run: bool, methods: s
     shell = ctx.ensure_object(Shell)
     with shell.progress(f"running {name}") as progress:
         query = shell.warehouse.query(name)
-        report = query.run(at=at, methods=method_names(methods), dry_run=dry_run, progress=progress)
+        report = query.run(at=at, methods=method_names(methods), dry_run=dry_run, progress=progress, require=require)
     if as_json:
         shell.json(report.to_json())
     else:
@@ -224,12 +260,14 @@ def history(shell: Shell, name: str, as_json: bool) -> None:
 
 def print_history(shell: Shell, entries: Sequence[HistoryEntry]) -> None:
     """Runs in a table."""
-    head = ("run", "time", "method", "price", "estimated CPU s", "CPU s", "wall s", "rows", "states", "skipped")
+    head = ("run", "time", "method", "does", "price", "estimated CPU s", "CPU s", "wall s", "rows", "states", "skipped")
     shell.table(head, map(history_row, entries))
+    shell.say(*(f"run {entry.n} {line}" for entry in entries if entry.does for line in entry.does.lines()))
 
 
 def history_row(entry: HistoryEntry) -> tuple[object, ...]:
     """A run as a row of a table."""
     seconds = (entry.estimated_cost / 1e9, entry.cpu_seconds, entry.wall_seconds)
     skipped = ", ".join(entry.skipped)
-    return (entry.n, entry.label, entry.method, entry.weight, *seconds, entry.rows, entry.states, skipped)
+    does = str(entry.does) if entry.does else ""
+    return (entry.n, entry.label, entry.method, does, entry.weight, *seconds, entry.rows, entry.states, skipped)

@@ -1,31 +1,45 @@
 """A plan as text and as plain data: what runs when, what is saved, and what the alternatives would have cost."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tempura.algebra.rel import Rel
 from tempura.display import DisplayNode
+from tempura.explain.character import Character
 from tempura.plan.progressive import Alternative, Note, ProgressivePlan, Save, Step
 from tempura.tvr.views import View
+
+ASSUMED = "assumed to arrive, a forecast and not a fact:"
+"""The heading of what is expected to arrive."""
+
+NO_CHARACTERS: Mapping[int, Character] = {}
 
 SHOW = ("cost", "rows", "rule", "view")
 """What can be shown beside an operator."""
 
 
 def explain(
-    plan: ProgressivePlan, show: Collection[str] = ("cost", "rows"), labels: Sequence[str] = (), only: int | None = None
+    plan: ProgressivePlan,
+    show: Collection[str] = ("cost", "rows"),
+    labels: Sequence[str] = (),
+    only: int | None = None,
+    characters: Mapping[int, Character] = NO_CHARACTERS,
+    assumed: Sequence[str] = (),
 ) -> str:
     """The plan as text.
 
     ``show`` is any of ``SHOW``; ``labels`` are names of the time points (``14:00``), by index; ``only`` restricts the text to the step
     of one time point. Costs are CPU time of Spark's tasks on one core; equal sub-trees are printed once and then referred
-    to as ``#n``.
+    to as ``#n``. ``characters`` say what the steps do, by time point; ``assumed``, a line per table, what is expected to arrive after
+    the first of them.
     """
     lines = [f"method {plan.method}, weighted cost {seconds(plan.cost)}"]
     lines += ["alternatives:", *(f"  {line}" for line in _alternatives(plan))]
     lines += [f"fallback {reason}" for reason in plan.fallbacks]
+    lines += [ASSUMED, *(f"  {line}" for line in assumed)] if assumed else []
     for step, weight in zip(plan.steps, plan.weights, strict=True):
         if only is None or step.time == only:
-            lines += ["", _heading(step, weight, labels), *step_tree(step, show)]
+            guess = bool(assumed) and step is not plan.steps[0]
+            lines += ["", _heading(step, weight, labels, guess, characters.get(step.time)), *step_tree(step, show)]
     return "\n".join(lines)
 
 
@@ -38,19 +52,21 @@ def _label(time: int, labels: Sequence[str]) -> str:
     return labels[time] if time < len(labels) else f"t{time}"
 
 
-def _heading(step: Step, weight: float, labels: Sequence[str]) -> str:
+def _heading(step: Step, weight: float, labels: Sequence[str], guess: bool, does: Character | None) -> str:
     work = "nothing to do" if step.is_empty else f"cost {seconds(step.cost)}"
-    return f"step {_label(step.time, labels)} (price {weight:g}): {work}"
+    what = f", {does}" if does and not step.is_empty else ""
+    after = ", if what is assumed arrives" if guess else ""
+    return f"step {_label(step.time, labels)} (price {weight:g}): {work}{what}{after}"
 
 
 def _alternatives(plan: ProgressivePlan) -> list[str]:
-    chosen = next((a for a in plan.alternatives if a.cost == plan.cost), None)
-    return [_alternative(a, a is chosen) for a in plan.alternatives]
+    return list(map(_alternative, plan.alternatives))
 
 
-def _alternative(a: Alternative, chosen: bool) -> str:
+def _alternative(a: Alternative) -> str:
     steps = " + ".join(seconds(cost) for cost in a.steps)
-    return f"{a.method:<10} {seconds(a.cost):>8} = weighted {steps}; {a.states} states{'  <- chosen' if chosen else ''}"
+    arrow = "  <- chosen" if a.chosen else ""
+    return f"{a.method:<10} {seconds(a.cost):>8} = weighted {steps}; {a.states} states{arrow}"
 
 
 def step_tree(step: Step, show: Collection[str]) -> list[str]:
@@ -117,17 +133,22 @@ def _count_uses(roots: Sequence[Rel]) -> dict[Rel, int]:
     return uses
 
 
-def to_json(plan: ProgressivePlan, labels: Sequence[str] = ()) -> dict[str, object]:
+def to_json(
+    plan: ProgressivePlan, labels: Sequence[str] = (), characters: Mapping[int, Character] = NO_CHARACTERS
+) -> dict[str, object]:
     """The plan as plain data: costs in nanoseconds of one core."""
     return {
         "method": plan.method,
         "cost": plan.cost,
         "alternatives": [
             {"method": a.method, "cost": a.cost, "steps": list(a.steps), "states": a.states, "fallbacks": _codes(a)}
+            | {"chosen": a.chosen}
             for a in plan.alternatives
         ],
         "fallbacks": [{"code": r.code, "detail": r.detail} for r in plan.fallbacks],
-        "steps": [_step_json(s, w, labels) for s, w in zip(plan.steps, plan.weights, strict=True)],
+        "steps": [
+            _step_json(s, w, labels, characters.get(s.time)) for s, w in zip(plan.steps, plan.weights, strict=True)
+        ],
     }
 
 
@@ -135,15 +156,16 @@ def _codes(alternative: Alternative) -> list[str]:
     return [reason.code for reason in alternative.fallbacks]
 
 
-def _step_json(step: Step, weight: float, labels: Sequence[str]) -> dict[str, object]:
+def _step_json(step: Step, weight: float, labels: Sequence[str], does: Character | None) -> dict[str, object]:
     drawing = _Drawing(step, SHOW)
     return {
         "time": _label(step.time, labels),
         "weight": weight,
         "cost": step.cost,
+        "does": does.to_json() if does else None,
         "saves": [{"key": str(save.key), "plan": drawing.node(save.rel).to_json()} for save in step.saves],
         "emit": drawing.node(step.emit).to_json() if step.emit is not None else None,
     }
 
 
-__all__ = ["SHOW", "explain", "seconds", "step_tree", "to_json"]
+__all__ = ["ASSUMED", "NO_CHARACTERS", "SHOW", "explain", "seconds", "step_tree", "to_json"]

@@ -72,13 +72,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A plan that was costed and lost (or won): per method set, its weighted cost and the cost of each step."""
+    """A plan that was costed and lost, or was ``chosen``: the methods whose rules it uses, its weighted cost and the cost of each step, the
+    number of ``states`` that it saves or loads."""
 
     method: str
     cost: int
     steps: tuple[int, ...]
     states: int
     fallbacks: tuple[Reason, ...] = ()
+    chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

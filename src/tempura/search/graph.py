@@ -99,7 +99,7 @@ class Graph:
     def _ways(self, goal: Goal) -> Iterator[Alternative]:
         view = goal.view
         yield from self._loads(goal)
-        late = goal.time > max(view.at.time, self.problem.first)
+        late = goal.time > (view.at.time if self._space.strict else max(view.at.time, self.problem.first))
         of_one_lineage = self.lineage.applies_to(goal)
         for made in self.lineage.rewrites(goal) if of_one_lineage else self._rewriter.rewrites(view):
             if not late or made.rule in ANY_TIME:

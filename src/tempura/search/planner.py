@@ -2,12 +2,14 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from tempura.algebra.rel import Opaque, Project, Rel, Scan, Values
 from tempura.algebra.scalar import Output, Ref
 from tempura.cost.model import CostModel
 from tempura.errors import Reason, TempuraError
 from tempura.memo.events import Listener, ignore
+from tempura.physical.operators import Load
 from tempura.plan.progressive import Alternative, ProgressivePlan, Step
 from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.helpers import why_recomputed
@@ -42,13 +44,15 @@ def make_plan(
     listener: Listener = ignore,
     without: Collection[str] = (),
     switches: Switches = ALL_ON,
+    strict: bool = False,
 ) -> ProgressivePlan:
     """The cheapest plan for the time points of a problem that are not done.
 
     ``methods`` are names of ``rules.methods.METHODS``; several, or ``all``, let each part of the query use any of them. Such a plan
     never costs more than the best plan of a single method, because those are candidates too. ``listener`` is told what the search
     does (``search.events``). ``without`` names rules that are not to be used, ``switches`` turn
-    off what makes the search fast.
+    off what makes the search fast. ``strict``: incremental work begins with the first point (a past one, if there is one), and what was
+    current before a run is loaded by it, not computed, whatever that costs.
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
@@ -61,6 +65,7 @@ def make_plan(
         listener,
         without=without,
         switches=switches,
+        strict=strict,
     )
     names = tuple(METHODS) if "all" in methods else tuple(dict.fromkeys(methods))
     plans = [_plan(found) for found in _searches(space, names)]
@@ -68,8 +73,7 @@ def make_plan(
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
     # Among equals the simplest: no mixture, and a recompute rather than states that do not pay.
     best = min(plans, key=lambda plan: (plan.cost, plan.method.count("+"), plan.method != "batch"))
-    method = _used_methods(best, names)
-    return replace(best, method=method, alternatives=tuple(map(_summary, plans)), effort=counter.effort)
+    return replace(best, alternatives=_alternatives(plans, best), effort=counter.effort)
 
 
 def _searches(space: Space, names: tuple[str, ...]) -> list[Found]:
@@ -82,23 +86,35 @@ def _searches(space: Space, names: tuple[str, ...]) -> list[Found]:
     return found
 
 
-def _used_methods(plan: ProgressivePlan, names: tuple[str, ...]) -> str:
-    """The methods of which the plan uses a rule that the others do not have; all that were asked for when there is none."""
-    used = {note.rule for step in plan.steps for note in step.notes.values()}
-    own = {n: {rule.name for rule in METHODS[n]} - _rule_names(m for m in names if m != n) for n in names}
-    return "+".join(n for n in names if own[n] & used) or plan.method
+def _used_methods(steps: Sequence[Step], names: tuple[str, ...]) -> str:
+    """The fewest methods that have the rules which a plan uses; among as many, those named first."""
+    used = {note.rule for step in steps for note in step.notes.values()} & _rule_names(names)
+    sets = (chosen for size in range(1, len(names)) for chosen in combinations(names, size))
+    return "+".join(next((chosen for chosen in sets if used <= _rule_names(chosen)), names))
 
 
 def _rule_names(methods: Iterable[str]) -> set[str]:
     return {rule.name for method in methods for rule in METHODS[method]}
 
 
+def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tuple[Alternative, ...]:
+    """One per method, or mixture of them: of two plans that use the same the cheaper, and the one that was chosen for certain."""
+    found: dict[str, ProgressivePlan] = {}
+    for plan in plans:
+        known = found.get(plan.method)
+        if known is None or (known is not best and (plan is best or plan.cost < known.cost)):
+            found[plan.method] = plan
+    return tuple(replace(_summary(plan), chosen=plan is best) for plan in found.values())
+
+
 def _best_start(space: Space, names: tuple[str, ...], seed: Found | None = None) -> Found | None:
     """The best plan over all time points at which incremental work may begin. To begin at the last one is to recompute: that
     is left to the method ``batch``, unless nothing else is possible. None when the rules cannot reach the output."""
     last = len(space.problem.points) - 1
-    starts = range(1) if names == ("batch",) else range(max(1, last))
-    found = _candidates(space, names, starts) or _candidates(space, names, range(last, last + 1))
+    starts = range(1) if names == ("batch",) or space.strict else range(max(1, last))
+    found = _candidates(space, names, starts)
+    if not space.strict:
+        found = found or _candidates(space, names, range(last, last + 1))
     if seed:
         found += [
             (g, seeded(c, seed.candidate))
@@ -126,7 +142,7 @@ def _plan(found: Found) -> ProgressivePlan:
     names, steps = found.names, found.candidate.steps
     weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
-    return ProgressivePlan(steps, weights, found.candidate.cost, "+".join(names), fallbacks=fallbacks)
+    return ProgressivePlan(steps, weights, found.candidate.cost, _used_methods(steps, names), fallbacks=fallbacks)
 
 
 def _fallbacks(graph: Graph, used: tuple[tuple[str, Rel], ...]) -> tuple[Reason, ...]:
@@ -142,4 +158,6 @@ def _summary(plan: ProgressivePlan) -> Alternative:
 
 
 def _states(steps: tuple[Step, ...]) -> int:
-    return sum(len(step.saves) for step in steps)
+    """How many states a plan works with: those that it saves, and those of the past that it loads."""
+    saved = {save.key for step in steps for save in step.saves}
+    return len(saved | {rel.key for step in steps for rel in step.operators if isinstance(rel, Load)})

@@ -31,7 +31,7 @@ class Goal:
 
 class Space:
     """The classes of a problem's query and of what rules make of it, their estimated sizes, the prices, and who is told what happens.
-    Laws at all times make the classes grow. ``without`` names rules that are not to be used."""
+    Laws at all times make the classes grow. ``without`` names rules that are not to be used; ``strict`` as in ``make_plan``."""
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class Space:
         *listeners: Listener,
         without: Collection[str] = (),
         switches: Switches = ALL_ON,
+        strict: bool = False,
     ) -> None:
         self.problem = problem
+        self.strict = strict
         self.model = model or CostModel()
         self._listeners = listeners
         self._without = frozenset(without)

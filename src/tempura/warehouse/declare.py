@@ -15,6 +15,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from tempura.errors import TempuraError
 from tempura.warehouse.files import Files
+from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.ledger import full_disk_by_code
 from tempura.warehouse.schedule import Schedule
 
@@ -33,8 +34,8 @@ def check_name(kind: str, name: str) -> str:
 class TableSpec:
     """A declared table. ``path`` is a folder, relative to the warehouse, whose files hold the rows, or ``query`` is one whose results
     they are; a managed table has neither. ``schema`` is DDL.
-    ``settle``: seconds that a file must be old to count. ``options`` of the files' format. The rest are promises, enforced when rows
-    arrive."""
+    ``settle``: seconds that a file must be old to count. ``options`` of the files' format. ``expect`` is what is expected to
+    arrive from run to run, which nothing relies on. The rest are promises, enforced when rows arrive."""
 
     schema: str
     path: str | None = None
@@ -45,6 +46,7 @@ class TableSpec:
     settle: float = 0.0
     options: Mapping[str, str] = field(default_factory=dict)
     query: str | None = None
+    expect: str | None = None
 
     def to_toml(self) -> dict[str, Any]:
         """What differs from the default."""
@@ -60,6 +62,7 @@ class TableSpec:
             "static": self.static,
             "settle": self.settle,
             "options": dict(self.options),
+            "expect": self.expect,
         }
         return {key: value for key, value in given.items() if value not in (None, False, [], 0.0, {})}
 
@@ -84,12 +87,15 @@ class OutputSpec:
 @dataclass(frozen=True, slots=True)
 class QuerySpec:
     """A declared query: its SQL, or for a DataFrame the ``fingerprint`` under which it is registered in each process. ``outputs`` are
-    the places where its results are published."""
+    the places where its results are published, ``methods`` the incremental methods to choose from (all unless given), ``require`` what is
+    demanded of its runs."""
 
     schedule: Schedule
     sql: str | None = None
     fingerprint: str | None = None
     outputs: tuple[OutputSpec, ...] = ()
+    methods: tuple[str, ...] = ()
+    require: str | None = None
 
     def to_toml(self) -> dict[str, Any]:
         """Plain data; SQL over several lines stays readable."""
@@ -98,7 +104,9 @@ class QuerySpec:
         for key, value in self.schedule.to_json().items():
             schedule[key] = value
         outputs = {"outputs": [output.to_toml() for output in self.outputs]} if self.outputs else {}
-        return body | {"schedule": schedule} | outputs
+        methods = {"methods": list(self.methods)} if self.methods else {}
+        require = {"require": self.require} if self.require else {}
+        return body | {"schedule": schedule} | methods | require | outputs
 
 
 def _text(sql: str) -> Any:
@@ -180,7 +188,8 @@ def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
     known = {field.name for field in fields(TableSpec)}
     _check_keys(f"[tables.{name}]", data, known, {"schema"})
     plain = {key: _plain(value) for key, value in data.items()}
-    return TableSpec(**plain | {"keys": tuple(plain.get("keys", ())), "settle": float(plain.get("settle", 0.0))})
+    checked = {"keys": tuple(plain.get("keys", ())), "settle": float(plain.get("settle", 0.0))}
+    return TableSpec(**plain | checked | {"expect": check_expect(name, plain.get("expect"))})
 
 
 def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:
@@ -190,7 +199,28 @@ def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:
         raise TempuraError("BAD_TOML", f"{where} needs either sql or fingerprint.", "Add sql = ...")
     schedule = Schedule.from_json(_plain(data["schedule"]))
     outputs = tuple(_output(where, output) for output in _plain(data.get("outputs", [])))
-    return QuerySpec(schedule, _plain(data.get("sql")), _plain(data.get("fingerprint")), outputs)
+    methods, require = _methods(where, _plain(data.get("methods", []))), check_require(name, data.get("require"))
+    return QuerySpec(schedule, _plain(data.get("sql")), _plain(data.get("fingerprint")), outputs, methods, require)
+
+
+REQUIRED = "incremental"
+NO_DEMAND = "none"
+
+
+def check_require(query: str, require: object) -> str | None:
+    """What a declaration, or a call, demands of a query's runs: that they are incremental, or, None, nothing. Raises TempuraError
+    BAD_REQUIRE."""
+    if require not in (None, REQUIRED, NO_DEMAND):
+        what = f"Query {query}: require is {require!r}."
+        raise TempuraError("BAD_REQUIRE", what, f"Say {REQUIRED!r}, or {NO_DEMAND!r} for no demand.")
+    return REQUIRED if require == REQUIRED else None
+
+
+def _methods(where: str, methods: object) -> tuple[str, ...]:
+    """Names of methods, whose meaning is asked for when they are used: a program may add its own."""
+    if not isinstance(methods, list) or not all(isinstance(name, str) for name in methods):
+        raise TempuraError("BAD_TOML", f"{where}: methods are a list of names.", 'Write methods = ["im1", "batch"].')
+    return tuple(methods)
 
 
 def _output(where: str, data: Mapping[str, Any]) -> OutputSpec:

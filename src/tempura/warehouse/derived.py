@@ -41,6 +41,11 @@ class Upstream:
 
         yield Batch(changes=changes, position=last, trust=True)
 
+    def waits(self, arrivals: Sequence[Arrival]) -> bool:
+        """Whether the query has another result than the one that arrived last."""
+        results = [_position(step) for step in self.query().outputs()]
+        return bool(results) and results[-1] != (arrivals[-1].position if arrivals else "")
+
     def _check_columns(self, found: StructType, schema: StructType) -> None:
         if self.engine.schema_text(found) != self.engine.schema_text(schema):
             what = f"Table {self.table} has the columns {self.engine.schema_text(schema)}, but the query that it is made of"

@@ -7,20 +7,19 @@ from pyspark.sql.types import DateType, IntegralType, StructType
 from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.arrivals import Arrival, ColumnSummary, summarise, totals
 from tempura.warehouse.clock import Clock, Input, clock_facts
-from tempura.warehouse.table import Arrivals
+from tempura.warehouse.forecast import Forecast, Interval, forecast
 
 Versions = Mapping[str, int]
 """Version per table: how many of its arrivals count."""
 
 
-def table_facts(table: Input, pinned: Sequence[int], points: int) -> TableFacts:
-    """The facts of a table whose versions at the first points are ``pinned``. At each of the rest of ``points`` points it is
-    expected to grow by as much as it did in its last arrival."""
+def table_facts(table: Input, pinned: Sequence[int], forecast: Forecast) -> TableFacts:
+    """The facts of a table whose versions at the first points are ``pinned``, and what is expected of it at the rest."""
     if isinstance(table, Clock):
-        return clock_facts(pinned, points)
+        return clock_facts(pinned, len(pinned) + len(forecast.arrivals))
     arrivals = table.arrivals()[: pinned[-1]]
     known = [totals(arrivals[:version]) for version in pinned]
-    expected = _expected(known[-1], _growth(table, arrivals), points - len(pinned))
+    expected = _expected(known[-1], forecast)
     counts = [*known, *expected]
     rows = known[-1][0] + known[-1][1]
     return TableFacts(
@@ -41,13 +40,26 @@ def column_stats(summaries: Mapping[str, ColumnSummary], schema: StructType, row
     return {name: summary.stats(rows, name in integral) for name, summary in summaries.items()}
 
 
-def _growth(table: Arrivals, arrivals: Sequence[Arrival]) -> tuple[int, int]:
-    return (0, 0) if table.spec.static or not arrivals else arrivals[-1].rows
-
-
-def _expected(now: tuple[int, int], growth: tuple[int, int], points: int) -> list[tuple[int, int]]:
-    return [(now[0] + i * growth[0], now[1] + i * growth[1]) for i in range(1, points + 1)]
+def _expected(now: tuple[int, int], forecast: Forecast) -> list[tuple[int, int]]:
+    """Rows inserted and deleted up to each of the points to come. No more is deleted than is there."""
+    counts: list[tuple[int, int]] = []
+    inserted, deleted = now
+    for more, less in forecast.arrivals:
+        inserted += more
+        deleted = min(inserted, deleted + less)
+        counts.append((inserted, deleted))
+    return counts
 
 
 def _bytes(arrivals: Sequence[Arrival]) -> int:
     return sum(f.bytes for a in arrivals for f in (*a.inserted, *a.deleted))
+
+
+def forecast_of(table: Input, version: int, past: Sequence[Interval], to_come: Sequence[tuple[str, int]]) -> Forecast:
+    """What is expected to arrive in what a query reads, of which the run reads ``version``."""
+    nothing = ((0, 0),) * len(to_come)
+    if isinstance(table, Clock):
+        return Forecast(table.name, tuple((1, 1) for _ in to_come), "a clock shows another time at each run")
+    if table.spec.static:
+        return Forecast(table.name, nothing, "promised: static")
+    return forecast(table.name, table.arrivals()[:version], table.spec.expect, past, to_come)

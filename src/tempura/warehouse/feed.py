@@ -29,6 +29,9 @@ class Feed(Protocol):
     def pending(self, arrivals: Sequence[Arrival], schema: StructType) -> Iterable[Batch]:
         """What has come since these arrivals, one batch per arrival, in order. Raises TempuraError when it cannot be trusted."""
 
+    def waits(self, arrivals: Sequence[Arrival]) -> bool:
+        """Whether something has come since these arrivals; reads no rows. Raises as above."""
+
 
 @dataclass(frozen=True, slots=True)
 class Advance:

@@ -46,6 +46,10 @@ class Folder:
         for kind, files in groupby(new, key=kinds.__getitem__):
             yield self._batch(kind, tuple(files), schema)
 
+    def waits(self, arrivals: Sequence[Arrival]) -> bool:
+        """Whether there are new files. Raises TempuraError FOLDER_MISSING, FILE_CHANGED, FILE_GONE."""
+        return bool(self._new(arrivals))
+
     def file_set(self, files: Iterable[Path], schema: StructType, columns: tuple[str, ...] = ()) -> FileSet:
         """Files of this folder as the engine is told of them."""
         paths = tuple(files)

@@ -30,9 +30,17 @@ class Lake:
         Raises TempuraError FOLDER_MISSING, FEED_REPLACED, FEED_EXPIRED, FEED_OFF, FEED_NOT_APPENDED; NO_PACKAGE, FEED_UNREADABLE when
         the rows are read.
         """
-        found = LAKES[self.format](self.table, self.path, arrivals[-1].position if arrivals else "")
+        found = self._advance(arrivals)
         if found:
             yield Batch(
                 changes=lambda present: self.engine.load_lake(self.format, self.path, found.options),
                 position=found.position,
             )
+
+    def waits(self, arrivals: Sequence[Arrival]) -> bool:
+        """Whether the log has something new. Raises TempuraError FOLDER_MISSING, FEED_REPLACED, FEED_EXPIRED, FEED_OFF,
+        FEED_NOT_APPENDED."""
+        return self._advance(arrivals) is not None
+
+    def _advance(self, arrivals: Sequence[Arrival]) -> Advance | None:
+        return LAKES[self.format](self.table, self.path, arrivals[-1].position if arrivals else "")

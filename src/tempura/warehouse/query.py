@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
 from tempura.execute.contract import StoredOutput
+from tempura.explain.character import NOTHING, Character
 from tempura.frontend.clock import NOW, is_clock, today
 from tempura.frontend.lift import Lifted
 from tempura.plan.progressive import ProgressivePlan
@@ -25,7 +26,8 @@ from tempura.warehouse.ledger import Ledger, attempt
 from tempura.warehouse.publish import Publication, Result, publications
 from tempura.warehouse.replace import ReplaceReport, usable
 from tempura.warehouse.replace import report_of as replaced
-from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, report_of
+from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, plan_of, report_of
+from tempura.warehouse.required import ANY, Demand, assuming_deletes
 from tempura.warehouse.run import Run, alone, step_now
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage
@@ -65,17 +67,20 @@ class Query:
         """When work may run, and when the result is due."""
         return self._spec.schedule
 
-    def plan(self, methods: Methods = "all", schedule: Schedule | None = None) -> QueryPlan:
+    def plan(
+        self, methods: Methods | None = None, schedule: Schedule | None = None, require: str | None = None
+    ) -> QueryPlan:
         """Plan the run that is due, or the next one, and those that remain, with what has arrived by now. Executes nothing.
 
-        ``schedule``: what would be planned under another one, over all of its times. Raises TempuraError SCHEDULE_ENDED when no
-        run remains.
+        ``schedule``: what would be planned under another one, over all of its times; ``methods`` and ``require`` as for :meth:`run`.
+        Raises TempuraError SCHEDULE_ENDED when no run remains, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL.
         """
+        demand = Demand.of(self.name, self._spec, methods, require)
         history = self.committed()
         asked = schedule or self.schedule
         slot = self._upcoming(history) if schedule is None else Slot("", 0, (*schedule.times, "refresh 1")[0])
-        situation = self._situation(history, slot, asked)
-        return QueryPlan(self._planned(situation, methods), situation.labels)
+        situation = self._situation(history, slot, asked, demand)
+        return plan_of(self._planned(situation, demand, history), situation, not history.outputs)
 
     def _upcoming(self, history: History) -> Slot:
         slot = upcoming(self.schedule, _last(history), self._site.clock(), self._zone(history))
@@ -86,29 +91,34 @@ class Query:
     def run(
         self,
         at: str | None = None,
-        methods: Methods = "all",
+        methods: Methods | None = None,
         dry_run: bool = False,
         progress: Progress | None = None,
+        require: str | None = None,
     ) -> RunReport:
         """Execute the run that is due by the clock, or the one named ``at``; a run that was committed is not run again.
 
-        ``dry_run`` plans only. ``progress`` is called with what is being done. Raises TempuraError COMMIT_LOST when another process
-        committed this run first, UNKNOWN_TIME or TIME_PASSED for ``at``, and whatever is wrong with the tables' new files.
+        ``dry_run`` plans only. ``progress`` is called with what is being done. ``methods`` and ``require`` stand for this run in the
+        place of what is declared: with ``"incremental"`` it is refused rather than to recompute the whole query; where that is declared,
+        ``"none"`` computes all of it anew for once. Raises TempuraError COMMIT_LOST when another process committed this run first,
+        UNKNOWN_TIME or TIME_PASSED for ``at``, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL, and whatever is wrong with the tables' new
+        files.
         """
-        report = self._ran(at, methods, dry_run, progress)
+        demand = Demand.of(self.name, self._spec, methods, require)
+        report = self._ran(at, demand, dry_run, progress)
         if not dry_run:
             self.publish(progress)
         return report
 
-    def _ran(self, at: str | None, methods: Methods, dry_run: bool, progress: Progress | None) -> RunReport:
+    def _ran(self, at: str | None, demand: Demand, dry_run: bool, progress: Progress | None) -> RunReport:
         history = self.committed()
         found = self._due(history, at)
         if found.slot is None:
             return RunReport(self.name, nothing=True, why=found.why)
-        situation = self._situation(history, found.slot, self.schedule)
+        situation = self._situation(history, found.slot, self.schedule, demand)
         if self._is_current(history.last, situation):
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {_last(history)}")
-        run = self._run(history, found, found.slot, *self._sound_plan(situation, methods))
+        run = self._run(history, found, found.slot, *self._sound_plan(situation, demand, history))
         reasons = (*run.situation.lost, *run.plan.fallbacks)
         return self._dry(run) if dry_run else report_of(self.name, run.execute(progress), reasons)
 
@@ -237,11 +247,13 @@ class Query:
         """
         with alone(self._site.files, self._folder):
             history, now = self.committed(), self._site.clock().astimezone(UTC).isoformat()
-            lifted = self._lift(History(()))
+            lifted = self.lifted_anew
             states = names_of([state for run in history.loadable for state in run.states])
             entry = Replacement(history.next, now, self._spec.sql, fingerprint(lifted.rel), states)
             after = History((*history.entries, entry))
-            situation, plan = self._sound_plan(self._situation(after, self._upcoming(after), self.schedule), "all")
+            demand = Demand.of(self.name, self._spec, None, None)
+            situation = self._situation(after, self._upcoming(after), self.schedule, demand)
+            situation, plan = self._sound_plan(situation, demand, after)
             step = step_now(plan, situation)
             kept = usable(lifted.rel, situation, step)
             if not dry_run:
@@ -261,12 +273,17 @@ class Query:
         return self._lift(self.committed())
 
     @property
+    def lifted_anew(self) -> Lifted:
+        """The same, whatever the committed runs computed."""
+        return self._lift(History(()))
+
+    @property
     def reads(self) -> tuple[Arrivals, ...]:
         """The tables that the query reads, whatever its committed runs computed; none when this process does not know its
         DataFrame."""
         if self._spec.sql is None and self._frame is None:
             return ()
-        lifted = self._lifted[1] if self._lifted else self._lift(History(()))
+        lifted = self._lifted[1] if self._lifted else self.lifted_anew
         return tuple(self._tables[name] for name in names_read(lifted) if name in self._tables)
 
     def check_unchanged(self) -> None:
@@ -281,15 +298,19 @@ class Query:
         steps, outputs, last = history.steps, history.outputs, _last(history)
         now, zone = self._site.clock(), self._zone(history)
         following = upcoming(self.schedule, last, now, zone)
+        states = next((step.states for step in reversed(steps) if step.states), ())
         return {
             "runs": len(steps),
             "last": str(last) if last else None,
             "next": str(following) if following else None,
-            "due": due(self.schedule, last, now, zone).slot is not None,
+            "due": due(self.schedule, last, now, zone).slot is not None and self._has_new(history.last, now),
             "result_rows": outputs[-1].output.rows if outputs and outputs[-1].output else None,
             "result_of": str(outputs[-1].slot) if outputs else None,
-            "states": len(steps[-1].states) if steps else 0,
-            "state_bytes": sum(s.stored.bytes for s in steps[-1].states) if steps else 0,
+            "does": steps[-1].does.kind if steps and steps[-1].does else None,
+            "states": len(states),
+            "state_bytes": sum(state.stored.bytes for state in states),
+            "methods": list(self._spec.methods) or ["all"],
+            "require": self._spec.require,
             "schedule": self.schedule.to_json(),
         }
 
@@ -299,10 +320,23 @@ class Query:
         now, zone, last = self._site.clock(), self._zone(history), _last(history)
         return due(self.schedule, last, now, zone) if at is None else named(self.schedule, at, last, now, zone)
 
-    def _situation(self, history: History, slot: Slot, schedule: Schedule) -> Situation:
+    def _has_new(self, last: StepManifest | None, now: datetime) -> bool:
+        """Whether a run would find something: other than at a time of a schedule, a view's only when something has come."""
+        if self.schedule.kind != "view" or last is None:
+            return True
+        return not all(self._is_at(name, version, now) for name, version in last.inputs.items())
+
+    def _is_at(self, name: str, version: int, now: datetime) -> bool:
+        if is_clock(name):
+            return Clock(name, now).register() == version
+        return name in self._tables and self._tables[name].is_at(version)
+
+    def _situation(self, history: History, slot: Slot, schedule: Schedule, demand: Demand = ANY) -> Situation:
         lifted, settings, time = self._lift(history), self._settings(history), self._logical_time(history)
         input = partial(self._input, time=time)
-        return assess(lifted, schedule, slot, history.loadable, input, self._site, settings, time)
+        steps, anew = history.loadable, demand.anew
+        found = assess(lifted, schedule, slot, steps, input, self._site, settings, time, anew)
+        return assuming_deletes(found) if demand.incremental or anew else found
 
     def _input(self, name: str, time: datetime) -> Input:
         """What the query reads under a name in a run at a logical time."""
@@ -314,21 +348,21 @@ class Query:
             return False
         return self._damage(last) is None
 
-    def _sound_plan(self, situation: Situation, methods: Methods) -> tuple[Situation, ProgressivePlan]:
+    def _sound_plan(self, situation: Situation, demand: Demand, history: History) -> tuple[Situation, ProgressivePlan]:
         """A plan that loads no damaged state, and the situation that it was made for."""
         while True:
-            plan = self._planned(situation, methods)
+            plan = self._planned(situation, demand, history)
             sound = situation.without_damaged(step_now(plan, situation))
             if sound is situation:
                 return situation, plan
             situation = sound
 
-    def _planned(self, situation: Situation, methods: Methods) -> ProgressivePlan:
-        names = (methods,) if isinstance(methods, str) else tuple(methods)
-        return make_plan(situation.problem, names)
+    def _planned(self, situation: Situation, demand: Demand, history: History) -> ProgressivePlan:
+        return demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, make_plan)
 
     def _run(self, history: History, found: Due, slot: Slot, situation: Situation, plan: ProgressivePlan) -> Run:
         self._check_clock(situation.time)
+        shown = plan_of(plan, situation, not history.outputs)
         return Run(
             site=self._site,
             folder=self._folder,
@@ -340,7 +374,8 @@ class Query:
             settings=self._settings(history),
             fingerprint=fingerprint(self._lift(history).rel),
             sql=self._spec.sql,
-            explained=QueryPlan(plan, situation.labels).explain(),
+            explained=shown.explain(),
+            does=shown.does.get(situation.now, Character(NOTHING)),
             uses=self.schedule.uses,
             query=self._whole(history, situation),
         )
@@ -364,8 +399,9 @@ class Query:
             what = (
                 f"The clock says {now:%Y-%m-%d %H:%M} UTC, but query {self.name} was run at {last:%Y-%m-%d %H:%M} UTC."
             )
-            remedy = "Set the clock. If it was wrong at the earlier run, query replace begins the query anew."
-            raise TempuraError("CLOCK_WENT_BACK", what, remedy)
+            wrong = "Set the clock. If it was wrong at the earlier run, begin the query anew with"
+            command = f"{wrong}: tempura query replace {self.name}"
+            raise TempuraError("CLOCK_WENT_BACK", what, f"{wrong} replace_query.", command)
 
     def _dry(self, run: Run) -> RunReport:
         point = run.situation.problem.points[run.situation.now]
@@ -374,6 +410,7 @@ class Query:
             label=str(run.slot),
             dry_run=True,
             method=run.plan.method,
+            does=run.does,
             weight=point.weight,
             plan=run.explained,
             estimated_cost=run.step.cost,

@@ -1,24 +1,30 @@
 """What a plan, a run and a history look like to the user."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tempura.errors import Reason, TempuraError
+from tempura.explain.character import RECOMPUTED, Character, character
 from tempura.explain.html import save_html
-from tempura.explain.text import SHOW, explain, to_json
+from tempura.explain.text import SHOW, explain, seconds, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.warehouse.clock import version_text
+from tempura.warehouse.forecast import Forecast
+from tempura.warehouse.situation import Situation
 from tempura.warehouse.steps import StepManifest
 
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """A plan of a query. ``labels`` name its time points."""
+    """A plan of a query. ``labels`` name its time points; ``does`` says what its steps do, by time point; ``forecasts`` are what is
+    assumed to arrive after the first of them."""
 
     plan: ProgressivePlan
     labels: tuple[str, ...]
+    does: Mapping[int, Character] = field(default_factory=dict)
+    forecasts: tuple[Forecast, ...] = ()
 
     @property
     def cost(self) -> int:
@@ -45,7 +51,13 @@ class QueryPlan:
 
         Raises TempuraError UNKNOWN_SHOW, UNKNOWN_TIME.
         """
-        return explain(self.plan, _shown(show), self.labels, None if step is None else self._time(step))
+        only = None if step is None else self._time(step)
+        return explain(self.plan, _shown(show), self.labels, only, self.does, self.assumed)
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What is assumed to arrive, and why: a line per table."""
+        return tuple(f.text(self.labels[-len(f.arrivals) :]) for f in self.forecasts if f.arrivals)
 
     def __str__(self) -> str:
         return self.explain()
@@ -56,7 +68,8 @@ class QueryPlan:
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data: costs in nanoseconds of one core."""
-        return to_json(self.plan, self.labels)
+        assumed = [asdict(forecast) for forecast in self.forecasts]
+        return to_json(self.plan, self.labels, self.does) | {"assumed": assumed}
 
     def _time(self, label: str) -> int:
         for time, known in enumerate(self.labels):
@@ -64,6 +77,34 @@ class QueryPlan:
                 return time
         remedy = f"Its times are {', '.join(self.labels)}."
         raise TempuraError("UNKNOWN_TIME", f"The plan has no time {label!r}.", remedy)
+
+
+def plan_of(plan: ProgressivePlan, situation: Situation, first: bool) -> QueryPlan:
+    """A plan as the user sees it. ``first``: the query has no result yet."""
+    does: dict[int, Character] = {}
+    for step in plan.steps:
+        found = character(step, _changed(situation, step.time), first)
+        does[step.time] = replace(found, why=_why_recomputed(plan, situation)) if found.kind == RECOMPUTED else found
+        first = first and step.emit is None
+    return QueryPlan(plan, situation.labels, does, situation.forecasts)
+
+
+def _changed(situation: Situation, t: int) -> set[str]:
+    """The tables in which something arrives before a time point, after the one before it."""
+    tables = situation.problem.tables.items()
+    return {name for name, table in tables if not t or not table.is_unchanged(t - 1, t)}
+
+
+def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, ...]:
+    """Why a step recomputes the whole query: what was lost, what cannot be maintained, and what it does not pay to."""
+    lost = () if situation.states else ("no state of a run before can be loaded",)
+    others = [a for a in plan.alternatives if not a.chosen and a.states]
+    chosen = next((a for a in plan.alternatives if a.chosen), None)
+    if chosen is None or chosen.states or not others:
+        return (*lost, *map(str, plan.fallbacks))
+    cheapest = min(others, key=lambda a: a.cost)
+    compared = f"{seconds(cheapest.cost)} by {cheapest.method}, against {seconds(plan.cost)}"
+    return (*lost, *map(str, plan.fallbacks), f"to maintain it is estimated to cost more: {compared}")
 
 
 def _shown(show: str | Collection[str]) -> list[str]:
@@ -80,8 +121,8 @@ def _shown(show: str | Collection[str]) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """What a run did. ``nothing``: it had nothing to do, for the reason ``why``. Costs are estimates in nanoseconds of one core;
-    ``cpu_seconds`` and ``wall_seconds`` were measured; ``rows`` of the result, None when none was due; ``fallbacks`` say what was
-    recomputed and why."""
+    ``cpu_seconds`` and ``wall_seconds`` were measured; ``rows`` of the result, None when none was due; ``fallbacks`` say what the
+    plan recomputes and why; ``does`` what this step did to the result: maintained, or recomputed (``explain.character``)."""
 
     query: str
     label: str = ""
@@ -100,6 +141,7 @@ class RunReport:
     skipped: tuple[str, ...] = ()
     fallbacks: tuple[str, ...] = ()
     plan: str = ""
+    does: Character | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -109,13 +151,16 @@ class RunReport:
         """Estimated against actual, as text."""
         if self.nothing:
             return f"{self.query}: nothing to do, {self.why}"
-        head = ("query", "time", "method", "weight", "estimated s", "cpu s", "wall s", "rows", "states")
+        head = ("query", "time", "method", "does", "weight", "estimated s", "cpu s", "wall s", "rows", "states")
         actual = ("-", "-") if self.dry_run else (f"{self.cpu_seconds:.2f}", f"{self.wall_seconds:.2f}")
         rows = "-" if self.rows is None else str(self.rows)
         estimated = f"{self.estimated_cost / 1e9:.3f}"
-        line = (self.query, self.label, self.method, f"{self.weight:g}", estimated, *actual, rows, str(self.states))
+        does = str(self.does) if self.does else ""
+        figures = (f"{self.weight:g}", estimated, *actual, rows, str(self.states))
         skipped = f"\nskipped: {', '.join(self.skipped)}" if self.skipped else ""
-        return columns_text(head, [line]) + skipped + (self._not_done() if self.dry_run else "")
+        recomputed = "".join(f"\n{line}" for line in self.does.lines()) if self.does else ""
+        table = columns_text(head, [(self.query, self.label, self.method, does, *figures)])
+        return table + recomputed + skipped + (self._not_done() if self.dry_run else "")
 
     def _not_done(self) -> str:
         """What a run would read, and its plan."""
@@ -142,6 +187,7 @@ def report_of(query: str, step: StepManifest, fallbacks: Iterable[Reason] = ()) 
         states=len(step.states),
         skipped=tuple(str(slot) for slot in step.skipped),
         fallbacks=tuple(str(reason) for reason in fallbacks),
+        does=step.does,
     )
 
 
@@ -162,6 +208,7 @@ class HistoryEntry:
     rows: int | None
     states: int
     skipped: tuple[str, ...]
+    does: Character | None = None
 
     @property
     def actual_cost(self) -> int:
@@ -188,6 +235,7 @@ def history_of(step: StepManifest) -> HistoryEntry:
         rows=step.output.rows if step.output else None,
         states=len(step.states),
         skipped=tuple(str(slot) for slot in step.skipped),
+        does=step.does,
     )
 
 

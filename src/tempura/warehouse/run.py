@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tempura.errors import TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredState
+from tempura.explain.character import Character
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
@@ -35,6 +36,7 @@ class Run:
     fingerprint: str
     sql: str | None
     explained: str
+    does: Character
     uses: int
     query: WholeQuery | None = None
 
@@ -91,6 +93,7 @@ class Run:
             engine=self.site.engine.version,
             fingerprint=self.fingerprint,
             sql=self.sql,
+            does=self.does,
         )
 
     def _saved(self, key: StateKey, stored: StoredState) -> SavedState:

@@ -17,7 +17,8 @@ from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
 from tempura.warehouse.clock import Input
 from tempura.warehouse.engine import Engine, Settings, Source
-from tempura.warehouse.facts import Versions, table_facts
+from tempura.warehouse.facts import Versions, forecast_of, table_facts
+from tempura.warehouse.forecast import Forecast, intervals, points_to_come
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage_of
 from tempura.warehouse.slots import Slot
@@ -29,7 +30,7 @@ from tempura.warehouse.table import Site
 class Situation:
     """A planning problem and what its leaves mean. ``pinned`` gives the versions of the tables at the first points: at the point of
     the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder,
-    ``time`` the logical time of the run."""
+    ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -39,6 +40,7 @@ class Situation:
     root: Path
     time: datetime
     lost: tuple[Reason, ...] = ()
+    forecasts: tuple[Forecast, ...] = ()
 
     @property
     def now(self) -> int:
@@ -90,23 +92,27 @@ def assess(
     site: Site,
     settings: Settings,
     time: datetime,
+    anew: bool = False,
 ) -> Situation:
     """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain. ``input`` gives what
-    the query reads by name, ``time`` is the logical time of the run."""
+    the query reads by name, ``time`` is the logical time of the run. ``anew``: no state of the past is used."""
     read = {name: input(name) for name in names_read(lifted)}
     versions = {name: table.register() for name, table in read.items()}
     _check_static(read, versions)
-    past = _past(steps, site.engine, settings)
+    past = None if anew else _past(steps, site.engine, settings)
     points = schedule.points_from(slot.index, done=past is not None)
     # Of a table that the past did not read, no state was built either: nothing has arrived in it since.
     before = {name: past.inputs.get(name, versions[name]) for name in read} if past else {}
     pinned: tuple[Versions, ...] = (before, versions) if past else (versions,)
-    facts = {n: table_facts(t, [v[n] for v in pinned], len(points)) for n, t in read.items()}
+    past_runs = intervals(schedule, steps, slot, versions)
+    to_come = points_to_come(schedule, slot, len(points) - len(pinned))
+    forecasts = {name: forecast_of(table, versions[name], past_runs, to_come) for name, table in read.items()}
+    facts = {n: table_facts(t, [v[n] for v in pinned], forecasts[n]) for n, t in read.items()}
     states = {s.key(0): s for s in past.states} if past else {}
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
     problem = Problem(lifted.rel, points, facts, frozenset(states), stored)
-    return Situation(problem, pinned, read, states, labels, site.root, time)
+    return Situation(problem, pinned, read, states, labels, site.root, time, forecasts=tuple(forecasts.values()))
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:

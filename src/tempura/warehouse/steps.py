@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tempura.execute.contract import Part, StoredOutput, StoredState
+from tempura.explain.character import Character
 from tempura.physical.operators import StateKey
 from tempura.warehouse.slots import Slot
 
@@ -46,7 +47,8 @@ class SavedState:
 @dataclass(frozen=True, slots=True)
 class StepManifest:
     """A committed step. ``inputs`` are the versions of the tables it read; ``logical_time`` is ISO in UTC; ``estimated_cost`` in
-    nanoseconds of one core, unweighted; ``settings``, ``engine``, ``fingerprint`` and ``sql`` say what could change its result.
+    nanoseconds of one core, unweighted; ``settings``, ``engine``, ``fingerprint`` and ``sql`` say what could change its result;
+    ``does`` whether it maintained the result or recomputed it (None in manifests of before that was told).
     Paths of states and output are relative to the warehouse."""
 
     n: int
@@ -68,6 +70,7 @@ class StepManifest:
     engine: str
     fingerprint: str
     sql: str | None
+    does: Character | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -77,6 +80,7 @@ class StepManifest:
             "skipped": [slot.to_json() for slot in self.skipped],
             "states": [state.to_json() for state in self.states],
             "output": self.output.to_json() if self.output else None,
+            "does": self.does.to_json() if self.does else None,
         }
 
     @staticmethod
@@ -87,6 +91,7 @@ class StepManifest:
             skipped=tuple(Slot.from_json(slot) for slot in data["skipped"]),
             states=tuple(map(SavedState.from_json, data["states"])),
             output=StoredOutput.from_json(data["output"]) if data["output"] else None,
+            does=Character.from_json(data["does"]) if data.get("does") else None,
             **{name: data[name] for name in _PLAIN},
         )
 

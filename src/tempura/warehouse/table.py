@@ -142,6 +142,14 @@ class Arrivals:
             arrivals = (*arrivals, self._take(arrivals, batch))
         return len(arrivals)
 
+    def is_at(self, version: int) -> bool:
+        """Whether a version is the last one, and nothing waits to be registered. What a run would be refused for counts as waiting."""
+        arrivals = self.committed()
+        try:
+            return len(arrivals) == version and not (self.feed and self.feed.waits(arrivals))
+        except TempuraError:
+            return False
+
     def push(self, changes: Changes, trust: bool = False) -> int:
         """Write rows and commit them as one arrival of a managed table. Returns the new version.
 

@@ -17,11 +17,13 @@ from tempura.warehouse.derived import Upstream, check_acyclic
 from tempura.warehouse.engine import Changes, Engine, schema_of
 from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder, data_files
+from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.garbage import Sweep, collect
 from tempura.warehouse.lake import LAKES
 from tempura.warehouse.ledger import FORMAT, attempt, commit, read_manifest
-from tempura.warehouse.query import Query
+from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.replace import ReplaceReport
+from tempura.warehouse.required import Demand, check_maintainable
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.storage import refuse_other_schemes
 from tempura.warehouse.table import Arrivals, Site
@@ -115,6 +117,7 @@ class Warehouse:
         settle: float = 0.0,
         options: Mapping[str, str] | None = None,
         query: str | None = None,
+        expect: str | int | None = None,
     ) -> Table:
         """Declare a table. With ``path`` it is a folder of files, of which new ones are arrivals; with ``query`` it holds the results of
         another query, and what each result changed is an arrival; else it is managed: rows are pushed.
@@ -122,10 +125,11 @@ class Warehouse:
         ``format`` of the files is parquet, csv or json, that of a table in a lake delta or iceberg; ``options`` are those of Spark's
         reader, such as ``{"sep": ";"}``. ``schema`` (DDL or StructType) is taken from what is there when it is not given. Only files
         older than ``settle`` seconds count. The promises ``keys``, ``append_only`` and ``static`` are enforced when rows arrive. The
-        same declaration again changes nothing.
+        same declaration again changes nothing. ``expect`` is what is expected to arrive from run to run, ``"1%"`` of the table's rows or
+        a number of rows, where that is not to be learned: plans are made for it, and nothing relies on it.
 
-        Raises TempuraError BAD_NAME, BAD_SCHEMA, BAD_KEYS, BAD_OPTION, BAD_SOURCE, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH, UNKNOWN_QUERY,
-        FOLDER_MISSING, TABLE_EXISTS, NO_PACKAGE, FEED_UNREADABLE.
+        Raises TempuraError BAD_NAME, BAD_EXPECT, BAD_SCHEMA, BAD_KEYS, BAD_OPTION, BAD_SOURCE, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH,
+        UNKNOWN_QUERY, FOLDER_MISSING, TABLE_EXISTS, NO_PACKAGE, FEED_UNREADABLE.
         """
         check_name("table", name)
         if query is not None and (path is not None or schema is not None):
@@ -134,7 +138,8 @@ class Warehouse:
         folder = declared_path(self.path, path) if path is not None else None
         declared = self._declarations.read().tables.get(name)
         reading = self._options(format, options or {}, declared)
-        spec = TableSpec("", folder, format, tuple(keys), append_only, static, float(settle), reading, query)
+        promises = (tuple(keys), append_only, static)
+        spec = TableSpec("", folder, format, *promises, float(settle), reading, query, check_expect(name, expect))
         ddl = declared.schema if declared and schema is None else self._schema(name, spec, schema)
         spec = replace(spec, schema=ddl)
         self._check_keys(name, spec)
@@ -203,24 +208,37 @@ class Warehouse:
     # --- queries ----------------------------------------------------------------------------------------------------
 
     def add_query(
-        self, name: str, sql: str | None = None, df: DataFrame | None = None, schedule: Schedule | None = None
+        self,
+        name: str,
+        sql: str | None = None,
+        df: DataFrame | None = None,
+        schedule: Schedule | None = None,
+        methods: Methods | None = None,
+        require: str | None = None,
     ) -> Query:
         """Declare a query over the warehouse's tables, as SQL or as a DataFrame built from ``table(name).df()``. Without a schedule it
-        is a view. The same declaration again changes nothing; a new schedule replaces the old. A query from a DataFrame has to be
-        added again, with the same DataFrame, in each process that uses it.
+        is a view. The same declaration again changes nothing; a new schedule replaces the old, and so do ``methods`` and
+        ``require``. A query from a DataFrame has to be added again, with the same DataFrame, in each process that uses it.
 
-        Raises TempuraError BAD_NAME, BAD_QUERY, QUERY_CHANGED when runs of another query are committed under this name, CYCLIC_QUERY
-        when it would read its own results, and what is wrong with the query itself.
+        ``methods`` are those to choose from, unless a run is given others. ``require="incremental"`` refuses a query that cannot be
+        maintained now, and later each run, but the first, that would recompute all of it; ``"none"`` takes that back.
+
+        Raises TempuraError BAD_NAME, BAD_QUERY, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL, QUERY_CHANGED when runs of another query
+        are committed under this name, CYCLIC_QUERY when it would read its own results, and what is wrong with the query itself.
         """
         check_name("query", name)
         if (sql is None) == (df is None):
             raise TempuraError("BAD_QUERY", f"Query {name} needs either sql= or df=.", "Give one of them.")
         declared = self._declarations.read().queries.get(name)
         timing = schedule or (declared.schedule if declared else Schedule.view())
-        outputs = declared.outputs if declared else ()
-        spec = QuerySpec(timing, sql, self._fingerprint(df) if df is not None else None, outputs)
+        old = declared or QuerySpec(timing)
+        demand = Demand.of(name, old, methods, require)
+        mark = self._fingerprint(df) if df is not None else None
+        spec = QuerySpec(timing, sql, mark, old.outputs, **demand.declared)
         query = Query(self._site, name, spec, self._tables(), df)
         query.check_unchanged()
+        if demand.incremental:
+            check_maintainable(name, query.lifted.rel, demand.methods)
         check_acyclic(query)
         if spec != declared:
             self._declarations.put_query(name, spec)
@@ -234,12 +252,15 @@ class Warehouse:
         df: DataFrame | None = None,
         schedule: Schedule | None = None,
         dry_run: bool = False,
+        methods: Methods | None = None,
+        require: str | None = None,
     ) -> ReplaceReport:
         """Put another query in the place of a declared one, or, with neither ``sql`` nor ``df``, the one that ``tempura.toml`` declares in
         the place of what the committed runs computed. States whose expressions still occur are kept; the report lists them, those
-        to be built and those dropped. ``dry_run`` only lists.
+        to be built and those dropped. ``dry_run`` only lists. ``methods`` and ``require`` as for :meth:`add_query`.
 
-        Raises TempuraError UNKNOWN_QUERY, BAD_QUERY, CYCLIC_QUERY, RUN_IN_PROGRESS, and what is wrong with the query itself.
+        Raises TempuraError UNKNOWN_QUERY, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL, BAD_QUERY, CYCLIC_QUERY, RUN_IN_PROGRESS, and
+        what is wrong with the query itself.
         """
         declared = self._declarations.read().queries
         if name not in declared:
@@ -253,9 +274,12 @@ class Warehouse:
         frame = df if df is not None else self._frames.get(name)
         mark = self._fingerprint(frame) if text is None and frame is not None else None
         mark = mark or (None if text is not None else old.fingerprint)
-        spec = QuerySpec(schedule or old.schedule, text, mark, old.outputs)
+        demand = Demand.of(name, old, methods, require)
+        spec = QuerySpec(schedule or old.schedule, text, mark, old.outputs, **demand.declared)
         query = Query(self._site, name, spec, self._tables(), frame if text is None else None)
         check_acyclic(query)
+        if demand.incremental:
+            check_maintainable(name, query.lifted_anew.rel, demand.methods)
         report = query.replace(lambda: None if spec == old else self._declarations.put_query(name, spec), dry_run)
         if not dry_run:
             self._remember(name, query, frame if text is None else None)

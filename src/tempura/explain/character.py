@@ -1,0 +1,172 @@
+"""What a step of a plan does to the query's result: maintain it, or compute it anew, as a whole or in part. Read off the step itself.
+
+A *part* is recomputed when an operator that is more than row by row is applied to whole snapshots although its inputs have changed:
+because it has nothing else below it than whole tables, or because a rule computes it by its definition, over inputs that may well be
+maintained. To look up in a whole table what belongs to a delta is not to recompute.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
+from tempura.algebra.one import One
+from tempura.algebra.rel import Consolidate, Filter, Negate, Opaque, Project, Rel, Sort, Support, Union, Values
+from tempura.algebra.states import Finalize
+from tempura.physical.operators import Load, Read
+from tempura.plan.progressive import Step
+from tempura.rules import core, delta_aggregate
+from tempura.rules.helpers import why_recomputed
+from tempura.tvr.views import Snapshot
+
+BUILT, MAINTAINED, IN_PART, RECOMPUTED = "built", "maintained", "recomputed in part", "recomputed"
+PREPARED, NOTHING = "prepared", "nothing done"
+
+_ROW_BY_ROW = (
+    Filter, Project, Expand, Generate, Sort, Union, Negate, Consolidate, Support, One, Finalize, Read, Load, Values,
+)  # fmt: skip
+_BY_DEFINITION = (
+    core.first_snapshot.name,
+    core.snapshot_of_inputs.name,
+    core.recompute_snapshot.name,
+    delta_aggregate.first_state.name,
+    delta_aggregate.state_without_keys.name,
+)
+"""Rules that compute a view of an operator from whole snapshots of its inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecomputedPart:
+    """A part of a query that a step computes anew: ``what``, at an estimated ``cost`` in nanoseconds of one core, and ``why``."""
+
+    what: str
+    why: str
+    cost: int
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.cost / 1e9:.3g} s estimated): {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Character:
+    """What a step does. ``kind``: ``built``, the first result, from the tables; ``maintained`` from ``states`` that were stored before;
+    ``recomputed in part``, those ``parts``; ``recomputed`` from the tables, as a whole; ``prepared``, when only states are saved for a
+    result that is due later; ``nothing done``."""
+
+    kind: str
+    states: int = 0
+    parts: tuple[RecomputedPart, ...] = ()
+    why: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} from {_states(self.states)}" if self.states else self.kind
+
+    def lines(self) -> list[str]:
+        """What was recomputed, and why, a line each."""
+        return [f"recomputed: {text}" for text in (*self.why, *map(str, self.parts))]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "parts": [asdict(part) for part in self.parts], "why": list(self.why)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Character":
+        """The inverse of :meth:`to_json`."""
+        parts = tuple(RecomputedPart(**part) for part in data["parts"])
+        return Character(data["kind"], data["states"], parts, tuple(data["why"]))
+
+
+def _states(n: int) -> str:
+    return "1 state" if n == 1 else f"{n} states"
+
+
+def character(step: Step, changed: Collection[str], first: bool = False) -> Character:
+    """What a step does. ``changed`` are the tables in which something has arrived since the point before it; ``first``: the query has
+    no result yet."""
+    if step.is_empty:
+        return Character(NOTHING)
+    states = len({rel.key for rel in step.operators if isinstance(rel, Load)})
+    parts = _Parts(step, changed).found()
+    if step.emit is None:
+        return Character(PREPARED, states, parts if states else ())
+    if not any(isinstance(rel, Load) for rel in step.emit.walk()):
+        return Character(BUILT if first else RECOMPUTED, states)
+    return Character(IN_PART if parts else MAINTAINED, states, parts)
+
+
+def is_row_by_row(rel: Rel) -> bool:
+    """Whether an operator costs about what reading its input does."""
+    return isinstance(rel, _ROW_BY_ROW)
+
+
+def is_from_scratch(step: Step) -> bool:
+    """Whether a step that is not the first one computes all that it gives from the tables, and nothing from a state."""
+    results = [step.emit] if step.emit is not None else [save.rel for save in step.saves]
+    return bool(results) and not any(isinstance(rel, Load) for result in results for rel in result.walk())
+
+
+class _Parts:
+    """Finds the parts of a step that are recomputed: each as large as it can be, those in several places once."""
+
+    def __init__(self, step: Step, changed: Collection[str]) -> None:
+        self._step = step
+        self._changed = changed
+        self._whole: dict[Rel, bool] = {}
+        self._touched: dict[Rel, bool] = {}
+
+    def found(self) -> tuple[RecomputedPart, ...]:
+        tops: dict[Rel, None] = {}
+        seen: set[Rel] = set()
+        pending = [
+            *(save.rel for save in self._step.saves),
+            *([self._step.emit] if self._step.emit is not None else []),
+        ]
+        while pending:
+            rel = pending.pop()
+            if rel in seen:
+                continue
+            seen.add(rel)
+            if self._is_recomputed(rel):
+                tops[rel] = None
+            else:
+                pending += rel.inputs
+        inside = {below for top in tops for rel in top.inputs for below in rel.walk()}
+        return tuple(self._part(rel) for rel in tops if rel not in inside)
+
+    def _is_recomputed(self, rel: Rel) -> bool:
+        if is_row_by_row(rel) or not self._is_touched(rel):
+            return False
+        return self._is_whole(rel) or self._rule(rel) in _BY_DEFINITION
+
+    def _is_whole(self, rel: Rel) -> bool:
+        """Whether nothing but whole tables is below."""
+        if rel not in self._whole:
+            if isinstance(rel, Read):
+                self._whole[rel] = isinstance(rel.at, Snapshot)
+            else:
+                self._whole[rel] = not isinstance(rel, Load) and all(map(self._is_whole, rel.inputs))
+        return self._whole[rel]
+
+    def _is_touched(self, rel: Rel) -> bool:
+        """Whether something has arrived in what is below: a state that is loaded is brought up to date by what has."""
+        if rel not in self._touched:
+            own = isinstance(rel, Read) and rel.scan.table in self._changed
+            self._touched[rel] = own or any(map(self._is_touched, rel.inputs))
+        return self._touched[rel]
+
+    def _rule(self, rel: Rel) -> str:
+        return self._step.notes[rel].rule if rel in self._step.notes else ""
+
+    def _part(self, rel: Rel) -> RecomputedPart:
+        cost = sum(self._step.notes[below].cost for below in set(self._operators(rel)) if below in self._step.notes)
+        reason = rel.reason if isinstance(rel, Opaque) else why_recomputed(rel)
+        view = self._step.notes[rel].view.split("[:")[0] if rel in self._step.notes else ""
+        return RecomputedPart(view or rel.label, str(reason) if reason else "that is estimated to be cheaper", cost)
+
+    def _operators(self, rel: Rel) -> Iterator[Rel]:
+        """The operators of a part: down to what is maintained."""
+        yield rel
+        for below in rel.inputs:
+            if self._is_whole(below) or self._rule(below) in _BY_DEFINITION:
+                yield from self._operators(below)

@@ -1,0 +1,159 @@
+"""``require = "incremental"``: a query whose results are maintained, or refused with the reasons."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import add
+from typing import Any
+
+from tempura.algebra.rel import Opaque, Rel, Scan, Values, scans
+from tempura.cost.stats import TableFacts
+from tempura.errors import Reason, TempuraError
+from tempura.explain.character import is_from_scratch, is_row_by_row
+from tempura.plan.progressive import ProgressivePlan
+from tempura.rules import im2
+from tempura.rules.methods import METHODS, rules_of
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem
+from tempura.warehouse.declare import REQUIRED, QuerySpec, check_require
+from tempura.warehouse.situation import Situation
+
+_HELD_BACK = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state))
+_ROWS, _ARRIVING, _LEAVING = 1_000_000, 10_000, 1_000
+"""Sizes of tables and of their changes, to ask whether a query can be maintained at all."""
+
+
+def check_methods(methods: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of methods. Raises TempuraError UNKNOWN_METHOD."""
+    names = (methods,) if isinstance(methods, str) else tuple(methods)
+    rules_of(names)
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """How a run is to be planned: the ``methods`` to choose from, whether it has to be ``incremental``, and whether, for once, all is
+    computed ``anew`` for runs that have to be."""
+
+    methods: tuple[str, ...]
+    incremental: bool
+    anew: bool
+
+    @staticmethod
+    def of(query: str, spec: QuerySpec, methods: str | Sequence[str] | None, require: str | None) -> "Demand":
+        """What is given for one run, in the place of what is declared. Raises TempuraError UNKNOWN_METHOD, BAD_REQUIRE."""
+        given = check_methods(methods) if methods is not None else check_methods(spec.methods or "all")
+        wanted = check_require(query, require) if require is not None else spec.require
+        return Demand(given, wanted is not None, anew=wanted is None and spec.require is not None)
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """The demand as fields of a declaration."""
+        methods = () if self.methods == ("all",) else self.methods
+        return {"methods": methods, "require": REQUIRED if self.incremental else None}
+
+    def plan(
+        self, query: str, problem: Problem, begun: bool, lost: Sequence[Reason], make: Callable[..., ProgressivePlan]
+    ) -> ProgressivePlan:
+        """A plan that meets the demand; ``make`` makes one by cost alone. Raises TempuraError NOT_INCREMENTAL, and as
+        ``search.planner`` does."""
+        if self.incremental:
+            return incremental_plan(query, problem, self.methods, begun, lost)
+        if self.anew:
+            try:
+                return incremental_plan(query, problem, self.methods, begun=False)
+            except TempuraError as error:
+                if error.code != "NOT_INCREMENTAL":
+                    raise
+        return make(problem, self.methods)
+
+
+ANY = Demand(("all",), incremental=False, anew=False)
+"""No demand."""
+
+
+def incremental_plan(
+    query: str, problem: Problem, methods: Sequence[str], begun: bool, lost: Sequence[Reason] = ()
+) -> ProgressivePlan:
+    """A plan of incremental methods that recomputes the whole query at no run but the first, which is the next one unless there
+    was a run before (``begun``). The cheapest is asked for first; if keeping states does not pay in it, one that keeps all that it needs.
+    ``lost`` says which states could not be loaded.
+
+    Raises TempuraError NOT_INCREMENTAL with the reasons when there is none.
+    """
+    known = tuple(METHODS) if "all" in methods else tuple(methods)
+    names = tuple(name for name in known if name != "batch")
+    reasons: list[Reason] = list(lost)
+    if not names:
+        reasons.append(Reason("METHODS", f"only {', '.join(known)} may be used, which does not maintain anything"))
+    if not is_maintainable(problem.query):
+        reasons += [rel.reason for rel in problem.query.walk() if isinstance(rel, Opaque)]
+    elif names:
+        for strict, without in ((False, ()), (True, ()), (True, _HELD_BACK)):
+            plan = _plan(problem, names, strict, without)
+            if plan and _is_incremental(plan, begun):
+                return plan
+            reasons += plan.fallbacks if plan else ()
+    if begun and not problem.states:
+        reasons.append(Reason("NO_STATES", "no run before has left a state that can be loaded now"))
+    raise _not_incremental(query, reasons)
+
+
+def _plan(problem: Problem, names: Sequence[str], strict: bool, without: Sequence[str]) -> ProgressivePlan | None:
+    try:
+        return make_plan(problem, names, strict=strict, without=without)
+    except TempuraError as error:
+        if error.code != "NO_PLAN":
+            raise
+        return None
+
+
+def _is_incremental(plan: ProgressivePlan, begun: bool) -> bool:
+    """Whether no step recomputes everything. Before anything has been computed, the first one may, as it must; and to save states that
+    were not there for a result to come is to begin, too."""
+    for step in plan.steps:
+        if begun and step.emit is not None and is_from_scratch(step):
+            return False
+        begun = begun or not step.is_empty
+    return True
+
+
+def _not_incremental(query: str, reasons: Sequence[Reason]) -> TempuraError:
+    told = "; ".join(dict.fromkeys(map(str, reasons))) or "no rule maintains it"
+    what = f"Query {query} requires incremental maintenance, but this run would recompute all of it: {told}."
+    remedy = 'Nothing was done. Call run(require="none") to compute it anew once, or declare it without require.'
+    command = f"Nothing was done. Compute it anew once with: tempura run {query} --require none, or declare it without require."
+    return TempuraError("NOT_INCREMENTAL", what, remedy, command)
+
+
+def assuming_deletes(situation: Situation) -> Situation:
+    """A situation in which each table that is not promised to grow is assumed to lose rows, too: what is kept has to be of use then, for
+    the next run may not begin anew."""
+    tables = situation.problem.tables
+    loses = {name for name, table in tables.items() if not (table.static or table.append_only)}
+    forecasts = tuple(f.with_deletes() if f.table in loses else f for f in situation.forecasts)
+    losing = {name: _losing(table) if name in loses else table for name, table in tables.items()}
+    return replace(situation, problem=replace(situation.problem, tables=losing), forecasts=forecasts)
+
+
+def _losing(table: TableFacts) -> TableFacts:
+    later = [max(0, i - table.known + 1) for i in range(len(table.inserted))]
+    inserted, deleted = (tuple(map(add, counts, later)) for counts in (table.inserted, table.deleted))
+    return replace(table, inserted=inserted, deleted=deleted)
+
+
+def check_maintainable(query: str, rel: Rel, methods: Sequence[str]) -> None:
+    """Whether the algebra allows a query to be maintained, at whatever cost: whether a second result follows from the states of the
+    first while its tables change. Raises TempuraError NOT_INCREMENTAL."""
+    changing = TableFacts((_ROWS, _ROWS + _ARRIVING), (0, _LEAVING), 1)
+    points = (Point(1.0, True), Point(1.0, True))
+    incremental_plan(query, Problem(rel, points, {scan.table: changing for scan in scans(rel)}), methods, begun=False)
+
+
+def is_maintainable(rel: Rel) -> bool:
+    """Whether there is anything in a query that can be maintained: not when all that is more than row by row is Spark's own."""
+    heavy = list(_heavy(rel))
+    return not heavy or not all(isinstance(part, Opaque) for part in heavy)
+
+
+def _heavy(rel: Rel) -> Iterator[Rel]:
+    return (part for part in rel.walk() if not is_row_by_row(part) and not isinstance(part, Scan | Values))
