@@ -65,3 +65,15 @@ def test_errors_of_the_query_are_one_line(tempura: Tempura) -> None:
     assert error.startswith("[")
     assert "prize" in error
     assert error.count("\n") == 1
+
+
+def test_incremental_maintenance_is_demanded_and_told(tempura: Tempura, tmp_path: Path) -> None:
+    own = ("query", "add", "own", "--sql", "SELECT * FROM sales ORDER BY price OFFSET 1", "--view")
+    error = tempura(*own, "--require", "incremental", code=1).stderr
+    assert error.startswith("[NOT_INCREMENTAL]")
+    assert "OFFSET: " in error
+    tempura("query", "add", "kept", "--sql", SQL, "--view", "--require", "incremental")
+    assert json.loads(tempura("run", "kept", "--json").stdout)["does"]["kind"] == "built"
+    arrive(tmp_path / "lake", "2.parquet", category=["b", "c"], price=[5, 6])
+    assert "maintained from 1 state" in tempura("run", "kept").stdout
+    assert "equal: 3 rows" in tempura("verify", "kept").stdout

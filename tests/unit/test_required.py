@@ -2,7 +2,8 @@
 
 import pytest
 
-from tempura.algebra.rel import Opaque, Rel
+from tempura.algebra.rel import Filter, Opaque, Rel
+from tempura.algebra.scalar import Call, Literal, Ref
 from tempura.errors import Reason, TempuraError
 from tempura.explain.character import BUILT, MAINTAINED, PREPARED, RECOMPUTED
 from tempura.warehouse.required import check_maintainable, is_maintainable
@@ -53,6 +54,11 @@ class TestAtAddQuery:
             world.wh.add_query("summary", SUMMARY, methods="batch", require="incremental")
         assert code(error) == "NOT_INCREMENTAL"
         assert "METHODS: only batch may be used" in error.value.what
+
+    def test_a_query_that_is_row_by_row_is_maintained_by_its_result(self) -> None:
+        sales = summary_rel().inputs[0].inputs[0]
+        dear = Filter(sales, Call("GreaterThan", (Ref(sales.columns[2]), Literal(5, "int")), "boolean"))
+        check_maintainable("q", dear, ("all",))
 
     def test_nonsense_is_refused(self, world: World) -> None:
         query = world.query()

@@ -10,7 +10,7 @@ from tempura.cost.stats import TableFacts
 from tempura.errors import Reason, TempuraError
 from tempura.explain.character import is_from_scratch, is_row_by_row
 from tempura.plan.progressive import ProgressivePlan
-from tempura.rules import im2
+from tempura.rules import core, im2
 from tempura.rules.methods import METHODS, rules_of
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
@@ -18,6 +18,15 @@ from tempura.warehouse.declare import REQUIRED, QuerySpec, check_require
 from tempura.warehouse.situation import Situation
 
 _HELD_BACK = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state))
+_STRICTER: tuple[tuple[bool, tuple[str, ...]], ...] = (
+    (False, ()),
+    (True, ()),
+    (True, _HELD_BACK),
+    (True, (*_HELD_BACK, core.snapshot_of_inputs.name)),
+)
+"""How a plan is looked for, one after the other: by cost; such that all that was current before is loaded; without what is held back; and
+without what costs little more than to read the tables."""
+
 _ROWS, _ARRIVING, _LEAVING = 1_000_000, 10_000, 1_000
 """Sizes of tables and of their changes, to ask whether a query can be maintained at all."""
 
@@ -75,27 +84,43 @@ def incremental_plan(
     query: str, problem: Problem, methods: Sequence[str], begun: bool, lost: Sequence[Reason] = ()
 ) -> ProgressivePlan:
     """A plan of incremental methods that recomputes the whole query at no run but the first, which is the next one unless there
-    was a run before (``begun``). The cheapest is asked for first; if keeping states does not pay in it, one that keeps all that it needs.
-    ``lost`` says which states could not be loaded.
+    was a run before (``begun``). ``lost`` says which states could not be loaded.
 
     Raises TempuraError NOT_INCREMENTAL with the reasons when there is none.
     """
+    plan, reasons = _search(problem, methods, begun)
+    if plan:
+        return plan
+    told = _told([*lost, *reasons])
+    what = f"Query {query} requires incremental maintenance, but this run would recompute all of it: {told}."
+    remedy = 'Nothing was done. Call run(require="none") to compute it anew once, or declare it without require.'
+    command = (
+        f"Nothing was done. Compute it anew once with: tempura run {query} --require none, or declare it otherwise."
+    )
+    raise TempuraError("NOT_INCREMENTAL", what, remedy, command)
+
+
+def _search(problem: Problem, methods: Sequence[str], begun: bool) -> tuple[ProgressivePlan | None, Sequence[Reason]]:
+    """The cheapest plan if it maintains the query, else the cheapest of those that have to; or why there is none."""
     known = tuple(METHODS) if "all" in methods else tuple(methods)
     names = tuple(name for name in known if name != "batch")
-    reasons: list[Reason] = list(lost)
     if not names:
-        reasons.append(Reason("METHODS", f"only {', '.join(known)} may be used, which does not maintain anything"))
+        return None, [Reason("METHODS", f"only {', '.join(known)} may be used, which does not maintain anything")]
     if not is_maintainable(problem.query):
-        reasons += [rel.reason for rel in problem.query.walk() if isinstance(rel, Opaque)]
-    elif names:
-        for strict, without in ((False, ()), (True, ()), (True, _HELD_BACK)):
-            plan = _plan(problem, names, strict, without)
-            if plan and _is_incremental(plan, begun):
-                return plan
-            reasons += plan.fallbacks if plan else ()
+        return None, [rel.reason for rel in problem.query.walk() if isinstance(rel, Opaque)]
+    reasons: list[Reason] = []
+    for strict, without in _STRICTER:
+        plan = _plan(problem, names, strict, without)
+        if plan and _is_incremental(plan, begun):
+            return plan, ()
+        reasons += plan.fallbacks if plan else ()
     if begun and not problem.states:
         reasons.append(Reason("NO_STATES", "no run before has left a state that can be loaded now"))
-    raise _not_incremental(query, reasons)
+    return None, reasons
+
+
+def _told(reasons: Sequence[Reason]) -> str:
+    return "; ".join(dict.fromkeys(map(str, reasons))) or "no rule maintains it"
 
 
 def _plan(problem: Problem, names: Sequence[str], strict: bool, without: Sequence[str]) -> ProgressivePlan | None:
@@ -115,14 +140,6 @@ def _is_incremental(plan: ProgressivePlan, begun: bool) -> bool:
             return False
         begun = begun or not step.is_empty
     return True
-
-
-def _not_incremental(query: str, reasons: Sequence[Reason]) -> TempuraError:
-    told = "; ".join(dict.fromkeys(map(str, reasons))) or "no rule maintains it"
-    what = f"Query {query} requires incremental maintenance, but this run would recompute all of it: {told}."
-    remedy = 'Nothing was done. Call run(require="none") to compute it anew once, or declare it without require.'
-    command = f"Nothing was done. Compute it anew once with: tempura run {query} --require none, or declare it without require."
-    return TempuraError("NOT_INCREMENTAL", what, remedy, command)
 
 
 def assuming_deletes(situation: Situation) -> Situation:
@@ -146,7 +163,11 @@ def check_maintainable(query: str, rel: Rel, methods: Sequence[str]) -> None:
     first while its tables change. Raises TempuraError NOT_INCREMENTAL."""
     changing = TableFacts((_ROWS, _ROWS + _ARRIVING), (0, _LEAVING), 1)
     points = (Point(1.0, True), Point(1.0, True))
-    incremental_plan(query, Problem(rel, points, {scan.table: changing for scan in scans(rel)}), methods, begun=False)
+    problem = Problem(rel, points, {scan.table: changing for scan in scans(rel)})
+    plan, reasons = _search(problem, methods, begun=False)
+    if plan is None:
+        what = f"Query {query} requires incremental maintenance, and cannot be maintained: {_told(reasons)}."
+        raise TempuraError("NOT_INCREMENTAL", what, "Declare it without require, or change the query or its methods.")
 
 
 def is_maintainable(rel: Rel) -> bool:
