@@ -42,12 +42,12 @@ def tempura(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_from_plan_to_verified_result(tempura: Tempura, tmp_path: Path) -> None:
     assert "method" in tempura("plan", "totals").stdout
     assert "aggregate" in tempura("explain", "totals").stdout
-    tempura("run", "totals", "--at", "14:00", "--dry-run")
+    tempura("run", "totals", "--at", "14:00", "--force", "--dry-run")
     assert json.loads(tempura("history", "totals", "--json").stdout) == []
-    tempura("run", "totals", "--at", "14:00")
+    tempura("run", "totals", "--at", "14:00", "--force")
     tempura("result", "totals", code=1)
     arrive(tmp_path / "lake", "2.parquet", category=["b", "c"], price=[5, 6])
-    report = json.loads(tempura("run", "totals", "--at", "24:00", "--json").stdout)
+    report = json.loads(tempura("run", "totals", "--at", "24:00", "--force", "--json").stdout)
     assert report["rows"] == 3
     tempura("run", "totals", "--at", "24:00", code=3)
     rows = json.loads(tempura("result", "totals", "--json").stdout)

@@ -53,13 +53,13 @@ def test_a_day_in_three_runs_and_the_next(wh: Warehouse, make: Make, tmp_path: P
     returns = wh.add_table("returns", schema=RETURNS)
     query = wh.add_query("summary", sql=SUMMARY, schedule=DAILY)
     returns.append(make([(1, d("10")), (None, d("1"))], RETURNS))
-    assert query.run(at="14:00", methods=methods).rows is None
+    assert query.run(at="14:00", force=True, methods=methods).rows is None
     make([(5, "c2", d("300")), (6, "c1", None)], SALES).write.mode("append").parquet(str(lake))
     returns.apply(
         make([(2, d("20"), "insert"), (2, None, "insert"), (1, d("10"), "delete")], f"{RETURNS}, _change STRING")
     )
-    query.run(at="19:00", methods=methods)
-    report = query.run(at="24:00", methods=methods)
+    query.run(at="19:00", force=True, methods=methods)
+    report = query.run(at="24:00", force=True, methods=methods)
     assert report.rows == 3
     assert report.cpu_seconds > 0
     expected = [("c2", d("561.10"), 5), ("c1", d("107.00"), 3), (None, None, 1)]
@@ -67,9 +67,9 @@ def test_a_day_in_three_runs_and_the_next(wh: Warehouse, make: Make, tmp_path: P
     assert query.verify(), str(query.verify())
 
     returns.delete(make([(2, None)], RETURNS))
-    query.run(at="24:00", methods=methods)
+    query.run(at="24:00", force=True, methods=methods)
     for label in DAILY.times:
-        query.run(at=label, methods=methods)
+        query.run(at=label, force=True, methods=methods)
     assert query.verify(), str(query.verify())
     changed = {(r["category"], r["total"], r["n"], r["_change"], r["_count"]) for r in query.changes().collect()}
     assert changed == {("c2", d("561.10"), 5, "delete", 1), ("c2", d("260.00"), 3, "insert", 1)}

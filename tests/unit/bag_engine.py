@@ -28,9 +28,10 @@ from tempura.frontend.clock import NOW, today
 from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Save
-from tempura.warehouse.arrivals import Rows
+from tempura.warehouse.arrivals import ColumnSummary, Rows
 from tempura.warehouse.engine import Changes, Check, FileSet, Settings, Source, Verification, Work
 from tempura.warehouse.incoming import KINDS
+from tempura.warehouse.parquet import FileSummary, number
 from tempura.warehouse.text import CHANGE
 
 _TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}
@@ -143,6 +144,17 @@ def read_any(files: FileSet, path: str) -> list[dict[str, object]]:
     with Path(path).open(newline="") as file:
         lines = list(csv.DictReader(file))
     return [{n: types.get(n, str)(v) if v else None for n, v in line.items()} for line in lines]
+
+
+def listed(rows: Any) -> Sequence[Row]:
+    return [row for row, n in rows.items() for _ in range(n)] if isinstance(rows, SignedBag) else rows
+
+
+def counted(values: Mapping[Any, int], rows: int) -> ColumnSummary:
+    """Of a column, how often each value occurs in ``rows`` rows."""
+    low, high = (number(pick(values, default=None)) for pick in (min, max))
+    filled, once = sum(values.values()), sum(n == 1 for n in values.values())
+    return ColumnSummary(rows - filled, low, high, filled, len(values), once)
 
 
 def parse(ddl: str) -> StructType:
@@ -281,8 +293,13 @@ class BagEngine:
         return Changes(*parts)
 
     def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
-        listed = [row for row, n in rows.items() for _ in range(n)] if isinstance(rows, SignedBag) else rows
-        write_rows(folder / "part-0.parquet", schema, listed)
+        write_rows(folder / "part-0.parquet", schema, listed(rows))
+
+    def look(self, rows: Any, schema: StructType, table: str) -> FileSummary:
+        found = arrow_rows(schema, listed(rows))
+        counts = {name: Counter(v for v in found[name].to_pylist() if v is not None) for name in schema.names}
+        columns = {name: counted(values, found.num_rows) for name, values in counts.items()}
+        return FileSummary(found.num_rows, found.nbytes, columns)
 
     def missing(self, present: Source, arriving: Rows) -> str | None:
         names = present.schema.names

@@ -180,7 +180,7 @@ def test_run_prints_estimated_against_actual(tempura: Tempura, warehouse: FakeWa
     result = tempura("run", "revenue", "--at", "19:00", "--methods", "im1,batch", "--dry-run")
     assert result.exit_code == 0, result.output
     assert {k: v for k, v in warehouse.q.calls[0].items() if k != "progress"} == {
-        "at": "19:00", "methods": ["im1", "batch"], "dry_run": True, "require": None,
+        "at": "19:00", "methods": ["im1", "batch"], "dry_run": True, "now": False, "force": False, "require": None,
     }  # fmt: skip
     assert "2.500" in result.stdout
     assert "1.50" in result.stdout
@@ -223,7 +223,50 @@ def test_a_defect_is_told_as_one(tempura: Tempura, warehouse: FakeWarehouse) -> 
 
 
 def test_errors_of_files_name_the_file() -> None:
-    assert told(FileNotFoundError(2, "No such file", "/x/y"))[1] == "No such file: /x/y"
+    code, what, _ = told(FileNotFoundError(2, "No such file", "/x/y"))
+    assert (code, "/x/y: No such file" in what) == ("FILE_GONE", True)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_ctrl_c_ends_with_one_line_and_exit_code_130(
+    tempura: Tempura, warehouse: FakeWarehouse, debug: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(**given: Any) -> RunReport:
+        raise KeyboardInterrupt
+
+    warehouse.q.run = interrupted  # type: ignore[method-assign]
+    result = tempura(*(["--debug"] if debug else []), "run", "revenue")
+    assert result.exit_code == 130
+    assert result.stderr.splitlines()[-1].startswith("[INTERRUPTED] ")
+    assert (result.stderr.count("\n") == 1) is not debug
+    assert result.stdout == ""
+
+
+def test_a_time_to_come_is_asked_for_on_a_terminal_only(
+    tempura: Tempura, warehouse: FakeWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(force: bool, progress: object, **given: Any) -> RunReport:
+        if not force:
+            raise TempuraError("TIME_AHEAD", "24:00 has not come.", "force=True", "--force")
+        return REPORT
+
+    warehouse.q.run = run  # type: ignore[method-assign, assignment]
+    refused = tempura("run", "revenue", "--at", "24:00")
+    assert (refused.exit_code, refused.stderr) == (1, "[TIME_AHEAD] 24:00 has not come. --force\n")
+    assert tempura("run", "revenue", "--at", "24:00", "--force").exit_code == 0
+    asked: list[str] = []
+    answers = [True, False]
+
+    def is_asked(shell: Shell, question: str) -> bool:
+        asked.append(question)
+        return answers.pop(0)
+
+    monkeypatch.setattr(Shell, "is_asked", is_asked)
+    for code in (0, 1):
+        assert tempura("run", "revenue", "--at", "24:00").exit_code == code
+    assert asked == ["24:00 has not come. Run it all the same?"] * 2
+    assert tempura("run", "revenue", "--at", "24:00", "--json").exit_code == 1
+    assert len(asked) == 2, "a program is not asked"
 
 
 def test_without_a_warehouse_the_error_says_how_to_make_one(tmp_path: Path) -> None:

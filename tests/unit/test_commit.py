@@ -40,10 +40,10 @@ def scenario(folder: Path, files: Files) -> None:
     query = wh.add_query("q", SUMMARY, schedule=Schedule.progressive({"14:00": 0.1, "24:00": 1.0}))
     if wh.status()["tables"]["returns"]["version"] < 1:
         returns.append([(1, 10), (1, 11)])  # type: ignore[arg-type]
-    query.run(at="14:00", methods="im1") if not query.history() else None
+    query.run(at="14:00", force=True, methods="im1") if not query.history() else None
     if wh.status()["tables"]["returns"]["version"] < 2:
         returns.apply([(2, 5, "insert"), (1, 11, "delete")])  # type: ignore[arg-type]
-    query.run(at="24:00", methods="im1")
+    query.run(at="24:00", force=True, methods="im1")
 
 
 def check(folder: Path) -> None:

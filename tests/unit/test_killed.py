@@ -40,12 +40,17 @@ PLANS: dict[str, ProgressivePlan] = {}
 
 def planned(problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
     """A plan at prices by which incremental work pays for these few rows."""
-    tables, states = sorted(problem.tables.items()), sorted(map(repr, problem.states))
-    stored = sorted(map(repr, problem.stored.items()))
-    key = repr((fingerprint(problem.query), problem.points, tables, states, stored, methods))
+    key = key_of(problem, methods)
     if key not in PLANS:
         PLANS[key] = make_plan(problem, methods, PRICES)
     return PLANS[key]
+
+
+def key_of(problem: Problem, methods: Sequence[str]) -> str:
+    """What a plan depends on, as text."""
+    tables, states = sorted(problem.tables.items()), sorted(map(repr, problem.states))
+    stored = sorted(map(repr, problem.stored.items()))
+    return repr((fingerprint(problem.query), problem.points, tables, states, stored, methods))
 
 
 @pytest.fixture(autouse=True)

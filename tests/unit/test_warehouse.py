@@ -79,17 +79,17 @@ class TestRuns:
         query = world.query()
         world.put("a", FIRST)
         world.push([(1, 10)])
-        assert query.run(at="14:00", methods=methods).rows is None
+        assert query.run(at="14:00", force=True, methods=methods).rows is None
         world.put("b", SECOND)
         world.push([(2, 20), (6, 15)], [(1, 10)])
-        assert query.run(at="19:00", methods=methods).rows is None
+        assert query.run(at="19:00", force=True, methods=methods).rows is None
         world.push([(7, 1), (7, 1)])
-        assert query.run(at="24:00", methods=methods).rows == 3
+        assert query.run(at="24:00", force=True, methods=methods).rows == 3
         assert result(query) == SignedBag.of([("c1", 710, 1), ("c2", 450, 1), (None, 440, 2)])
         assert query.verify()
         world.push([], [(7, 1)])
         for label in DAILY.times:
-            query.run(at=label, methods=methods)
+            query.run(at=label, force=True, methods=methods)
         assert query.verify()
         assert world.wh.query("summary").changes() == SignedBag([((None, 440, 2), -1), ((None, 220, 1), 1)])
         assert [entry.label for entry in query.history()][3:] == [f"2026-03-02 {label}" for label in DAILY.times]
@@ -124,13 +124,13 @@ class TestRuns:
         world.push([(1, 1)])
         assert query.run().label == "refresh 2"
         with pytest.raises(TempuraError) as error:
-            query.run(at="14:00")
+            query.run(at="14:00", force=True)
         assert code(error) == "UNKNOWN_TIME"
 
     def test_a_dry_run_says_what_would_be_read_and_done(self, world: World) -> None:
         query = world.query()
         world.put("a", FIRST)
-        text = query.run(at="19:00", methods="im1", dry_run=True).table()
+        text = query.run(at="19:00", force=True, methods="im1", dry_run=True).table()
         assert "reads: returns version 0, sales version 1" in text
         assert "skipped: 2026-03-01 14:00" in text
         assert "aggregate" in text
@@ -139,7 +139,7 @@ class TestRuns:
     def test_dry_run_leaves_no_step(self, world: World) -> None:
         query = world.query()
         world.put("a", FIRST)
-        report = query.run(at="24:00", dry_run=True)
+        report = query.run(at="24:00", force=True, dry_run=True)
         assert report.dry_run
         assert report.estimated_cost > 0
         assert query.history() == ()
@@ -201,7 +201,7 @@ class TestRuns:
         query = world.query()
         world.put("a", FIRST)
         world.push([(1, 10)])
-        query.run(at="14:00", methods="im1")
+        query.run(at="14:00", force=True, methods="im1")
         (first,) = query.steps()
         assert first.states
         other = replace(first.states[0], expression="f" * 64)
@@ -221,21 +221,21 @@ class TestQueries:
         query = world.query()
         assert world.wh.add_query("summary", COUNT, schedule=DAILY).sql == COUNT
         query = world.wh.add_query("summary", SUMMARY)
-        query.run(at="14:00")
+        query.run(at="14:00", force=True)
         with pytest.raises(TempuraError) as error:
             world.wh.add_query("summary", COUNT)
         assert code(error) == "QUERY_CHANGED"
         path = world.wh.path / "tempura.toml"
         path.write_text(path.read_text().replace(SUMMARY, COUNT))
         with pytest.raises(TempuraError) as error:
-            world.wh.query("summary").run(at="19:00")
+            world.wh.query("summary").run(at="19:00", force=True)
         assert code(error) == "QUERY_CHANGED"
 
     def test_a_query_from_a_frame_is_registered_in_each_process(self, world: World) -> None:
         world.query()
         query = world.wh.add_query("counted", df=COUNT, schedule=DAILY)  # type: ignore[arg-type]
         world.put("a", FIRST)
-        query.run(at="24:00")
+        query.run(at="24:00", force=True)
         other = world.open()
         for ask in (other.query("counted").plan, other.query("counted").result):
             with pytest.raises(TempuraError) as error:
@@ -256,14 +256,15 @@ class TestQueries:
 
 class TestFolders:
     def test_new_files_are_one_arrival_and_old_ones_stay(self, world: World) -> None:
-        query = world.query()
+        world.query()
+        sales = world.wh.table("sales")
         world.put("a", FIRST)
         world.put("b", SECOND)
         (world.lake / "_SUCCESS").touch()
-        query.plan()
+        sales.df()
         world.put("c", SECOND)
-        query.plan()
-        query.plan()
+        sales.df()
+        sales.df()
         assert world.wh.status()["tables"]["sales"] | {"last_arrival": ""} == {
             "version": 2, "rows": 11, "files": 3, "last_arrival": "", "format": "parquet",
             "bytes": sum(p.stat().st_size for p in world.lake.glob("*.parquet")),
@@ -275,7 +276,7 @@ class TestFolders:
         world.put("a", FIRST)
         world.put("b", [(1, "x", "y")], "o_id INT, cat STRING, price STRING")
         with pytest.raises(TempuraError) as error:
-            query.run(at="14:00")
+            query.run(at="14:00", force=True)
         assert code(error) == "WRONG_SCHEMA"
         assert "b.parquet: column price has type string, but the table expects int" in error.value.what
         assert world.wh.status()["tables"]["sales"]["version"] == 0
@@ -283,7 +284,7 @@ class TestFolders:
     def test_known_files_must_stay_as_they_are(self, world: World) -> None:
         query = world.query()
         world.put("a", FIRST)
-        query.plan()
+        world.wh.table("sales").df()
         world.put("a", SECOND)
         with pytest.raises(TempuraError) as error:
             query.plan()
@@ -319,7 +320,7 @@ class TestFolders:
         world.wh.add_table("sales", path=world.lake, schema=SALES, keys=["o_id"], static=True)
         world.wh.add_query("n", COUNT, schedule=DAILY)
         with pytest.raises(TempuraError) as error:
-            world.wh.query("n").run(at="14:00")
+            world.wh.query("n").run(at="14:00", force=True)
         assert code(error) == "STATIC_EMPTY"
         world.put("a", FIRST)
         with pytest.raises(TempuraError) as error:
@@ -468,11 +469,11 @@ class TestDamage:
     def test_a_damaged_state_is_computed_anew(self, world: World, harm: str) -> None:
         query = world.query(Schedule.progressive({"14:00": 0.1, "24:00": 1.0}))
         world.put("a", FIRST)
-        query.run(at="14:00", methods="im1")
+        query.run(at="14:00", force=True, methods="im1")
         (state,) = (world.wh.path / "queries/summary/attempts").glob("*/states/*/rows.json")
         getattr(self, harm, Path.unlink)(state)
         world.push([(3, 3)])
-        report = query.run(at="24:00", methods="im1")
+        report = query.run(at="24:00", force=True, methods="im1")
         assert any("STATE_DAMAGED" in reason for reason in report.fallbacks) == (harm != "nothing")
         assert query.verify()
 
@@ -562,7 +563,7 @@ class TestReplacedQueries:
     def query(self, world: World) -> Query:
         query = world.query(self.TWICE)
         world.put("a", FIRST)
-        query.run(at="14:00", methods="im1")
+        query.run(at="14:00", force=True, methods="im1")
         return query
 
     def test_states_that_still_occur_are_kept(self, world: World, query: Query) -> None:
@@ -577,7 +578,7 @@ class TestReplacedQueries:
             replaced.result()
         assert code(error) == "NO_RESULT"
         world.push([(3, 3)])
-        replaced.run(at="24:00", methods="im1")
+        replaced.run(at="24:00", force=True, methods="im1")
         assert "load agg" in replaced.steps()[0].plan.split("step 2026-03-01 24:00")[1]
         assert result(replaced) == SignedBag.of([("c1", 560, 1)])
         assert replaced.verify()
@@ -590,7 +591,7 @@ class TestReplacedQueries:
         assert (report.kept, report.dropped) == ((), ("agg((sales ⟕ returns)).state (2 rows)",))
         assert len(world.wh.gc()) == 1
         counted = world.wh.query("summary")
-        counted.run(at="24:00")
+        counted.run(at="24:00", force=True)
         assert result(counted) == SignedBag.of([(5,)])
         assert counted.verify()
 
@@ -599,18 +600,18 @@ class TestReplacedQueries:
         path = world.wh.path / "tempura.toml"
         path.write_text(path.read_text().replace(SUMMARY, LARGE))
         with pytest.raises(TempuraError) as error:
-            world.wh.query("summary").run(at="24:00")
+            world.wh.query("summary").run(at="24:00", force=True)
         assert (code(error), "tempura query replace summary" in error.value.command) == ("QUERY_CHANGED", True)
         assert len(world.wh.replace_query("summary").kept) == 1
-        world.wh.query("summary").run(at="24:00")
+        world.wh.query("summary").run(at="24:00", force=True)
         assert world.wh.query("summary").verify()
 
     def test_the_same_query_begins_anew(self, world: World, query: Query) -> None:
-        query.run(at="24:00")
-        assert query.run(at="24:00").nothing
+        query.run(at="24:00", force=True)
+        assert query.run(at="24:00", force=True).nothing
         world.wh.replace_query("summary")
         again = world.wh.query("summary")
-        assert not again.run(at="24:00").nothing
+        assert not again.run(at="24:00", force=True).nothing
         assert again.verify()
 
     def test_a_query_that_reads_a_table_which_the_old_one_did_not(self, world: World) -> None:
@@ -618,11 +619,11 @@ class TestReplacedQueries:
         world.put("a", FIRST)
         world.push([(1, 1)])
         query = world.wh.add_query("other", COUNT, schedule=self.TWICE)
-        query.run(at="14:00", methods="im1")
+        query.run(at="14:00", force=True, methods="im1")
         world.push([(2, 2)])
         world.put("b", SECOND)
         world.wh.replace_query("other", SUMMARY)
-        world.wh.query("other").run(at="24:00", methods="im1")
+        world.wh.query("other").run(at="24:00", force=True, methods="im1")
         assert world.wh.query("other").verify()
 
     def test_refusals(self, world: World, query: Query) -> None:

@@ -96,17 +96,29 @@ class TestDue:
 
 
 class TestNamed:
-    def run(self, label: str, last: Slot | None, now: str = "2026-03-01T12:00") -> Due:
-        return named(DAILY, label, last, at(now), UTC)
+    def run(self, label: str, last: Slot | None, now: str = "2026-03-01T12:00", force: bool = False) -> Due:
+        return named(DAILY, label, last, at(now), UTC, force)
 
-    def test_ahead_of_the_clock_day_after_day(self) -> None:
+    def test_ahead_of_the_clock_day_after_day_by_force(self) -> None:
         last = None
         seen = []
         for label in DAILY.times * 2:
-            last = self.run(label, last).slot
+            last = self.run(label, last, force=True).slot
             seen.append(str(last))
         days = ("2026-03-01", "2026-03-02")
         assert seen == [f"{day} {label}" for day in days for label in DAILY.times]
+
+    def test_a_time_that_has_not_come_is_refused_and_one_that_has_is_run(self) -> None:
+        with pytest.raises(TempuraError) as error:
+            self.run("19:00", slot("2026-03-01", "14:00"), "2026-03-01T18:59")
+        assert code(error) == "TIME_AHEAD"
+        assert "2026-03-01 19:00 has not come: it is 2026-03-01 18:59" in error.value.what
+        assert "--force" in error.value.command
+        assert self.run("19:00", slot("2026-03-01", "14:00"), "2026-03-01T19:00").slot == slot("2026-03-01", "19:00")
+        assert self.run("14:00", None, "2026-03-01T23:00").slot == slot("2026-03-01", "14:00")
+        with pytest.raises(TempuraError) as error:
+            self.run("14:00", slot("2026-03-01", "24:00"), "2026-03-02T00:30")
+        assert code(error) == "TIME_AHEAD", "tomorrow is not today"
 
     def test_twice_is_once(self) -> None:
         for label in DAILY.times:

@@ -21,16 +21,16 @@ from tempura.cli.shell import Commands, Shell, example, quiet_python_logs
     envvar="TEMPURA_WAREHOUSE",
     help="The warehouse's folder; the one you stand in unless given.",
 )
-@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+@click.option("--debug", is_flag=True, help="Show where an error comes from, and Spark's log.")
 @click.version_option(package_name="tempura")
 @click.pass_context
 def main(ctx: click.Context, folder: Path, debug: bool) -> None:
     """Exact, cost-based incremental computation of Spark SQL queries.
 
-    Exit codes: 0 done, 1 failed, 2 the command was not understood, 3 nothing to do.
+    Exit codes: 0 done, 1 failed, 2 the command was not understood, 3 nothing to do, 130 interrupted.
     """
     ctx.obj = Shell(folder, debug)
-    quiet_python_logs()
+    quiet_python_logs(debug)
 
 
 @click.command(epilog=example("tempura status --json"))

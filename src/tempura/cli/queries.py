@@ -2,13 +2,14 @@
 
 import datetime
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 from pyspark.sql import DataFrame
 
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, prices
+from tempura.errors import TempuraError
 from tempura.explain.text import ASSUMED
 from tempura.plan.progressive import Step
 from tempura.warehouse.declare import NO_DEMAND, REQUIRED
@@ -79,6 +80,7 @@ def print_plan(shell: Shell, found: QueryPlan) -> None:
     shell.say(why(found), *(f"recomputed: {reason}" for reason in found.plan.fallbacks))
     if found.assumed:
         shell.say(ASSUMED, *(f"  {line}" for line in found.assumed))
+    shell.say(*(f"waiting: {text}" for text in found.waiting))
 
 
 def does(found: QueryPlan, step: Step) -> tuple[str, str]:
@@ -114,12 +116,14 @@ def explain(shell: Shell, name: str, step: str | None, show: str, methods: str |
         shell.say(past[-1].plan)
         print_history(shell, [entry for entry in query.history() if entry.n == past[-1].n])
     elif future:
-        shell.say(future.explain(show, step))
+        shell.say(future.explain(show, step), *(f"waiting: {text}" for text in future.waiting))
 
 
 @click.command(epilog=example("tempura run revenue --at 19:00"))
 @name_argument
-@click.option("--at", help="Run this time of the schedule, whatever the clock says.")
+@click.option("--at", help="Run this time of the schedule, which is due or came earlier.")
+@click.option("--now", is_flag=True, help="Run outside the schedule: all that has arrived, with a result.")
+@click.option("--force", is_flag=True, help="With --at: also a time that has not come. Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @methods_option
 @require_option
@@ -129,6 +133,8 @@ def run(
     ctx: click.Context,
     name: str,
     at: str | None,
+    now: bool,
+    force: bool,
     dry_run: bool,
     methods: str | None,
     require: str | None,
@@ -136,17 +142,28 @@ def run(
 ) -> None:
     """Run the next step that is due.
 
-    Exit code 0: done, 3: nothing to do.
+    Exit code 0: done, 3: nothing to do. A time of --at that has not come is run after a question, on a terminal, or with --force.
     """
     shell = ctx.ensure_object(Shell)
-    with shell.progress(f"running {name}") as progress:
-        query = shell.warehouse.query(name)
-        report = query.run(at=at, methods=method_names(methods), dry_run=dry_run, progress=progress, require=require)
+    asked = {"at": at, "methods": method_names(methods), "dry_run": dry_run, "now": now, "force": force}
+    asked |= {"require": require}
+    try:
+        report = execute(shell, name, asked)
+    except TempuraError as error:
+        if error.code != "TIME_AHEAD" or as_json or not shell.is_asked(f"{error.what} Run it all the same?"):
+            raise
+        report = execute(shell, name, asked | {"force": True})
     if as_json:
         shell.json(report.to_json())
     else:
         print_report(shell, report)
     ctx.exit(NOTHING_TO_DO if report.nothing else 0)
+
+
+def execute(shell: Shell, name: str, asked: Mapping[str, Any]) -> RunReport:
+    """Run a query, saying on a terminal what is done."""
+    with shell.progress(f"running {name}") as progress:
+        return shell.warehouse.query(name).run(**asked, progress=progress)
 
 
 def print_report(shell: Shell, report: RunReport) -> None:

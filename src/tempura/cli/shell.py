@@ -1,6 +1,9 @@
 """What all commands share: the warehouse they work on, how they print, and how they fail."""
 
 import json
+import logging
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,19 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 import tempura as tp
 from tempura.errors import TempuraError
+from tempura.execute.failure import coded
+from tempura.frontend.start import start_session
 from tempura.warehouse.warehouse import Warehouse
+
+_NO_LOG = logging.NullHandler()
 
 DONE = 0
 FAILED = 1
 NOTHING_TO_DO = 3
+INTERRUPTED = 130
 
 
 @dataclass
@@ -43,13 +51,22 @@ class Shell:
                 f"There is no tempura.toml in {self.folder.resolve()}.",
                 "Make a warehouse with: tempura init, or name one with: tempura -C FOLDER …",
             )
-        return tp.open(self.folder)
+        return tp.open(self.folder, spark=self.start_session)
+
+    def start_session(self, app_name: str = "tempura") -> SparkSession:
+        """A local session. The log of its errors, with Java's traces, is on standard error under ``--debug`` only: a command says
+        in one line what is wrong."""
+        return start_session(app_name, config={} if self.debug else {"spark.log.level": "OFF"})
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[str], None]]:
         """Show on a terminal that something is going on, and what; the function given changes the text."""
         with self.err.status(Text(what)) as status:
             yield lambda text: status.update(Text(text))
+
+    def is_asked(self, question: str) -> bool:
+        """Whether somebody at a terminal says yes; no where nobody can be asked."""
+        return sys.stdin.isatty() and click.confirm(question, err=True)
 
     def say(self, *lines: str) -> None:
         """Print lines as they are, no markup."""
@@ -72,7 +89,7 @@ class Shell:
             placed = (pad(text, width, to) for text, width, to in zip(line, widths, right, strict=True))
             self.out.print(Text("  ".join(placed).rstrip(), style="" if n else "bold"))
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """Print an error in one line: its code, what is wrong, what to do."""
         code, what, remedy = told(error)
         self.err.print(Text.assemble((f"[{code}] {what}", "red"), f" {remedy}" if remedy else ""))
@@ -103,32 +120,32 @@ def cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def told(error: Exception) -> tuple[str, str, str]:
+def told(error: BaseException) -> tuple[str, str, str]:
     """Code, one sentence and remedy of any exception that a command can end with."""
-    if isinstance(error, TempuraError):
-        return error.code, error.what, error.command
-    remedy = "Use tempura --debug … to see where."
-    if isinstance(error, PySparkException):
-        return error.getCondition() or "SPARK", " ".join(str(error).split("\n\n")[0].split()), remedy
-    if isinstance(error, OSError):
-        return "IO", f"{error.strerror or error}: {error.filename}" if error.filename else str(error), remedy
-    return "INTERNAL", f"{type(error).__name__}: {error}".split("\n")[0], f"This is a defect of Tempura. {remedy}"
+    known = coded(error)
+    if known is not None:
+        return known.code, known.what, known.command
+    remedy = "This is a defect of Tempura. Use tempura --debug … to see where."
+    return "INTERNAL", f"{type(error).__name__}: {error}".split("\n")[0], remedy
 
 
 class Commands(click.Group):
-    """A group whose commands end in one line on standard error and exit code 1 when they fail."""
+    """A group whose commands end in one line on standard error when they fail, with exit code 1, or 130 after Ctrl-C."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.ClickException, click.Abort):
             raise
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             shell = ctx.find_object(Shell)
-            if shell is None or shell.debug:
+            interrupted = isinstance(error, KeyboardInterrupt)
+            if shell is None or (shell.debug and not interrupted):
                 raise
+            if shell.debug:
+                traceback.print_exc()
             shell.fail(error)
-            ctx.exit(FAILED)
+            ctx.exit(INTERRUPTED if interrupted else FAILED)
 
 
 def example(text: str) -> str:
@@ -136,8 +153,12 @@ def example(text: str) -> str:
     return f"\b\nExample:\n  {text}"
 
 
-def quiet_python_logs() -> None:
-    """Pyspark logs each error of a query as JSON on standard error; a command says it in one line of its own."""
+def quiet_python_logs(debug: bool) -> None:
+    """Pyspark logs each error of a query as JSON on standard error, py4j the trace of an interrupt; a command says either in one
+    line of its own."""
+    if not debug:
+        # With a handler, Python's logging makes none of its own that prints.
+        logging.getLogger().addHandler(_NO_LOG)
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 

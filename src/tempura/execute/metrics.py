@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
@@ -41,8 +41,9 @@ class Meter:
         wall = time.perf_counter() - self._started
         try:
             self._context.removeJobTag(self._tag)
-            self.usage = self._measure(wall)
-        except (PySparkRuntimeError, OSError):
+            if error is None:
+                self.usage = self._measure(wall)
+        except (PySparkRuntimeError, Py4JError, OSError):
             # A stopped context has nothing to tell; the error that stopped it is the one to report.
             if error is None:
                 raise

@@ -12,8 +12,9 @@ from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import Column, SortKey
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
-from tempura.execute.failure import is_of_broadcast, spark_errors_by_code
+from tempura.execute.failure import errors_by_code, is_of_broadcast
 from tempura.execute.files import Files, possible_bucket
+from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute
 from tempura.execute.parts import growth, parts_to_keep
@@ -66,7 +67,8 @@ class SparkExecutor:
 
         Whatever was written before an error stays there: who calls commits the folder or throws it away.
         """
-        with spark_errors_by_code(), Meter(self._session.sparkContext) as meter:
+        context = self._session.sparkContext
+        with errors_by_code(), cancelled_when_interrupted(context), Meter(context) as meter:
             try:
                 states, output = self._run(step, folder, answer, step.notes)
             except Py4JJavaError as error:

@@ -12,6 +12,7 @@ from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.declare import TableSpec
 from tempura.warehouse.engine import Source
+from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.slots import zone_of
 from tempura.warehouse.table import Arrivals
 
@@ -58,7 +59,7 @@ def version_text(name: str, version: int) -> str:
     return f"{name} = {_shown(name, version)}" if is_clock(name) else f"{name} version {version}"
 
 
-Input = Arrivals | Clock
+Input = Arrivals | Prospect | Clock
 """What a query reads."""
 
 

@@ -14,9 +14,9 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from tempura.errors import TempuraError
+from tempura.execute.failure import errors_by_code
 from tempura.warehouse.files import Files
 from tempura.warehouse.forecast import check_expect
-from tempura.warehouse.ledger import full_disk_by_code
 from tempura.warehouse.schedule import Schedule
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -161,7 +161,7 @@ class DeclarationFile:
             raise TempuraError("BAD_TOML", f"{self.path}: {error}.", "Correct the file.") from error
 
     def _edit(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
-        with full_disk_by_code(self.path), self.files.lock(self.lock):
+        with errors_by_code(), self.files.lock(self.lock):
             document = self._parse()
             change(document)
             temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.tmp")

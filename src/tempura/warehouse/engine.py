@@ -16,6 +16,7 @@ from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Read, StateKey
 from tempura.plan.progressive import Step
 from tempura.warehouse.arrivals import Rows
+from tempura.warehouse.parquet import FileSummary
 
 Progress = Callable[[str], None]
 Settings = Mapping[str, str]
@@ -153,6 +154,9 @@ class Engine(Protocol):
 
     def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
         """Write rows as Parquet in the table's schema. Raises TempuraError WRONG_SCHEMA when the columns do not fit."""
+
+    def look(self, rows: Any, schema: StructType, table: str) -> FileSummary:
+        """What :meth:`write` would write, in figures; nothing is written. Raises as it does."""
 
     def missing(self, present: Source, arriving: Rows) -> str | None:
         """A row of which more are deleted than are there; None when all are there."""

@@ -121,7 +121,9 @@ def points_to_come(schedule: Schedule, slot: Slot, count: int) -> list[tuple[str
     """The labels of the ``count`` points after a run in ``slot``, and how long the interval before each is."""
     if schedule.kind != "progressive":
         return [("", 1)] * count
-    slots = [slot, *(Slot(slot.cycle, i, schedule.times[i]) for i in range(slot.index + 1, slot.index + 1 + count))]
+    # A run outside the schedule has the index of the time that comes next.
+    following = slot.index + (not slot.extra)
+    slots = [slot, *(Slot(slot.cycle, i, schedule.times[i]) for i in range(following, following + count))]
     return [(after.label, _minutes(before, after)) for before, after in pairwise(slots)]
 
 
@@ -160,12 +162,13 @@ def _declared(expect: str, rows: int) -> int:
 
 
 def _minutes(begin: Slot, end: Slot) -> int:
-    """The minutes between two runs of a daily schedule, as its times say."""
-    return _moment(end) - _moment(begin)
+    """The minutes between two runs of a daily schedule, as its times say; a time that has passed comes on the next day."""
+    passed = _moment(end) - _moment(begin)
+    return passed if passed > 0 else passed % _MINUTES_OF_A_DAY or _MINUTES_OF_A_DAY
 
 
 def _moment(slot: Slot) -> int:
-    hour, minute = map(int, slot.label.split(":"))
+    hour, minute = map(int, slot.label.split()[0].split(":"))
     day = date.fromisoformat(slot.cycle).toordinal() if slot.cycle else 0
     return day * _MINUTES_OF_A_DAY + hour * 60 + minute
 

@@ -92,12 +92,19 @@ def _free_locks(site: Site, locks: Iterable[Path], sweep: Sweep) -> list[Path]:
 
 
 def _collect_edits(site: Site, declarations: DeclarationFile, sweep: Sweep) -> list[Path]:
+    if sweep.dry_run:
+        # To take the lock would sign it.
+        return [] if site.files.is_locked(declarations.lock) else _edits(site, declarations)
     with site.files.lock(declarations.lock):
-        prefix = f".{declarations.path.name}."
-        left = [site.root / n for n in site.files.names(site.root) if n.startswith(prefix) and n.endswith(".tmp")]
-        for path in left if not sweep.dry_run else ():
+        left = _edits(site, declarations)
+        for path in left:
             site.files.remove(path)
     return left
+
+
+def _edits(site: Site, declarations: DeclarationFile) -> list[Path]:
+    prefix = f".{declarations.path.name}."
+    return [site.root / n for n in site.files.names(site.root) if n.startswith(prefix) and n.endswith(".tmp")]
 
 
 def _idle(site: Site, folder: Path) -> list[Path]:

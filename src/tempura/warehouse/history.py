@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from tempura.warehouse.slots import Slot
 from tempura.warehouse.steps import SavedState, StepManifest
 
 Name = tuple[str, str]
@@ -67,6 +68,11 @@ class History:
     def last(self) -> StepManifest | None:
         """The last run of the query as it is now."""
         return self.steps[-1] if self.steps else None
+
+    @property
+    def last_slot(self) -> Slot | None:
+        """The last place in its schedule at which the query as it is now was run."""
+        return next((step.slot for step in reversed(self.steps) if not step.slot.extra), None)
 
     @property
     def current(self) -> StepManifest | Replacement | None:

@@ -5,16 +5,16 @@ the temporary name and flushes the folder. Work that leads to a commit happens u
 lock that a living process holds, so that ``gc`` can tell work in progress from what a killed process left behind.
 """
 
-import errno
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tempura.errors import TempuraError
+from tempura.execute.failure import errors_by_code
 from tempura.warehouse.files import Files
 from tempura.warehouse.seals import checksum
 from tempura.warehouse.storage import LocalStorage
@@ -39,29 +39,22 @@ def attempt(files: Files, folder: Path) -> Iterator[Attempt]:
     """Begin work whose traces carry one identity. What a killed process leaves of it is found by ``gc``."""
     id = uuid.uuid4().hex
     work = Attempt(id, folder / f"{id}.lock", folder / f"{id}.tmp")
-    with full_disk_by_code(folder):
+    with errors_by_code():
         files.make_folder(folder)
         with files.lock(work.lock):
             try:
                 yield work
-            except Exception:
-                files.remove(work.temporary)
-                files.remove(work.lock)
+            except BaseException:
+                with tidying():
+                    files.remove(work.temporary)
+                    files.remove(work.lock)
                 raise
             files.remove(work.lock)
 
 
-@contextmanager
-def full_disk_by_code(folder: Path) -> Iterator[None]:
-    """Raise TempuraError DISK_FULL for the system's error."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        what = f"There is no space left for {error.filename or folder}."
-        remedy = "Free some, for instance by gc, and call again: what was committed is whole."
-        raise TempuraError("DISK_FULL", what, remedy) from error
+def tidying() -> AbstractContextManager[None]:
+    """Around what is removed after an error, which is the one to be told: what cannot be removed is left to ``gc``."""
+    return suppress(OSError)
 
 
 @contextmanager
@@ -70,9 +63,10 @@ def discarding(files: Files, folder: Path) -> Iterator[None]:
     error of the system nobody knows whether the manifest counts."""
     try:
         yield
-    except Exception:
-        if folder.is_dir():
-            files.remove_tree(folder)
+    except BaseException:
+        with tidying():
+            if folder.is_dir():
+                files.remove_tree(folder)
         raise
 
 
@@ -83,7 +77,8 @@ def discarding_if_refused(files: Files, folder: Path) -> Iterator[None]:
         yield
     except TempuraError as error:
         if error.code == "COMMIT_LOST":
-            files.remove_tree(folder)
+            with tidying():
+                files.remove_tree(folder)
         raise
 
 

@@ -13,16 +13,21 @@ from tempura.warehouse.spark_engine import SparkEngine
 from tempura.warehouse.warehouse import Warehouse, open_site
 
 
-def open(path: str | Path, spark: SparkSession | None = None, clock: Callable[[], datetime] | None = None) -> Warehouse:
+def open(
+    path: str | Path,
+    spark: SparkSession | Callable[[], SparkSession] | None = None,
+    clock: Callable[[], datetime] | None = None,
+) -> Warehouse:
     """Open the warehouse in a local folder, which is made if it is missing.
 
     ``spark`` is the session to work in (never changed); this process's active session when not given, or a new local one, which
-    is started when it is first needed: to look at what was run needs none.
+    is started, by ``spark`` if that is a function, when it is first needed: to look at what was run needs none.
     ``clock`` gives the time with its zone, by which schedules fall due; the system's when not given.
 
     Raises TempuraError FORMAT_NEWER, FORMAT_OLDER, NO_ATOMIC_COMMIT, SPARK_CONNECT; NO_JAVA when Spark is started.
     """
-    session = spark or current()
+    start = spark if callable(spark) else None
+    session = current() if spark is None or callable(spark) else spark
     if session is not None:
         require_classic(session)
-    return open_site(path, SparkEngine(lambda: session or start_session()), Files(), clock)
+    return open_site(path, SparkEngine(lambda: session or (start or start_session)()), Files(), clock)

@@ -27,7 +27,8 @@ from pyspark.sql.types import (
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import ColumnSummary
 
-_SAMPLE_ROWS = 10_000
+SAMPLE_ROWS = 10_000
+"""How many rows of an arrival distinct values are counted in."""
 
 _ARROW_NAMES = {
     "bool": "boolean", "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint",
@@ -190,7 +191,7 @@ def number(value: object) -> float | None:
 
 def _sampled(file: pq.ParquetFile, columns: Mapping[str, ColumnSummary]) -> dict[str, ColumnSummary]:
     """The summaries with the distinct values of the first rows counted."""
-    batches = file.iter_batches(batch_size=_SAMPLE_ROWS, columns=sorted(columns), use_threads=False)
+    batches = file.iter_batches(batch_size=SAMPLE_ROWS, columns=sorted(columns), use_threads=False)
     batch = next(iter(batches), None)
     if batch is None or not columns:
         return dict(columns)

@@ -1,6 +1,7 @@
 """Queries: planned over all the times at which work may run, run step by step, each step committed whole."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame
 from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
 from tempura.execute.contract import StoredOutput
+from tempura.execute.failure import errors_by_code
 from tempura.explain.character import NOTHING, Character
 from tempura.frontend.clock import NOW, is_clock, today
 from tempura.frontend.lift import Lifted
@@ -23,6 +25,7 @@ from tempura.warehouse.declare import OutputSpec, QuerySpec, check_output, decla
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
 from tempura.warehouse.history import History, Replacement, names_of
 from tempura.warehouse.ledger import Ledger, attempt
+from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.publish import Publication, Result, publications
 from tempura.warehouse.replace import ReplaceReport, usable
 from tempura.warehouse.replace import report_of as replaced
@@ -32,7 +35,7 @@ from tempura.warehouse.run import Run, alone, step_now
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage
 from tempura.warehouse.situation import Situation, assess, names_read
-from tempura.warehouse.slots import Due, Slot, due, named, upcoming, zone_of
+from tempura.warehouse.slots import Due, Slot, due, named, unscheduled, upcoming, zone_of
 from tempura.warehouse.steps import StepManifest, absolute
 from tempura.warehouse.table import Arrivals, Site
 
@@ -67,10 +70,11 @@ class Query:
         """When work may run, and when the result is due."""
         return self._spec.schedule
 
+    @errors_by_code()
     def plan(
         self, methods: Methods | None = None, schedule: Schedule | None = None, require: str | None = None
     ) -> QueryPlan:
-        """Plan the run that is due, or the next one, and those that remain, with what has arrived by now. Executes nothing.
+        """Plan the run that is due, or the next one, and those that remain, with what has arrived by now. Executes and writes nothing.
 
         ``schedule``: what would be planned under another one, over all of its times; ``methods`` and ``require`` as for :meth:`run`.
         Raises TempuraError SCHEDULE_ENDED when no run remains, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL.
@@ -79,15 +83,16 @@ class Query:
         history = self.committed()
         asked = schedule or self.schedule
         slot = self._upcoming(history) if schedule is None else Slot("", 0, (*schedule.times, "refresh 1")[0])
-        situation = self._situation(history, slot, asked, demand)
+        situation = self._situation(history, slot, asked, demand, dry=True)
         return plan_of(self._planned(situation, demand, history), situation, not history.outputs)
 
     def _upcoming(self, history: History) -> Slot:
-        slot = upcoming(self.schedule, _last(history), self._site.clock(), self._zone(history))
+        slot = upcoming(self.schedule, history.last_slot, self._site.clock(), self._zone(history))
         if slot is None:
             raise TempuraError("SCHEDULE_ENDED", f"Query {self.name}: all times have been run.", "Add it anew.")
         return slot
 
+    @errors_by_code()
     def run(
         self,
         at: str | None = None,
@@ -95,33 +100,43 @@ class Query:
         dry_run: bool = False,
         progress: Progress | None = None,
         require: str | None = None,
+        now: bool = False,
+        force: bool = False,
     ) -> RunReport:
         """Execute the run that is due by the clock, or the one named ``at``; a run that was committed is not run again.
 
-        ``dry_run`` plans only. ``progress`` is called with what is being done. ``methods`` and ``require`` stand for this run in the
-        place of what is declared: with ``"incremental"`` it is refused rather than to recompute the whole query; where that is declared,
-        ``"none"`` computes all of it anew for once. Raises TempuraError COMMIT_LOST when another process committed this run first,
-        UNKNOWN_TIME or TIME_PASSED for ``at``, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL, and whatever is wrong with the tables' new
-        files.
+        ``now``: a run outside the schedule, which takes all that has arrived and gives a result; no time of the schedule counts as run
+        by it. ``force``: run ``at`` although that time has not come; what arrives until then misses it. ``dry_run`` plans only, and
+        writes nothing. ``progress`` is called with what is being done. ``methods`` and ``require`` stand for this run in the place of
+        what is declared: with ``"incremental"`` it is refused rather than to recompute the whole query; where that is declared,
+        ``"none"`` computes all of it anew for once.
+
+        Raises TempuraError COMMIT_LOST when another process committed this run first, UNKNOWN_TIME, TIME_PASSED or TIME_AHEAD for
+        ``at``, BAD_RUN for ``at`` with ``now``, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL, and whatever is wrong with the tables'
+        new files.
         """
         demand = Demand.of(self.name, self._spec, methods, require)
-        report = self._ran(at, demand, dry_run, progress)
+        report = self._ran(partial(self._due, at=at, now=now, force=force), demand, dry_run, progress)
         if not dry_run:
             self.publish(progress)
         return report
 
-    def _ran(self, at: str | None, demand: Demand, dry_run: bool, progress: Progress | None) -> RunReport:
+    def _ran(
+        self, asked: Callable[[History], Due], demand: Demand, dry_run: bool, progress: Progress | None
+    ) -> RunReport:
         history = self.committed()
-        found = self._due(history, at)
+        found = asked(history)
         if found.slot is None:
             return RunReport(self.name, nothing=True, why=found.why)
-        situation = self._situation(history, found.slot, self.schedule, demand)
-        if self._is_current(history.last, situation):
-            return RunReport(self.name, nothing=True, why=f"nothing has arrived since {_last(history)}")
+        situation = self._situation(history, found.slot, self.schedule, demand, dry_run)
+        result = self._current(history, found.slot, situation)
+        if result:
+            return RunReport(self.name, nothing=True, why=f"nothing has arrived since {result.slot}")
         run = self._run(history, found, found.slot, *self._sound_plan(situation, demand, history))
         reasons = (*run.situation.lost, *run.plan.fallbacks)
         return self._dry(run) if dry_run else report_of(self.name, run.execute(progress), reasons)
 
+    @errors_by_code()
     def result(self) -> DataFrame:
         """The last committed result, in the query's order and under its column names. Raises TempuraError NO_RESULT."""
         outputs = self.outputs()
@@ -131,6 +146,7 @@ class Query:
             )
         return self._site.engine.result(self.stored(outputs[-1]), self._lift(self.committed()))  # type: ignore[no-any-return]
 
+    @errors_by_code()
     def changes(self) -> DataFrame:
         """What changed from the result before to the last one: rows, ``_change`` (``insert`` or ``delete``) and ``_count``.
 
@@ -144,6 +160,7 @@ class Query:
         old = self.stored(outputs[-2]) if len(outputs) > 1 else None
         return self._site.engine.changes(old, self.stored(outputs[-1]), self._lift(self.committed()))  # type: ignore[no-any-return]
 
+    @errors_by_code()
     def output(self, path: str | Path, mode: str = "replace", keys: Sequence[str] = ()) -> Path:
         """Publish the result at a path, now and after each run: Parquet files under the query's column names, for anything to read.
 
@@ -163,6 +180,7 @@ class Query:
         self._site.declarations.put_query(self.name, self._spec)
         return self._site.root / spec.path
 
+    @errors_by_code()
     def publish(self, progress: Progress | None = None) -> tuple[Path, ...]:
         """Publish the last result where :meth:`output` has declared it, unless it is there: after a run that was interrupted.
         Returns the paths that changed. Raises as :meth:`output` does."""
@@ -201,10 +219,12 @@ class Query:
             if name != self.name and spec.path in (output.path for output in query.outputs):
                 raise TempuraError("OUTPUT_TAKEN", f"Query {name} is published at {spec.path}.", "Use another path.")
 
+    @errors_by_code()
     def history(self) -> tuple[HistoryEntry, ...]:
         """The committed runs, oldest first; also those of a query that this one replaced."""
         return tuple(history_of(step) for step in self.committed().runs)
 
+    @errors_by_code()
     def verify(self, rows: Mapping[str, Rows] | None = None) -> Verification:
         """Compare the last result with a recomputation over the same versions of the tables. ``rows`` that a table is known to have
         are read in the place of what arrived in it. Raises TempuraError NO_RESULT."""
@@ -239,20 +259,21 @@ class Query:
         """The manifests of the query's committed runs, oldest first."""
         return self.committed().steps
 
+    @errors_by_code()
     def replace(self, declare: Callable[[], None], dry_run: bool = False) -> ReplaceReport:
         """Make this the query from now on, whatever the committed runs computed; ``declare`` writes that into the declarations. Its
         history begins anew, from the states that it can use.
 
         Raises TempuraError RUN_IN_PROGRESS, and what is wrong with the query or its tables.
         """
-        with alone(self._site.files, self._folder):
+        with nullcontext() if dry_run else alone(self._site.files, self._folder):
             history, now = self.committed(), self._site.clock().astimezone(UTC).isoformat()
             lifted = self.lifted_anew
             states = names_of([state for run in history.loadable for state in run.states])
             entry = Replacement(history.next, now, self._spec.sql, fingerprint(lifted.rel), states)
             after = History((*history.entries, entry))
-            demand = Demand.of(self.name, self._spec, None, None)
-            situation = self._situation(after, self._upcoming(after), self.schedule, demand)
+            demand, upcoming = Demand.of(self.name, self._spec, None, None), self._upcoming(after)
+            situation = self._situation(after, upcoming, self.schedule, demand, dry_run)
             situation, plan = self._sound_plan(situation, demand, after)
             step = step_now(plan, situation)
             kept = usable(lifted.rel, situation, step)
@@ -292,16 +313,17 @@ class Query:
         for clock in filter(is_clock, names_read(self.lifted)):
             Clock(clock, self._site.clock()).register()
 
+    @errors_by_code()
     def status(self) -> dict[str, Any]:
         """Where the query stands, as plain data."""
         history = self.committed()
-        steps, outputs, last = history.steps, history.outputs, _last(history)
+        steps, outputs, last = history.steps, history.outputs, history.last_slot
         now, zone = self._site.clock(), self._zone(history)
         following = upcoming(self.schedule, last, now, zone)
         states = next((step.states for step in reversed(steps) if step.states), ())
         return {
             "runs": len(steps),
-            "last": str(last) if last else None,
+            "last": str(steps[-1].slot) if steps else None,
             "next": str(following) if following else None,
             "due": due(self.schedule, last, now, zone).slot is not None and self._has_new(history.last, now),
             "result_rows": outputs[-1].output.rows if outputs and outputs[-1].output else None,
@@ -316,9 +338,16 @@ class Query:
 
     # --- how a run comes about --------------------------------------------------------------------------------------
 
-    def _due(self, history: History, at: str | None) -> Due:
-        now, zone, last = self._site.clock(), self._zone(history), _last(history)
-        return due(self.schedule, last, now, zone) if at is None else named(self.schedule, at, last, now, zone)
+    def _due(self, history: History, at: str | None, now: bool, force: bool) -> Due:
+        if at is not None and now:
+            what = f"Query {self.name} is to be run at {at}, and outside its schedule."
+            raise TempuraError("BAD_RUN", what, "Give at= or now=True.", "Give --at or --now.")
+        time, zone, last = self._site.clock(), self._zone(history), history.last_slot
+        if now:
+            return Due(unscheduled(self.schedule, last, time, zone))
+        if at is None:
+            return due(self.schedule, last, time, zone)
+        return named(self.schedule, at, last, time, zone, force)
 
     def _has_new(self, last: StepManifest | None, now: datetime) -> bool:
         """Whether a run would find something: other than at a time of a schedule, a view's only when something has come."""
@@ -331,22 +360,27 @@ class Query:
             return Clock(name, now).register() == version
         return name in self._tables and self._tables[name].is_at(version)
 
-    def _situation(self, history: History, slot: Slot, schedule: Schedule, demand: Demand = ANY) -> Situation:
+    def _situation(
+        self, history: History, slot: Slot, schedule: Schedule, demand: Demand = ANY, dry: bool = False
+    ) -> Situation:
         lifted, settings, time = self._lift(history), self._settings(history), self._logical_time(history)
-        input = partial(self._input, time=time)
+        input = partial(self._input, time=time, dry=dry)
         steps, anew = history.loadable, demand.anew
         found = assess(lifted, schedule, slot, steps, input, self._site, settings, time, anew)
         return assuming_deletes(found) if demand.incremental or anew else found
 
-    def _input(self, name: str, time: datetime) -> Input:
-        """What the query reads under a name in a run at a logical time."""
-        return Clock(name, time) if is_clock(name) else self._tables[name]
+    def _input(self, name: str, time: datetime, dry: bool = False) -> Input:
+        """What the query reads under a name in a run at a logical time; ``dry``: with what waits, which is not registered."""
+        if is_clock(name):
+            return Clock(name, time)
+        return Prospect(self._tables[name]) if dry else self._tables[name]
 
-    def _is_current(self, last: StepManifest | None, situation: Situation) -> bool:
-        """Whether a view's last result is of the present rows, and is there."""
-        if self.schedule.kind != "view" or last is None or dict(last.inputs) != dict(situation.versions):
-            return False
-        return self._damage(last) is None
+    def _current(self, history: History, slot: Slot, situation: Situation) -> StepManifest | None:
+        """The last result, if it is of the present rows and there, and there is no other reason to run."""
+        last = history.outputs[-1] if history.outputs else None
+        if last is None or not (slot.extra or self.schedule.kind == "view"):
+            return None
+        return last if dict(last.inputs) == dict(situation.versions) and self._damage(last) is None else None
 
     def _sound_plan(self, situation: Situation, demand: Demand, history: History) -> tuple[Situation, ProgressivePlan]:
         """A plan that loads no damaged state, and the situation that it was made for."""
@@ -418,6 +452,7 @@ class Query:
             states=len(run.step.saves),
             skipped=tuple(str(slot) for slot in run.due.skipped),
             fallbacks=tuple(str(reason) for reason in run.plan.fallbacks),
+            waiting=run.situation.waiting,
         )
 
     def _settings(self, history: History) -> Settings:
@@ -476,7 +511,3 @@ class Query:
     def _damage(self, step: StepManifest) -> str | None:
         """What is wrong with the files of a step's result; None when there is nothing, or no result."""
         return damage(absolute(step.output.part, self._site.root)) if step.output else None
-
-
-def _last(history: History) -> Slot | None:
-    return history.last.slot if history.last else None

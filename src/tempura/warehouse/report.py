@@ -19,12 +19,13 @@ from tempura.warehouse.steps import StepManifest
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
     """A plan of a query. ``labels`` name its time points; ``does`` says what its steps do, by time point; ``forecasts`` are what is
-    assumed to arrive after the first of them."""
+    assumed to arrive after the first of them; ``waiting`` are rows that it counts on and that have not been registered."""
 
     plan: ProgressivePlan
     labels: tuple[str, ...]
     does: Mapping[int, Character] = field(default_factory=dict)
     forecasts: tuple[Forecast, ...] = ()
+    waiting: tuple[str, ...] = ()
 
     @property
     def cost(self) -> int:
@@ -69,7 +70,7 @@ class QueryPlan:
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data: costs in nanoseconds of one core."""
         assumed = [asdict(forecast) for forecast in self.forecasts]
-        return to_json(self.plan, self.labels, self.does) | {"assumed": assumed}
+        return to_json(self.plan, self.labels, self.does) | {"assumed": assumed, "waiting": list(self.waiting)}
 
     def _time(self, label: str) -> int:
         for time, known in enumerate(self.labels):
@@ -86,7 +87,7 @@ def plan_of(plan: ProgressivePlan, situation: Situation, first: bool) -> QueryPl
         found = character(step, _changed(situation, step.time), first)
         does[step.time] = replace(found, why=_why_recomputed(plan, situation)) if found.kind == RECOMPUTED else found
         first = first and step.emit is None
-    return QueryPlan(plan, situation.labels, does, situation.forecasts)
+    return QueryPlan(plan, situation.labels, does, situation.forecasts, situation.waiting)
 
 
 def _changed(situation: Situation, t: int) -> set[str]:
@@ -142,6 +143,7 @@ class RunReport:
     fallbacks: tuple[str, ...] = ()
     plan: str = ""
     does: Character | None = None
+    waiting: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -165,7 +167,8 @@ class RunReport:
     def _not_done(self) -> str:
         """What a run would read, and its plan."""
         inputs = ", ".join(version_text(*pinned) for pinned in (self.inputs or {}).items())
-        return f"\nreads: {inputs}\n\n{self.plan}\n\nnothing was done"
+        lines = ("", f"reads: {inputs}", *(f"waiting: {text}" for text in self.waiting))
+        return "\n".join((*lines, "", self.plan, "", "nothing was done"))
 
     def __str__(self) -> str:
         return self.table()

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from tempura.errors import TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredState
+from tempura.execute.failure import errors_by_code
 from tempura.explain.character import Character
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
 from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused, full_disk_by_code
+from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.locks import HeldError
 from tempura.warehouse.seals import sealed
 from tempura.warehouse.situation import Situation
@@ -124,7 +125,7 @@ def alone(files: Files, folder: Path) -> Iterator[None]:
     """
     lock = folder / "run.lock"
     try:
-        with full_disk_by_code(folder):
+        with errors_by_code():
             files.make_folder(folder)
             with files.lock(lock, wait=False):
                 try:

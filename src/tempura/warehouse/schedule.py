@@ -77,9 +77,10 @@ class Schedule:
         """How often a state is expected to be read: at each refresh that pays for it, or at each time of a cycle."""
         return self.n if self.kind == "view" else len(self.times)
 
-    def points_from(self, index: int, done: bool) -> tuple[Point, ...]:
+    def points_from(self, index: int, done: bool, extra: bool = False) -> tuple[Point, ...]:
         """The planning points of the run at ``times[index]`` and those that remain; for a view the refresh and the next one.
-        ``done``: a point of the past, whose states can be loaded, comes first.
+        ``done``: a point of the past, whose states can be loaded, comes first. ``extra``: a run outside the schedule comes before
+        these, with a result, at the price of the time that comes next.
 
         A view goes on for ever, so a horizon must not show in its plans. From one refresh to the next, what is saved pays if the next
         refresh gets cheaper by more, and that one will ask the same of its own saves: each refresh loads what the one before left. A
@@ -90,7 +91,8 @@ class Schedule:
             return (*past, Point(first, True), Point(1.0, True))
         rest = range(index, len(self.times))
         weights = self.weights if self.objective == "c_w" else [_LEXICOGRAPHIC**i for i in range(len(self.times))]
-        return (*past, *(Point(weights[i], self.outputs[i]) for i in rest))
+        before = (Point(weights[min(index, len(weights) - 1)], True),) if extra else ()
+        return (*past, *before, *(Point(weights[i], self.outputs[i]) for i in rest))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as kept in ``tempura.toml``."""

@@ -19,6 +19,7 @@ from tempura.warehouse.clock import Input
 from tempura.warehouse.engine import Engine, Settings, Source
 from tempura.warehouse.facts import Versions, forecast_of, table_facts
 from tempura.warehouse.forecast import Forecast, intervals, points_to_come
+from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage_of
 from tempura.warehouse.slots import Slot
@@ -30,7 +31,8 @@ from tempura.warehouse.table import Site
 class Situation:
     """A planning problem and what its leaves mean. ``pinned`` gives the versions of the tables at the first points: at the point of
     the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder,
-    ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come."""
+    ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
+    that a plan counts on and no one has registered yet."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -41,6 +43,7 @@ class Situation:
     time: datetime
     lost: tuple[Reason, ...] = ()
     forecasts: tuple[Forecast, ...] = ()
+    waiting: tuple[str, ...] = ()
 
     @property
     def now(self) -> int:
@@ -95,12 +98,13 @@ def assess(
     anew: bool = False,
 ) -> Situation:
     """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain. ``input`` gives what
-    the query reads by name, ``time`` is the logical time of the run. ``anew``: no state of the past is used."""
+    the query reads by name (a :class:`Prospect`: nothing is registered), ``time`` is the logical time of the run. ``anew``: no state of
+    the past is used."""
     read = {name: input(name) for name in names_read(lifted)}
     versions = {name: table.register() for name, table in read.items()}
     _check_static(read, versions)
     past = None if anew else _past(steps, site.engine, settings)
-    points = schedule.points_from(slot.index, done=past is not None)
+    points = schedule.points_from(slot.index, done=past is not None, extra=slot.extra)
     # Of a table that the past did not read, no state was built either: nothing has arrived in it since.
     before = {name: past.inputs.get(name, versions[name]) for name in read} if past else {}
     pinned: tuple[Versions, ...] = (before, versions) if past else (versions,)
@@ -112,7 +116,9 @@ def assess(
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
     problem = Problem(lifted.rel, points, facts, frozenset(states), stored)
-    return Situation(problem, pinned, read, states, labels, site.root, time, forecasts=tuple(forecasts.values()))
+    waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
+    assumed = tuple(forecasts.values())
+    return Situation(problem, pinned, read, states, labels, site.root, time, forecasts=assumed, waiting=waiting)
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:
@@ -136,4 +142,4 @@ def _check_static(tables: Mapping[str, Input], versions: Versions) -> None:
 def _labels(schedule: Schedule, slot: Slot) -> tuple[str, ...]:
     if schedule.kind == "view":
         return tuple(f"refresh {slot.index + i}" for i in (1, 2))
-    return (str(slot), *schedule.times[slot.index + 1 :])
+    return (str(slot), *schedule.times[slot.index + (not slot.extra) :])

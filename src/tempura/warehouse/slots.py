@@ -13,23 +13,28 @@ from tempura.warehouse.schedule import Schedule
 @dataclass(frozen=True, slots=True, order=True)
 class Slot:
     """One run of a schedule. ``cycle`` is the day (ISO date) of a progressive schedule, else empty; ``index`` the position in the
-    schedule's times, for a view the number of the refresh."""
+    schedule's times, for a view the number of the refresh.
+
+    ``extra``: a run outside the schedule, which marks no time of it as run. Its cycle and label say when it was asked for, its index
+    which of the schedule's times comes next (their number, if none)."""
 
     cycle: str
     index: int
     label: str
+    extra: bool = False
 
     def __str__(self) -> str:
         return f"{self.cycle} {self.label}".strip()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for a manifest."""
-        return {"cycle": self.cycle, "index": self.index, "label": self.label}
+        plain = {"cycle": self.cycle, "index": self.index, "label": self.label}
+        return plain | {"extra": True} if self.extra else plain
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> "Slot":
         """The inverse of :meth:`to_json`."""
-        return Slot(data["cycle"], data["index"], data["label"])
+        return Slot(data["cycle"], data["index"], data["label"], data.get("extra", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +84,21 @@ def upcoming(schedule: Schedule, last: Slot | None, now: datetime, zone: tzinfo)
     return _to_come(schedule, last, now, zone)
 
 
-def named(schedule: Schedule, at: str, last: Slot | None, now: datetime, zone: tzinfo) -> Due:
-    """The run that the user names. It must come after ``last``; a time that was just run is not run again.
+def unscheduled(schedule: Schedule, last: Slot | None, now: datetime, zone: tzinfo) -> Slot:
+    """A run outside the schedule, now; of a view, which is refreshed at any time, the next refresh."""
+    following = upcoming(schedule, last, now, zone)
+    if schedule.kind == "view" and following:
+        return following
+    local = now.astimezone(zone)
+    index = following.index if following else len(schedule.times)
+    return Slot(local.date().isoformat(), index, f"{local:%H:%M} (now)", extra=True)
 
-    Raises TempuraError UNKNOWN_TIME, or TIME_PASSED when a later time of the same cycle has been run.
+
+def named(schedule: Schedule, at: str, last: Slot | None, now: datetime, zone: tzinfo, force: bool = False) -> Due:
+    """The run that the user names. It must come after ``last``; a time that was just run is not run again. ``force``: although it has
+    not come by the clock.
+
+    Raises TempuraError UNKNOWN_TIME, TIME_AHEAD, or TIME_PASSED when a later time of the same cycle has been run.
     """
     if at not in schedule.times:
         remedy = (
@@ -92,7 +108,13 @@ def named(schedule: Schedule, at: str, last: Slot | None, now: datetime, zone: t
     index = schedule.times.index(at)
     if schedule.kind != "progressive":
         return _named_label(schedule, index, last)
-    return _named_clock(schedule, index, last, now, zone)
+    found = _named_clock(schedule, index, last, now, zone)
+    if found.slot and not force and _instant(found.slot, zone) > now:
+        what = f"{found.slot} has not come: it is {now.astimezone(zone):%Y-%m-%d %H:%M}. What arrives until then would miss its run."
+        remedy = "Use run(now=True), which runs outside the schedule; force=True runs that time all the same."
+        command = "Use --now, which runs outside the schedule; --force runs that time all the same."
+        raise TempuraError("TIME_AHEAD", what, remedy, command)
+    return found
 
 
 def _in_order(schedule: Schedule, last: Slot | None) -> Due:

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput
+from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute
 from tempura.execute.spark import Answer, SparkExecutor
@@ -21,7 +22,9 @@ from tempura.physical.operators import Read
 from tempura.warehouse import reading
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.engine import Changes, Check, FileSet, Settings, Source, Verification, WholeQuery, Work
+from tempura.warehouse.figures import figures
 from tempura.warehouse.incoming import conform, duplicate_key, merged_rows, missing_row, replaced_rows, split_changes
+from tempura.warehouse.parquet import FileSummary
 from tempura.warehouse.rows import difference, marked_rows, nullable, plain_rows
 from tempura.warehouse.settings import semantic_settings, session_with
 from tempura.warehouse.text import CHANGE
@@ -141,7 +144,8 @@ class SparkEngine:
         return merged_rows(clone(self._session), changes, present, keys)
 
     def verify(self, check: Check) -> Verification:
-        return verify(session_with(self._session, check.settings), check)
+        with cancelled_when_interrupted(self._session.sparkContext):
+            return verify(session_with(self._session, check.settings), check)
 
     def _results(self) -> SparkExecutor:
         return SparkExecutor(self._session, self._no_table, no_state)
@@ -174,7 +178,12 @@ class SparkEngine:
         writer = clone(rows.sparkSession)
         for name, value in _WRITING.items():
             writer.conf.set(name, value)
-        Jvm(writer).in_session(writer, fitting).write.mode("error").parquet(f"file:{folder}")
+        with cancelled_when_interrupted(writer.sparkContext):
+            Jvm(writer).in_session(writer, fitting).write.mode("error").parquet(f"file:{folder}")
+
+    def look(self, rows: DataFrame, schema: StructType, table: str) -> FileSummary:
+        with cancelled_when_interrupted(rows.sparkSession.sparkContext):
+            return figures(conform(rows, schema, table))
 
     def missing(self, present: Source, arriving: Rows) -> str | None:
         return missing_row(clone(self._session), present, arriving)

@@ -4,6 +4,7 @@ Every kind of storage has its own primitive for that. Where the answer to a requ
 manifests differ in the attempt that wrote them, so whoever finds its own has won.
 """
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -12,6 +13,9 @@ from tempura.errors import TempuraError
 from tempura.warehouse.files import Files
 
 T = TypeVar("T")
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What systems answer where a file cannot have a second name."""
 
 RETRIES = 5
 """How often a request is repeated whose answer was lost."""
@@ -44,6 +48,11 @@ class LocalStorage:
         except FileExistsError:
             self._files.remove(self._temporary)
             raise
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            what = f"{target.parent} cannot be committed to: {error}."
+            raise TempuraError("NO_ATOMIC_COMMIT", what, "Use a local file system that has hard links.") from error
         self._files.sync_folder(target.parent)
         self._files.remove(self._temporary)
 

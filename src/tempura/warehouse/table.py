@@ -96,6 +96,10 @@ class Arrivals:
         self._check_copies(arrivals)
         return Source(self.schema, self._rows(arrivals))
 
+    def present(self, arrivals: Iterable[Arrival]) -> Source:
+        """The rows of some arrivals."""
+        return Source(self.schema, self._rows(arrivals))
+
     def _check_copies(self, arrivals: Iterable[Arrival]) -> None:
         files = ((self.home_of(a) / f.path, f) for a in arrivals for f in (*a.inserted, *a.deleted) if f.checksum)
         for path, file in files:
@@ -166,24 +170,22 @@ class Arrivals:
 
     def _take(self, arrivals: Sequence[Arrival], batch: Batch) -> Arrival:
         """Make a batch the next arrival. ``arrivals`` are those that it comes after."""
-        self._check_static(arrivals)
+        self.check_static(arrivals)
         with attempt(self.site.files, self.site.attempts) as work:
             if batch.changes is None:
-                arrival = self._summarised(batch.in_place, (), self.folder)
+                arrival = self.summarised(batch.in_place)
                 self._check_keys(arrivals, arrival)
                 self.ledger.append(work, len(arrivals) + 1, arrival.to_json())
                 return arrival
             folder = self.copies / work.id
             with discarding(self.site.files, folder):
-                arrival = self._copied(
-                    folder, arrivals, batch, batch.changes(Source(self.schema, self._rows(arrivals)))
-                )
+                arrival = self._copied(folder, arrivals, batch, batch.changes(self.present(arrivals)))
             with discarding_if_refused(self.site.files, folder):
                 self.ledger.append(work, len(arrivals) + 1, arrival.to_json())
         return arrival
 
     def _copied(self, folder: Path, arrivals: Sequence[Arrival], batch: Batch, changes: Changes) -> Arrival:
-        self._check_changes(changes)
+        self.check_changes(changes)
         self.site.files.make_folder(folder)
         inserted, deleted = self._written(folder, arrivals, changes)
         self.site.files.sync_tree(folder)
@@ -217,7 +219,8 @@ class Arrivals:
 
     # --- promises ---------------------------------------------------------------------------------------------------
 
-    def _check_changes(self, changes: Changes) -> None:
+    def check_changes(self, changes: Changes) -> None:
+        """Whether the table takes changes of these kinds. Raises TempuraError NO_KEYS, APPEND_ONLY."""
         if changes.updates is not None and not self.spec.keys:
             what = f"Table {self.name} has no keys by which an update finds the row that it replaces."
             raise TempuraError("NO_KEYS", what, "Write a delete of the old row and an insert, or declare keys.")
@@ -228,7 +231,8 @@ class Arrivals:
         remedy = "Take append_only from its declaration if rows may be deleted."
         return TempuraError("APPEND_ONLY", f"Table {self.name} is append-only; nothing was changed.", remedy)
 
-    def _check_static(self, arrivals: Sequence[Arrival]) -> None:
+    def check_static(self, arrivals: Sequence[Arrival]) -> None:
+        """Whether another arrival may follow on these. Raises TempuraError STATIC_TABLE."""
         if self.spec.static and arrivals:
             remedy = "Take static from its declaration if it changes."
             raise TempuraError("STATIC_TABLE", f"Table {self.name} is static, and more rows come.", remedy)
@@ -238,7 +242,7 @@ class Arrivals:
             raise self._append_only()
         if trust or not arrival.deleted:
             return
-        row = self.site.engine.missing(Source(self.schema, self._rows(arrivals)), self._rows([arrival]))
+        row = self.site.engine.missing(self.present(arrivals), self._rows([arrival]))
         if row is not None:
             what = f"Table {self.name}: a row to be deleted is not there, or not as often: {row}."
             remedy = "Nothing was changed. trust=True skips this check." if self.feed is None else "Correct the file."
@@ -247,13 +251,17 @@ class Arrivals:
     def _check_keys(self, arrivals: Sequence[Arrival], arrival: Arrival) -> None:
         if not self.spec.keys:
             return
-        present = Source(self.schema, self._rows(arrivals))
+        present = self.present(arrivals)
         key = self.site.engine.duplicate(present, self._rows([arrival]), self.spec.keys)
         if key is not None:
             what = f"Table {self.name}: more than one row would have the key {key}."
             raise TempuraError("DUPLICATE_KEY", what, "Nothing was registered. Remove the row, or the keys promise.")
 
     # --- summaries --------------------------------------------------------------------------------------------------
+
+    def summarised(self, files: Sequence[Path]) -> Arrival:
+        """The arrival that new files of the table's folder are. Raises TempuraError WRONG_SCHEMA, NOT_PARQUET."""
+        return self._summarised(files, (), self.folder)
 
     def _summarised(self, inserted: Sequence[Path], deleted: Sequence[Path], home: Path) -> Arrival:
         """An arrival of these files. Raises TempuraError WRONG_SCHEMA, NOT_PARQUET."""

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
+from tempura.execute.failure import errors_by_code
 from tempura.warehouse.declare import Declarations, QuerySpec, TableSpec, check_name, declared_path, local_path
 from tempura.warehouse.derived import Upstream, check_acyclic
 from tempura.warehouse.engine import Changes, Engine, schema_of
@@ -46,6 +47,7 @@ class Table:
         """Its columns; all may be NULL."""
         return self._arrivals.schema
 
+    @errors_by_code()
     def append(self, rows: DataFrame) -> int:
         """Add rows to a managed table, in one arrival. Returns the table's new version.
 
@@ -53,6 +55,7 @@ class Table:
         """
         return self._arrivals.push(Changes(inserts=rows))
 
+    @errors_by_code()
     def upsert(self, rows: DataFrame) -> int:
         """Put each row in the place of the one of the same key, if there is one. Returns the table's new version.
 
@@ -61,6 +64,7 @@ class Table:
         """
         return self._arrivals.push(Changes(updates=rows))
 
+    @errors_by_code()
     def delete(self, rows: DataFrame, trust: bool = False) -> int:
         """Delete rows, each as often as it occurs in ``rows``. Returns the table's new version.
 
@@ -69,6 +73,7 @@ class Table:
         """
         return self._arrivals.push(Changes(deletes=rows), trust)
 
+    @errors_by_code()
     def apply(self, changes: DataFrame, trust: bool = False) -> int:
         """Apply inserts, deletes and updates, told apart by a column ``_change``, as one arrival: all or nothing. A delete takes
         away a row that was there before, or one inserted by the same changes; an update is as in :meth:`upsert`. Returns the
@@ -78,6 +83,7 @@ class Table:
         """
         return self._arrivals.push(self._arrivals.site.engine.split_changes(changes), trust)
 
+    @errors_by_code()
     def df(self) -> DataFrame:
         """The table as of now, to look at or to build a query from."""
         version = self._arrivals.register()
@@ -105,6 +111,7 @@ class Warehouse:
 
     # --- tables -----------------------------------------------------------------------------------------------------
 
+    @errors_by_code()
     def add_table(
         self,
         name: str,
@@ -207,6 +214,7 @@ class Warehouse:
 
     # --- queries ----------------------------------------------------------------------------------------------------
 
+    @errors_by_code()
     def add_query(
         self,
         name: str,
@@ -245,6 +253,7 @@ class Warehouse:
         self._remember(name, query, df)
         return query
 
+    @errors_by_code()
     def replace_query(
         self,
         name: str,
@@ -312,6 +321,7 @@ class Warehouse:
 
     # --- the whole --------------------------------------------------------------------------------------------------
 
+    @errors_by_code()
     def status(self) -> dict[str, Any]:
         """Tables and queries, as plain data."""
         declared = self._declarations.read()
@@ -322,6 +332,7 @@ class Warehouse:
             "queries": {name: self.query(name).status() for name in declared.queries},
         }
 
+    @errors_by_code()
     def gc(self, keep: int = 2, dry_run: bool = False) -> tuple[str, ...]:
         """Remove what no committed run or arrival refers to and no living process works on, and results and states that are no
         longer needed: the last ``keep`` results of each query stay. ``dry_run`` removes nothing. Returns the paths, relative to the
@@ -330,6 +341,7 @@ class Warehouse:
         return collect(self._site, queries, self._tables().values(), self._declarations, Sweep(keep, dry_run))
 
 
+@errors_by_code()
 def open_site(path: str | Path, engine: Engine, files: Files, clock: Callable[[], datetime] | None = None) -> Warehouse:
     """Open a warehouse over an engine; its folder is made if it is missing.
 
@@ -354,9 +366,6 @@ def _create(site: Site, marker: Path) -> None:
     except TempuraError as error:
         if error.code != "COMMIT_LOST":
             raise
-    except OSError as error:
-        what = f"{site.root} cannot be used: {error}."
-        raise TempuraError("NO_ATOMIC_COMMIT", what, "Use a local file system that has hard links.") from error
 
 
 def _choices(names: Iterable[str], maker: str, command: str) -> tuple[str, str]:

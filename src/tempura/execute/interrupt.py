@@ -1,0 +1,31 @@
+"""Interrupts: what Spark does for a thread ends with it."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+_GROUP = "spark.jobGroup.id"
+
+
+@contextmanager
+def cancelled_when_interrupted(context: SparkContext) -> Iterator[None]:
+    """When this thread is interrupted inside, cancel the jobs that it has begun, and those that would follow: Java goes on with a plan of
+    several jobs although nobody waits for it. (pyspark's own handler asks over the connection that was interrupted, in vain.) Inside,
+    jobs are in a group of their own; the user's group is set again afterwards."""
+    group, before = f"tempura-{uuid.uuid4().hex}", context.getLocalProperty(_GROUP)
+    context.setLocalProperty(_GROUP, group)
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        with suppress(Py4JError, OSError):
+            context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+        raise
+    finally:
+        # A stopped context has no properties; the error that stopped it is the one to report.
+        with suppress(Py4JError, OSError, AttributeError):
+            context._jsc.setLocalProperty(_GROUP, before)

@@ -1,0 +1,233 @@
+"""Failures from outside: each has a code, a sentence and a remedy, nothing committed is lost, and the next call succeeds."""
+
+import errno
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkRuntimeError
+
+from tempura.errors import TempuraError
+from tempura.execute.failure import coded, errors_by_code
+from tempura.plan.progressive import ProgressivePlan
+from tempura.search.planner import make_plan
+from tempura.search.problem import Problem
+from tempura.warehouse import query as queries
+from tempura.warehouse.files import Files
+from tests.unit.test_commit import at_operation, check, counting, prepare, scenario, warehouse
+from tests.unit.test_killed import key_of
+
+
+@dataclass
+class Java:
+    """As much of a Java exception as is asked of one. Without a ``condition`` it is none of Spark's own, and has no such method."""
+
+    kind: str
+    message: str = ""
+    condition: str | None = None
+    cause: "Java | None" = None
+    _target_id: str = "o1"
+    _gateway_client: Any = None
+
+    def getClass(self) -> "Java":  # noqa: N802
+        return self
+
+    def getName(self) -> str:  # noqa: N802
+        return self.kind
+
+    def getMessage(self) -> str:  # noqa: N802
+        return self.message
+
+    def getCondition(self) -> str:  # noqa: N802
+        if self.condition is None:
+            raise Py4JError("Method getCondition([]) does not exist")
+        return self.condition
+
+    def getCause(self) -> "Java | None":  # noqa: N802
+        return self.cause
+
+
+def of_java(*chain: Java) -> Py4JJavaError:
+    for outer, inner in pairwise(chain):
+        outer.cause = inner
+    return Py4JJavaError("An error occurred while calling o1.parquet.", chain[0])
+
+
+LOST = "Job aborted due to stage failure: Task 0 failed\n\tat org.apache.spark.Foo\nDriver stacktrace:"
+UNREAD = "FAILED_READ_FILE.FILE_NOT_EXIST"
+DIVISION = (
+    "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL (line 2, position 11) ==\nSELECT 1/v\n       ^^^\n"
+)
+TRACEBACK = (
+    "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):\n"
+    '  File "worker.py", line 1, in main\n    process()\nValueError: bad row\n SQLSTATE: 38000'
+)
+
+OUTSIDE = [
+    (OSError(errno.ENOSPC, "No space left on device", "/w/x"), "DISK_FULL", "/w/x: No space left on device"),
+    (OSError(errno.EDQUOT, "Disk quota exceeded"), "DISK_FULL", "Disk quota exceeded"),
+    (OSError(errno.EROFS, "Read-only file system", "/w"), "NO_ACCESS", "/w: Read-only file system"),
+    (PermissionError(errno.EACCES, "Permission denied", "/w"), "NO_ACCESS", "/w: Permission denied"),
+    (FileNotFoundError(errno.ENOENT, "No such file or directory", "/f"), "FILE_GONE", "/f: No such file"),
+    (OSError(errno.EIO, "Input/output error", "/f"), "IO_FAILED", "/f: Input/output error"),
+    (MemoryError(), "OUT_OF_MEMORY", "Python"),
+    (KeyboardInterrupt(), "INTERRUPTED", "cancelled"),
+    (Py4JNetworkError("Answer from Java side is empty"), "NO_SESSION", "Answer from Java side is empty"),
+    (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "NO_SESSION", "Connection refused"),
+    (PySparkRuntimeError("SESSION_OR_CONTEXT_NOT_EXISTS: SparkContext or SparkSession"), "NO_SESSION", "SparkContext"),
+    (of_java(Java("org.SparkException", LOST, ""), Java("java.io.IOException", "No space left on device")), "DISK_FULL", "No space"),
+    (of_java(Java("java.nio.file.AccessDeniedException", "/w/part")), "NO_ACCESS", "/w/part"),
+    (of_java(Java("java.lang.OutOfMemoryError", "Java heap space")), "OUT_OF_MEMORY", "Java heap space"),
+    (of_java(Java("org.SparkException", "Task failed: GC overhead limit exceeded", "")), "OUT_OF_MEMORY", "GC overhead"),
+    (
+        of_java(Java("org.SparkException", f"{LOST} ExecutorLostFailure (executor 1 exited: 137)", "")),
+        "EXECUTOR_LOST", "executor 1 exited: 137",
+    ),
+    (
+        of_java(Java("org.SparkException", LOST, ""), Java("org.SparkException", "Python worker exited unexpectedly (crashed)", "")),
+        "EXECUTOR_LOST", "Python worker exited",
+    ),
+    (
+        of_java(
+            Java("org.SparkException", f"[{UNREAD}] file:/l/a.parquet. SQLSTATE: KD001", UNREAD)
+        ),
+        "FILE_GONE", "file:/l/a.parquet",
+    ),
+    (of_java(Java("java.lang.NoSuchMethodError", "scala.Foo()")), "SPARK_FAILED", "java.lang.NoSuchMethodError: scala.Foo()"),
+    (Py4JError("Method x does not exist"), "SPARK_FAILED", "Method x does not exist"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "code", "said"), OUTSIDE, ids=lambda v: v if isinstance(v, str) else "")
+def test_failures_from_outside_have_a_code_a_sentence_and_a_remedy(error: Exception, code: str, said: str) -> None:
+    found = coded(error)
+    assert found is not None
+    assert (found.code, said in found.what) == (code, True), found.what
+    assert "\n" not in found.what
+    assert found.remedy
+    if not isinstance(error, KeyboardInterrupt):
+        with pytest.raises(TempuraError) as raised, errors_by_code():
+            raise error
+        assert raised.value.code == code
+        assert raised.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "what"),
+    [
+        (Java("A", DIVISION, "DIVIDE_BY_ZERO"), "DIVIDE_BY_ZERO", "Division by zero. (line 2, position 11 of the query)"),
+        (
+            Java("A", "[CAST_INVALID_INPUT] The value 'No space left on device' is malformed.", "CAST_INVALID_INPUT"),
+            "CAST_INVALID_INPUT", "The value 'No space left on device' is malformed.",
+        ),
+        (
+            Java("A", "[ARITHMETIC_OVERFLOW] overflow.", "ARITHMETIC_OVERFLOW"),
+            "ARITHMETIC_OVERFLOW", "overflow.",
+        ),
+        (Java("A", TRACEBACK, "PYTHON_EXCEPTION"), "PYTHON_EXCEPTION", "A function in Python failed: ValueError: bad row"),
+    ],
+)  # fmt: skip
+def test_what_the_query_provokes_keeps_the_code_that_spark_gives_it(error: Java, code: str, what: str) -> None:
+    wrapped = of_java(Java("java.lang.RuntimeException", "wrapped"), Java("S", LOST, "INTERNAL_ERROR"), error)
+    found = coded(wrapped)
+    assert found is not None
+    assert (found.code, found.what) == (code, what)
+
+
+def test_a_defect_stays_what_it_is() -> None:
+    assert coded(ZeroDivisionError()) is None
+    with pytest.raises(ZeroDivisionError), errors_by_code():
+        raise ZeroDivisionError
+
+
+def refusing(number: int) -> Callable[[], NoReturn]:
+    def fail() -> NoReturn:
+        raise OSError(number, "refused by the system")
+
+    return fail
+
+
+def interrupt() -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def from_operation(n: int, act: Callable[[], NoReturn]) -> Files:
+    """Files that fail at the n-th operation and ever after, as on a mount that became read-only."""
+    seen = [0]
+
+    def before(operation: str, path: Path) -> None:
+        seen[0] += 1
+        if seen[0] >= n:
+            act()
+
+    return Files(before)
+
+
+PLANS: dict[str, ProgressivePlan] = {}
+"""Plans by problem: the same few come back at each operation."""
+
+
+def planned(problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
+    key = key_of(problem, methods)
+    if key not in PLANS:
+        PLANS[key] = make_plan(problem, methods)
+    return PLANS[key]
+
+
+@pytest.fixture(autouse=True)
+def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries, "make_plan", planned)
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> list[int]:
+    """The first and the last operation of each kind."""
+    folder = tmp_path_factory.mktemp("calm")
+    prepare(folder)
+    files, seen = counting()
+    scenario(folder, files)
+    kinds = [operation.split()[0] for operation in seen]
+    found = {n for kind in set(kinds) for n in (kinds.index(kind) + 1, len(kinds) - kinds[::-1].index(kind))}
+    return sorted(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_disk_that_refuses_is_told_and_nothing_is_lost(tmp_path: Path, kinds: list[int], number: int) -> None:
+    expected = "DISK_FULL" if number == errno.ENOSPC else "NO_ACCESS"
+    assert len(kinds) > 12
+    for n in kinds:
+        folder = tmp_path / str(n)
+        prepare(folder)
+        with pytest.raises(TempuraError) as error:
+            scenario(folder, from_operation(n, refusing(number)))
+        assert error.value.code == expected
+        scenario(folder, Files())
+        check(folder)
+
+
+@pytest.mark.slow
+def test_an_interrupt_at_each_kind_of_operation_leaves_the_warehouse_sound(tmp_path: Path, kinds: list[int]) -> None:
+    for n in kinds:
+        folder = tmp_path / str(n)
+        prepare(folder)
+        with pytest.raises(KeyboardInterrupt):
+            scenario(folder, at_operation(n, interrupt))
+        locks = list((folder / "wh/.tempura/attempts").glob("*"))
+        assert not locks, "what an interrupt leaves is no work in progress"
+        scenario(folder, Files())
+        check(folder)
+
+
+def test_a_missing_file_in_verify_has_a_code(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    scenario(tmp_path, Files())
+    (tmp_path / "lake" / "a.parquet").unlink()
+    with pytest.raises(TempuraError) as error:
+        warehouse(tmp_path, Files()).query("q").verify()
+    assert error.value.code == "FILE_GONE"
+    assert "a.parquet" in error.value.what
