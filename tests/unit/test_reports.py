@@ -165,7 +165,7 @@ class TestRunsTell:
     def test_work_ahead_is_prepared_and_the_rest_nothing(self, world: World, dear: None) -> None:
         query = world.query(DAILY)
         world.put("a", FIRST)
-        kinds = [report.does.kind for t in DAILY.times if (report := query.run(at=t, methods="im1")).does]
+        kinds = [report.does.kind for t in DAILY.times if (report := query.run(at=t, methods="im1", force=True)).does]
         assert kinds == [NOTHING, PREPARED, MAINTAINED]
 
 

@@ -135,7 +135,7 @@ class TestAtARun:
         for day in range(3):
             for label in DAILY.times:
                 world.put(f"{day} {label[:2]}", [(100 * day + int(label[:2]), "c1", 7)])
-                query.run(at=label)
+                query.run(at=label, force=True)
         results = [kind for kind in kinds(world) if kind not in (PREPARED, "nothing done")]
         assert results[1:] == [MAINTAINED] * 2, kinds(world)
         assert query.verify()

@@ -110,11 +110,15 @@ def named(schedule: Schedule, at: str, last: Slot | None, now: datetime, zone: t
         return _named_label(schedule, index, last)
     found = _named_clock(schedule, index, last, now, zone)
     if found.slot and not force and _instant(found.slot, zone) > now:
-        what = f"{found.slot} has not come: it is {now.astimezone(zone):%Y-%m-%d %H:%M}. What arrives until then would miss its run."
-        remedy = "Use run(now=True), which runs outside the schedule; force=True runs that time all the same."
-        command = "Use --now, which runs outside the schedule; --force runs that time all the same."
-        raise TempuraError("TIME_AHEAD", what, remedy, command)
+        raise _ahead(found.slot, now.astimezone(zone))
     return found
+
+
+def _ahead(slot: Slot, now: datetime) -> TempuraError:
+    what = f"{slot} has not come: it is {now:%Y-%m-%d %H:%M}. What arrives until then would miss its run."
+    remedy = "Use run(now=True), which runs outside the schedule; force=True runs that time all the same."
+    command = "Use --now, which runs outside the schedule; --force runs that time all the same."
+    return TempuraError("TIME_AHEAD", what, remedy, command)
 
 
 def _in_order(schedule: Schedule, last: Slot | None) -> Due:
