@@ -43,7 +43,7 @@ def rows(dataset: Dataset, table: str) -> Counter[tuple[object, ...]]:
 
 @pytest.mark.parametrize("split", ["hash", "date"])
 def test_appended_rows_arrive_once_each(dataset: Dataset, tmp_path: Path, split: str) -> None:
-    found = cut_facts(dataset, SUITES["tpch"], Cut("append-big", split, 3, 0.0), tmp_path)
+    found = cut_facts(dataset, SUITES["tpch"], Cut.of("append-big", split, 3, 0.0), tmp_path)
     assert set(found) == {"lineitem", "orders", "partsupp"}
     for table, waiting in found.items():
         assert len(waiting.arrivals) == 3
@@ -51,7 +51,7 @@ def test_appended_rows_arrive_once_each(dataset: Dataset, tmp_path: Path, split:
 
 
 def test_duplicates_repeat_some_rows(dataset: Dataset, tmp_path: Path) -> None:
-    files = cut_facts(dataset, SUITES["tpch"], Cut("append-big", "hash", 2, 0.1), tmp_path)["lineitem"].arrivals
+    files = cut_facts(dataset, SUITES["tpch"], Cut.of("append-big", "hash", 2, 0.1), tmp_path)["lineitem"].arrivals
     all_rows = rows(dataset, "lineitem")
     again = bag(files) - all_rows
     assert set(again) <= set(all_rows)
@@ -61,7 +61,7 @@ def test_duplicates_repeat_some_rows(dataset: Dataset, tmp_path: Path) -> None:
 @pytest.mark.parametrize("pattern", list(FIRST))
 def test_patterns_delete_from_their_tables_only(dataset: Dataset, tmp_path: Path, pattern: str) -> None:
     suite = SUITES["tpch"]
-    found = cut_facts(dataset, suite, Cut(pattern, "hash", 3, 0.0), tmp_path)
+    found = cut_facts(dataset, suite, Cut.of(pattern, "hash", 3, 0.0), tmp_path)
     for table, waiting in found.items():
         left = rows(dataset, table) - bag(waiting.arrivals)
         earlier = sum(pq.read_metadata(file).num_rows for file in waiting.arrivals[:-1])
@@ -73,20 +73,20 @@ def test_patterns_delete_from_their_tables_only(dataset: Dataset, tmp_path: Path
 def test_the_rows_that_are_present_are_those_that_came_and_did_not_leave(
     dataset: Dataset, tmp_path: Path, pattern: str
 ) -> None:
-    found = cut_facts(dataset, SUITES["tpch"], Cut(pattern, "hash", 3, 0.1), tmp_path)
+    found = cut_facts(dataset, SUITES["tpch"], Cut.of(pattern, "hash", 3, 0.1), tmp_path)
     for waiting in found.values():
         for i, present in enumerate(waiting.present):
             assert bag(present) == bag(waiting.arrivals[: i + 1])
 
 
 def test_the_first_arrival_is_as_large_as_the_pattern_says() -> None:
-    assert Cut("append-small", "hash", 3, 0).shares == pytest.approx((4 / 6, 5 / 6))
-    assert Cut("retract-both", "hash", 2, 0).shares == pytest.approx((2 / 3,))
-    assert Cut("append-big", "date", 1, 0).shares == ()
+    assert Cut.of("append-small", "hash", 3, 0).shares == pytest.approx((4 / 6, 5 / 6))
+    assert Cut.of("retract-both", "hash", 2, 0).shares == pytest.approx((2 / 3,))
+    assert Cut.of("append-big", "date", 1, 0).shares == ()
 
 
 def test_an_order_and_its_lines_may_arrive_apart(dataset: Dataset, tmp_path: Path) -> None:
-    found = cut_facts(dataset, SUITES["tpch"], Cut("append-big", "hash", 2, 0.0), tmp_path)
+    found = cut_facts(dataset, SUITES["tpch"], Cut.of("append-big", "hash", 2, 0.0), tmp_path)
     first = {t: set(pq.read_table(w.arrivals[0]).column(0).to_pylist()) for t, w in found.items()}
     second = {t: set(pq.read_table(w.arrivals[1]).column(0).to_pylist()) for t, w in found.items()}
     assert not first["lineitem"] & second["lineitem"]
@@ -138,8 +138,8 @@ def test_what_duckdb_said_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     record = Record(file, META)
     record.add([row("q1")])
-    record.add_batch({"query": "q1", "equal": True, "cause": None})
-    record.add_batch({"query": "q2", "equal": False, "cause": "ties"})
+    record.add(batch=[{"query": "q1", "equal": True, "cause": None}])
+    record.add(batch=[{"query": "q2", "equal": False, "cause": "ties"}])
     again = Record(file, META, resume=True)
     assert again.has_batch("q2")
     assert not again.has_batch("q3")

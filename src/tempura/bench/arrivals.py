@@ -23,25 +23,36 @@ SPLITS = ("hash", "date")
 
 CHANGE = "_change"
 DELETED_SHARE = 0.05
-"""The share of the earlier rows that leave again under a pattern with deletions."""
+"""The share of the rows that leave again, sooner or later, under a pattern with deletions."""
 
 _GRAIN = 1_000_003
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How fact tables are cut into ``times`` arrivals. ``duplicates``: the share of rows that occur twice."""
+    """How fact tables are cut into arrivals. ``sizes`` of the arrivals, in proportion; ``duplicates``: the share of rows that occur
+    twice; ``deleted``: the share of rows that leave at a later arrival, of the tables from which the pattern deletes."""
 
     pattern: str
     split: str
-    times: int
-    duplicates: float
+    sizes: tuple[float, ...]
+    duplicates: float = 0.0
+    deleted: float = DELETED_SHARE
+
+    @staticmethod
+    def of(pattern: str, split: str, times: int, duplicates: float) -> "Cut":
+        """So many arrivals of the sizes that the pattern gives them."""
+        return Cut(pattern, split, (FIRST[pattern], *[1.0] * (times - 1)), duplicates)
+
+    @property
+    def times(self) -> int:
+        """How many arrivals there are."""
+        return len(self.sizes)
 
     @property
     def shares(self) -> tuple[float, ...]:
         """The share of the rows that has arrived by each arrival but the last."""
-        parts = [FIRST[self.pattern], *[1.0] * (self.times - 1)]
-        return tuple(total / sum(parts) for total in accumulate(parts))[:-1]
+        return tuple(total / sum(self.sizes) for total in accumulate(self.sizes))[:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +121,16 @@ def _cut_table(
 
 
 def _placed(file: Path, table: str, fact: Fact, cut: Cut, days: Sequence[object], signed: bool) -> str:
-    """A table ``placed``: each row, the arrival with which it comes, and the one with which it leaves or NULL."""
+    """A view ``placed``: each row, the arrival with which it comes, and the one with which it leaves or NULL."""
     read = f"SELECT * RENAME (file_row_number AS _n), {{}} AS _copy FROM read_parquet('{file}', file_row_number = true)"
     again = f"{_share('file_row_number', 'twice')} < {cut.duplicates}"
     # A return and its sale may arrive apart: each table hashes the order number with its own name.
     comes = _after_days(fact.day, days) if cut.split == "date" else _after_shares(fact.order, table, cut)
     last = cut.times - 1
     leaves = f"_comes + 1 + hash(_n, _copy, 'when') % greatest({last} - _comes, 1)"
-    gone = f"_comes < {last} AND {_share('_n, _copy', 'leaves')} < {DELETED_SHARE if signed else 0}"
+    gone = f"_comes < {last} AND {_share('_n, _copy', 'leaves')} < {cut.deleted if signed else 0}"
     return (
-        "CREATE OR REPLACE TEMP TABLE placed AS "
+        "CREATE OR REPLACE TEMP VIEW placed AS "
         f"WITH facts AS ({read.format(0)} UNION ALL {read.format(1)} WHERE {again}), "
         f"coming AS (SELECT *, {comes} AS _comes FROM facts) "
         f"SELECT *, CASE WHEN {gone} THEN {leaves} END AS _leaves FROM coming"

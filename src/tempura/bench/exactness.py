@@ -30,13 +30,13 @@ SCENARIOS = ("ivm", "pdw")
 Progress = Callable[[str], None]
 
 
+SQL_OF_SUITES = {"spark.sql.ansi.doubleQuotedIdentifiers": "true"}
+"""Settings under which Spark reads the suites' texts: they quote names with double quotes."""
+
+
 def session_settings() -> dict[str, str]:
     """The settings of a sweep's session."""
-    return {
-        **many_small_jobs(),
-        # The query texts quote names with double quotes.
-        "spark.sql.ansi.doubleQuotedIdentifiers": "true",
-    }
+    return {**many_small_jobs(), **SQL_OF_SUITES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Sweep:
 
     def cut(self, pattern: str) -> Cut:
         """How the fact tables are cut."""
-        return Cut(pattern, self.split, self.times, self.duplicates)
+        return Cut.of(pattern, self.split, self.times, self.duplicates)
 
     def meta(self) -> dict[str, Any]:
         """The sweep's options and where it runs."""
@@ -113,7 +113,7 @@ def run_sweep(
         if not record.has_batch(name):
             progress(f"{name} in DuckDB")
             found = compare(spark, dataset, name, text)
-            record.add_batch(found)
+            record.add(batch=[found])
             told(f"{name}: as in DuckDB" if found["equal"] else f"{name}: not as in DuckDB: {found['cause']}")
 
 

@@ -7,9 +7,10 @@ folders, its rows and the ledger of its arrivals, so a copy of these (hard links
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -25,16 +26,28 @@ _PARTS = ("tables", "lake")
 """Folders of a warehouse: what arrived in its tables, and where the files of append-only and static tables lie."""
 
 
+class SetClock:
+    """The clock of a warehouse: it shows the moment of the arrival ``at``, or the system's time when arrivals have no moments."""
+
+    def __init__(self, moments: Sequence[datetime]) -> None:
+        self._moments = moments
+        self.at = 0
+
+    def __call__(self) -> datetime:
+        return self._moments[self.at] if self._moments else datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class Lake:
     """The tables of a suite over time. ``stages`` are warehouse folders, one per arrival; ``present`` gives the Parquet files
-    with the rows that a table has then, made without Tempura."""
+    with the rows that a table has then, made without Tempura; ``moments`` are the times of the arrivals, when they have some."""
 
     folder: Path
     schemas: Mapping[str, StructType]
     waiting: Mapping[str, Waiting]
     stages: tuple[Path, ...]
     static: Mapping[str, Path]
+    moments: tuple[datetime, ...] = ()
 
     def present(self, table: str, i: int) -> tuple[Path, ...]:
         """The files with the rows of a table after an arrival."""
@@ -60,9 +73,14 @@ class Lake:
 
 @contextmanager
 def laid_out(
-    spark: SparkSession, dataset: Dataset, suite: Suite, cut: Cut, progress: Callable[[str], None]
+    spark: SparkSession,
+    dataset: Dataset,
+    suite: Suite,
+    cut: Cut,
+    progress: Callable[[str], None],
+    moments: tuple[datetime, ...] = (),
 ) -> Iterator[Lake]:
-    """Cut the fact tables and let them arrive, in a temporary folder."""
+    """Cut the fact tables and let them arrive, in a temporary folder; at the given ``moments``, or now."""
     with tempfile.TemporaryDirectory(prefix="tempura-bench-") as name:
         folder = Path(name)
         progress(f"{cut.pattern}: cutting {', '.join(suite.facts)}")
@@ -70,11 +88,13 @@ def laid_out(
         static = {table: dataset.file(table) for table in dataset.tables if table not in waiting}
         schemas = {table: spark.read.parquet(f"file:{dataset.file(table)}").schema for table in dataset.tables}
         stages = tuple(folder / f"stage-{i}" for i in range(cut.times))
-        lake = Lake(folder, schemas, waiting, stages, static)
-        warehouse = tp.open(folder / "warehouse", spark=spark)
+        lake = Lake(folder, schemas, waiting, stages, static, moments)
+        clock = SetClock(moments)
+        warehouse = tp.open(folder / "warehouse", spark=spark, clock=clock)
         lake.declare(warehouse, schemas)
         for i, stage in enumerate(stages):
             progress(f"{cut.pattern}: arrival {i + 1} of {cut.times}")
+            clock.at = i
             _fill(spark, warehouse, lake, i)
             for part in _PARTS:
                 _linked(warehouse.path / part, stage / part)

@@ -1,24 +1,30 @@
-"""The file of a sweep: complete after each query, so that a run that is stopped keeps its rows and can be continued."""
+"""The file of a benchmark: complete after each query, so that a run that is stopped keeps its rows and can be continued."""
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tempura.errors import TempuraError
 
 Row = dict[str, Any]
+Summarise = Callable[[Sequence[Row], Sequence[Row]], Row]
 _KEY = ("query", "pattern", "scenario")
 
 
 class Record:
-    """``{"meta": …, "runs": […], "batch": […], "summary": …}`` in a file that is replaced as a whole."""
+    """``{"meta": …, "runs": […], "batch": […], "summary": …}`` in a file that is replaced as a whole. ``runs`` are Tempura's,
+    ``batch`` tells of the queries computed at once by another engine."""
 
-    def __init__(self, file: Path, meta: Mapping[str, Any], resume: bool = False) -> None:
-        """Begin a file, or go on with it. Raises TempuraError FILE_EXISTS, and OTHER_BENCHMARK for a file of other settings."""
+    def __init__(
+        self, file: Path, meta: Mapping[str, Any], resume: bool = False, summarise: Summarise | None = None
+    ) -> None:
+        """Begin a file, or go on with it. ``summarise`` makes the summary of ``runs`` and ``batch``, :func:`summarised` unless given.
+        Raises TempuraError FILE_EXISTS, and OTHER_BENCHMARK for a file of other settings."""
         self.file = file
         self.meta = dict(meta)
+        self._summarise = summarise or summarised
         self.rows: list[Row] = []
         self.batch: list[Row] = []
         if file.exists():
@@ -42,25 +48,25 @@ class Record:
         return bool(found) and not any(row["error"] or row["equal"] is False for row in found)
 
     def has_batch(self, query: str) -> bool:
-        """Whether the batch answer of a query was compared with DuckDB's."""
+        """Whether there is something of a query in ``batch``."""
         return any(row["query"] == query for row in self.batch)
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[Row] = (), batch: Sequence[Row] = ()) -> None:
         """Add the rows of a query, in the place of older ones, and write the file."""
-        again = {_key(row) for row in rows}
+        again, batches = {_key(row) for row in rows}, {row["query"] for row in batch}
         self.rows = [row for row in self.rows if _key(row) not in again] + list(rows)
+        self.batch = [row for row in self.batch if row["query"] not in batches] + list(batch)
         self._write()
 
-    def add_batch(self, row: Row) -> None:
-        """Add what DuckDB said to a query, and write the file."""
-        self.batch.append(row)
-        self._write()
+    @property
+    def summary(self) -> Row:
+        """What the rows say together."""
+        return self._summarise(self.rows, self.batch)
 
     def _write(self) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         part = self.file.with_name(f".{self.file.name}.part")
-        summary = summarised(self.rows, self.batch)
-        content = {"meta": self.meta, "runs": self.rows, "batch": self.batch, "summary": summary}
+        content = {"meta": self.meta, "runs": self.rows, "batch": self.batch, "summary": self.summary}
         part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         os.replace(part, self.file)
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import NumericType
 
 import tempura as tp
-from tempura.bench.lake import Lake
+from tempura.bench.lake import Lake, SetClock
 from tempura.bench.record import Row
 from tempura.bench.suites import tables_named
 from tempura.errors import TempuraError
@@ -49,19 +49,26 @@ class Trial:
             if not is_alive(self.spark):
                 raise
             code, message = code_of(error)
-            at = min(len(self.rows), len(self.schedule.times) - 1)
+            at = min(len(self.rows), self.last)
             self.rows.append(self._row(at, error=code, message=message))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return self.rows
 
+    @property
+    def last(self) -> int:
+        """The number of the last arrival."""
+        return len(self.lake.stages) - 1
+
     def _run(self, folder: Path) -> None:
-        warehouse = tp.open(folder, spark=self.spark)
+        clock = SetClock(self.lake.moments)
+        warehouse = tp.open(folder, spark=self.spark, clock=clock)
         tables = tables_named(self.sql, self.lake.schemas)
         self.lake.arrive(warehouse, tables, 0)
         self.lake.declare(warehouse, tables)
         query = warehouse.add_query(self.name, sql=self.sql, schedule=self.schedule)
-        for i in range(len(self.schedule.times)):
+        for i in range(self.last + 1):
+            clock.at = i
             if i:
                 self.lake.arrive(warehouse, tables, i)
             self.rows.append(self._step(query, i, tables))
@@ -78,13 +85,17 @@ class Trial:
         return row
 
     def _checked(self, query: Query, i: int, tables: set[str]) -> Row:
+        found = self._verified(query, i, tables)
+        tells = is_nontrivial(query.result()) and not query.changes().isEmpty() if i == self.last else None
+        return found | {"nontrivial": tells}
+
+    def _verified(self, query: Query, i: int, tables: set[str]) -> Row:
+        """Whether the last result is right; rows that differ."""
         # Rows that were put together without Tempura: what it makes of arrivals is checked, too.
         present = {table: Rows(tuple(map(str, self.lake.present(table, i)))) for table in tables}
         found = query.verify(present)
         differences = {} if found.equal else {"missing": list(found.missing), "extra": list(found.extra)}
-        last = i == len(self.schedule.times) - 1
-        tells = is_nontrivial(query.result()) and not query.changes().isEmpty() if last else None
-        return {"equal": found.equal, "rows": found.rows, "nontrivial": tells, **differences}
+        return {"equal": found.equal, "rows": found.rows, **differences}
 
     def _row(self, i: int, **found: Any) -> Row:
         row = {"query": self.name, **self.known, "time": self.schedule.times[i], "equal": None, "nontrivial": None}

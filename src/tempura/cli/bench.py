@@ -11,7 +11,7 @@ from tempura.bench.exactness import SCENARIOS, Sweep, run_sweep, session_setting
 from tempura.bench.operators import measure
 from tempura.bench.planning import Planning, plan_all
 from tempura.bench.planning import summarised as spread
-from tempura.bench.record import Record, Row, summarised
+from tempura.bench.record import Record, Row
 from tempura.bench.suites import SUITES
 from tempura.cli.shell import DONE, FAILED, Commands, Shell, example
 from tempura.frontend.start import start_session
@@ -93,7 +93,7 @@ def exactness(
     with shell.progress("starting Spark") as progress:
         spark = start_session("tempura-bench", config=session_settings())
         run_sweep(spark, sweep, queries, record, progress, shell.say)
-    ctx.exit(FAILED if print_summary(shell, summarised(record.rows, record.batch)) else DONE)
+    ctx.exit(FAILED if print_summary(shell, record.summary) else DONE)
 
 
 def print_summary(shell: Shell, found: Row) -> bool:

@@ -7,6 +7,7 @@ import click
 from tempura.cli.bench import bench
 from tempura.cli.declare import init, query, table
 from tempura.cli.demo import demo
+from tempura.cli.effectiveness import effectiveness
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
 from tempura.cli.shell import Commands, Shell, example, quiet_python_logs
 
@@ -73,3 +74,4 @@ def gc(shell: Shell, keep: int, dry_run: bool, as_json: bool) -> None:
 
 for command in (init, table, query, plan, explain, run, result, changes, verify, history, status, gc, demo, bench):
     main.add_command(command)
+bench.add_command(effectiveness)

@@ -29,6 +29,8 @@ class Meter:
         self._tag = f"tempura-{uuid.uuid4().hex}"
         self._started = 0.0
         self.usage = Usage()
+        self.jobs: tuple[int, ...] = ()
+        """The numbers of the jobs, once the block has ended."""
 
     def __enter__(self) -> "Meter":
         self._context.addJobTag(self._tag)
@@ -54,6 +56,7 @@ class Meter:
         scala_context.listenerBus().waitUntilEmpty()
         store = scala_context.statusStore()
         jobs = [job for job in _each(store.jobsList(None)) if job.jobTags().contains(self._tag)]
+        self.jobs = tuple(job.jobId() for job in jobs)
         ids = {stage for job in jobs for stage in _each(job.stageIds())}
         ran = [stage for stage in _stages(store, ids) if stage.numCompleteTasks()]
         return Usage(

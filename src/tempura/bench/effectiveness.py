@@ -1,0 +1,185 @@
+"""``tempura bench effectiveness``: what Tempura takes, run by run through a warehouse, against recomputing by plain Spark.
+
+Plain Spark runs the user's own text over the same rows, in the same session, before and after Tempura, and writes its result as
+Tempura writes it. Both have run before they are measured.
+"""
+
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tempura.bench.account import Account, Taken
+from tempura.bench.exactness import Progress
+from tempura.bench.lake import Lake, laid_out
+from tempura.bench.record import Record, Row
+from tempura.bench.scenario import Effectiveness, methods_in
+from tempura.bench.suites import SUITES, chosen, tables_named
+from tempura.bench.trial import Trial, code_of, is_alive
+from tempura.data.tpcds import generate, query_texts
+from tempura.execute.files import Files
+from tempura.execute.relation import Relation
+from tempura.frontend.session import clone
+from tempura.warehouse.query import Query
+from tempura.warehouse.report import RunReport
+from tempura.warehouse.rows import columns_of
+
+BEFORE, AFTER = "before", "after"
+
+
+def run_effectiveness(
+    spark: SparkSession, asked: Effectiveness, queries: str, record: Record, progress: Progress, told: Progress
+) -> None:
+    """Measure what the record does not hold yet. ``progress`` hears what is being done, ``told`` a line per query and phase."""
+    suite, texts = SUITES[asked.suite], chosen(queries, query_texts(asked.suite))
+    for name in [name for name, text in texts.items() if not tables_named(text, suite.facts)]:
+        del texts[name]
+        told(f"{name}: left out, because no rows arrive in its tables")
+    left = [name for name in texts if not record.has(name, asked.pattern, asked.scenario)]
+    if not left:
+        return
+    moments = asked.moments(datetime.now(UTC).date())
+    dataset = generate(asked.scale, suite=asked.suite)
+    with laid_out(spark, dataset, suite, asked.cut, progress, moments) as lake:
+        for n, name in enumerate(left):
+            heading = f"{name} ({n + 1} of {len(left)})"
+            found = Comparison(spark, lake, name, texts[name], asked, partial(_tell, told, heading))
+            progress(heading)
+            found.run()
+            record.add(found.rows, found.batch)
+
+
+@dataclass
+class Comparison:
+    """One query: recomputed by plain Spark, maintained with each set of methods, recomputed again."""
+
+    spark: SparkSession
+    lake: Lake
+    name: str
+    sql: str
+    asked: Effectiveness
+    told: Progress
+    rows: list[Row] = field(default_factory=list)
+    batch: list[Row] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Fill ``rows`` with Tempura's runs, and ``batch`` with those of plain Spark."""
+        try:
+            self._recompute(BEFORE)
+            for methods in self.asked.methods:
+                self._maintain(methods)
+            self._recompute(AFTER)
+        except Exception as error:  # a benchmark goes on, whatever happens to one query
+            self._failed(error)
+
+    def _maintain(self, methods: str) -> None:
+        for series in range(self.asked.series):
+            rows = self._trial(methods, series).run()
+            self.rows += rows
+            if rows[-1]["error"]:
+                self.told(f"{methods}: {rows[-1]['error']}: {rows[-1]['message']}")
+            if rows[-1]["error"] or any(row["equal"] is False for row in rows):
+                return
+
+    def _trial(self, methods: str, series: int) -> "MeasuredTrial":
+        known = {"pattern": self.asked.pattern, "scenario": self.asked.scenario, "methods": methods, "series": series}
+        given = (self.spark, self.lake, self.name, self.sql, self.asked.schedule, methods_in(methods), known)
+        return MeasuredTrial(*given, benchmark=self.asked, series=series, told=self.told)
+
+    def _recompute(self, when: str) -> None:
+        last = len(self.lake.stages) - 1
+        tables = {table: self.lake.present(table, last) for table in tables_named(self.sql, self.lake.schemas)}
+        session = clone(self.spark)
+        for table, files in tables.items():
+            rows = session.read.schema(self.lake.schemas[table]).parquet(*(f"file:{file}" for file in files))
+            rows.createOrReplaceTempView(table)
+        for n in range(self.asked.warm_ups + self.asked.repeat):
+            taken, count = recomputed(session, self.sql, self.lake.folder)
+            measured = n >= self.asked.warm_ups
+            row = {"query": self.name, "when": when, "measured": measured, "rows": count, **taken.row()}
+            self.batch.append(row)
+            self.told(f"plain Spark, {when}{'' if measured else ', to warm up'}: {_figures(row)}")
+
+    def _failed(self, error: Exception) -> None:
+        if not is_alive(self.spark):
+            raise error
+        code, message = code_of(error)
+        known = {"query": self.name, "pattern": self.asked.pattern, "scenario": self.asked.scenario, "methods": "spark"}
+        self.rows.append({**known, "equal": None, "measured": None, "error": code, "message": message})
+        self.told(f"plain Spark: {code}: {message}")
+
+
+def recomputed(session: SparkSession, sql: str, scratch: Path) -> tuple[Taken, int]:
+    """Run a text as it is, and write its result as Tempura writes results; what it took, and the rows."""
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    files = Files(session)
+    try:
+        with Account(session) as account:
+            frame = session.sql(sql)
+            columns = columns_of(frame.schema)
+            named = frame.toDF(*(column.id for column in columns))
+            stored = files.save_output(Relation(named, weighted=False), columns, folder / "result")
+        return account.taken, stored.rows
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(kw_only=True)
+class MeasuredTrial(Trial):
+    """A query run at each time, with account taken of each run. Each result of a measured run is compared with Spark's."""
+
+    benchmark: Effectiveness
+    series: int
+    told: Progress
+
+    def _step(self, query: Query, i: int, tables: set[str]) -> Row:
+        began: list[float] = []
+        with Account(self.spark) as account:
+            started = time.perf_counter()
+            report = query.run(methods=self.methods, progress=lambda _: began.append(time.perf_counter()))
+        row = self._measured(i, report, account.taken, began[0] - started if began else None)
+        row["state_bytes"] = query.status()["state_bytes"]
+        self.told(
+            f"{row['methods']} at {row['time']}{'' if row['measured'] is not None else ', to warm up'}: {_figures(row)}, "
+            f"{row['estimated_s']:.2f} estimated"
+        )
+        if row["measured"] is not None and report.rows is not None:
+            row |= self._verified(query, i, tables)
+            self.told(f"{row['methods']} at {row['time']}: {'equal' if row['equal'] else 'WRONG'}, {row['rows']} rows")
+        return row
+
+    def _measured(self, i: int, report: RunReport, taken: Taken, planning: float | None) -> Row:
+        figures = taken.row() | {"phases": phases(taken, report.wall_seconds, planning)}
+        estimated = {"estimated_s": round(report.estimated_cost / 1e9, 3), "states": report.states}
+        found = {"chosen": report.method, "fallbacks": list(report.fallbacks), "rows": report.rows}
+        return self._row(i, **found, **estimated, **figures)
+
+    def _row(self, i: int, **found: Any) -> Row:
+        times = self.schedule.times
+        row = {"query": self.name, **self.known, "time": times[i] if times else f"refresh {i + 1}"}
+        row |= {"price": self.benchmark.price(i), "measured": self.benchmark.measured(i, self.series)}
+        return row | {"deadline": i == self.last, "equal": None, "error": None, "message": None} | found
+
+
+def phases(taken: Taken, step: float, planning: float | None) -> Row:
+    """The wall time of a run by phase. ``planning``: until its step began, with registering arrivals and lifting, None when there was
+    none; ``step``: the step's own, of which ``jobs`` ran and the rest is ``building``: DataFrames, Spark's plans, metering; then it
+    is committed."""
+    before = taken.wall_s if planning is None else planning
+    jobs = min(taken.jobs_s, step)
+    found = {"planning": before, "building": step - jobs, "jobs": jobs, "commit": taken.wall_s - before - step}
+    return {name: round(max(0.0, seconds), 3) for name, seconds in found.items()}
+
+
+def _figures(row: Row) -> str:
+    return f"{row['cpu_s']:.2f} CPU s, {row['wall_s']:.2f} s"
+
+
+def _tell(told: Progress, heading: str, text: str) -> None:
+    told(f"{heading}: {text}")

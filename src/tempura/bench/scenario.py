@@ -1,0 +1,153 @@
+"""Scenarios of ``tempura bench effectiveness``: how much arrives when, what work costs then, and which runs are measured."""
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+from tempura.bench.arrivals import Cut
+from tempura.bench.exactness import EARLY_PRICE, described_run
+from tempura.errors import TempuraError
+from tempura.rules.methods import rules_of
+from tempura.warehouse.schedule import Schedule
+
+SHARES = {
+    "pdw": (Fraction(14, 24), Fraction(5, 24), Fraction(5, 24)),
+    "pdw9": (Fraction(1, 9),) * 9,
+    "ivm": (Fraction(1, 100),),
+}
+"""By scenario, unless given: the part of the rows that comes by each time of the day; for ivm what comes before each refresh, of what the
+first load brought."""
+
+PRICES = {"pdw": (0.25, 0.3, 1.0), "pdw9": (*[EARLY_PRICE] * 8, 1.0), "ivm": ()}
+"""What work costs at each time of the day."""
+
+PATTERNS = {"append": "append-big", "retract": "retract-both"}
+"""By the command's word: the pattern that says from which tables rows leave."""
+
+DELETED = 0.0025
+"""The share of the rows that leave at each later arrival under ``retract``."""
+
+_DAY = 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Effectiveness:
+    """What is measured: queries of a suite in a scenario, under each of some sets of methods.
+
+    ``shares`` and ``prices`` as in :data:`SHARES` and :data:`PRICES`; ``deleted`` as in :data:`DELETED`. ``repeat``: how often each thing
+    is measured, after ``warm_ups`` without measuring. A set of methods is a name or several joined by ``+``. Raises TempuraError
+    BAD_BENCHMARK for what does not fit together, UNKNOWN_METHOD.
+    """
+
+    suite: str
+    scale: float
+    scenario: str
+    shares: tuple[Fraction, ...]
+    prices: tuple[float, ...]
+    pattern: str
+    deleted: float
+    split: str
+    methods: tuple[str, ...]
+    repeat: int = 1
+    warm_ups: int = 1
+
+    def __post_init__(self) -> None:
+        problem = _problem(self)
+        if problem:
+            raise TempuraError("BAD_BENCHMARK", *problem)
+        for asked in self.methods:
+            rules_of(methods_in(asked))
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        """The sizes of the arrivals, in proportion. Refreshes are steady after two: the first finds no state that a refresh has left."""
+        if self.scenario == "ivm":
+            return (1.0, *[float(self.shares[0])] * (1 + self.warm_ups + self.repeat))
+        return tuple(float(share) for share in self.shares)
+
+    @property
+    def cut(self) -> Cut:
+        """How the fact tables are cut. Who leaves is decided once for all later arrivals."""
+        return Cut(PATTERNS[self.pattern], self.split, self.sizes, deleted=self.deleted * (len(self.sizes) - 1))
+
+    @property
+    def schedule(self) -> Schedule:
+        """A view, or the times of a day by which the shares have come."""
+        if self.scenario == "ivm":
+            return Schedule.view()
+        labels = [f"{minute // 60:02}:{minute % 60:02}" for minute in self.minutes]
+        return Schedule.progressive(dict(zip(labels, self.prices, strict=True)), timezone="UTC")
+
+    def moments(self, today: date) -> tuple[datetime, ...]:
+        """When arrivals come, each followed by its run: on the day after today, or each on a day of its own."""
+        start = datetime.combine(today + timedelta(days=1), datetime.min.time(), UTC)
+        if self.scenario == "ivm":
+            return tuple(start + timedelta(days=i) for i in range(len(self.sizes)))
+        return tuple(start + timedelta(minutes=minute) for minute in self.minutes)
+
+    @property
+    def minutes(self) -> tuple[int, ...]:
+        """The minutes of a day by which the shares have come."""
+        total = sum(self.shares)
+        return tuple(round(_DAY * passed / total) for passed in accumulate(self.shares))
+
+    @property
+    def series(self) -> int:
+        """How often a set of methods goes through all arrivals. Refreshes are repeated within one series, days are not."""
+        return 1 if self.scenario == "ivm" else self.warm_ups + self.repeat
+
+    def measured(self, i: int, series: int) -> int | None:
+        """The number of the measurement to which the run after arrival ``i`` belongs; None when it is there to warm up."""
+        number = i - (len(self.sizes) - self.repeat) if self.scenario == "ivm" else series - self.warm_ups
+        return number if number >= 0 else None
+
+    def price(self, i: int) -> float:
+        """What work costs in the run after arrival ``i``."""
+        return 1.0 if self.scenario == "ivm" else self.prices[i]
+
+    def meta(self) -> dict[str, Any]:
+        """The options and where they are run."""
+        options = asdict(self) | {"shares": tuple(map(str, self.shares))}
+        return described_run("effectiveness", options)
+
+
+def methods_in(asked: str) -> tuple[str, ...]:
+    """The methods of a set, ``im1+batch``."""
+    return tuple(asked.split("+"))
+
+
+def parts(text: str) -> tuple[Fraction, ...]:
+    """The numbers in ``14/24,5/24,0.25``. Raises TempuraError BAD_BENCHMARK."""
+    try:
+        return tuple(Fraction(part.strip()) for part in text.split(","))
+    except (ValueError, ZeroDivisionError):
+        what = f"{text!r} is not a list of numbers."
+        raise TempuraError("BAD_BENCHMARK", what, "Write them as 14/24,5/24,5/24 or 0.25,0.3,1.") from None
+
+
+def _problem(asked: Effectiveness) -> tuple[str, str] | None:
+    """What does not fit together, and what to do."""
+    shares, prices = asked.shares, asked.prices
+    if asked.scenario == "ivm" and (len(shares) != 1 or prices):
+        return "Scenario ivm has one share, of each refresh, and no prices.", "Give one share and no prices."
+    if asked.scenario != "ivm" and not len(shares) == len(prices) >= 2:
+        what = f"There are {len(shares)} shares and {len(prices)} prices."
+        return what, "Give as many prices as shares, two or more."
+    if not all(share > 0 for share in shares):
+        return "A share is not positive.", "Give shares above 0."
+    if not all(0 <= price < float("inf") for price in prices) or (prices and not any(prices)):
+        return "A price is negative, or all are 0.", "Give prices of 0 or more."
+    if asked.scenario != "ivm" and len({0, *asked.minutes}) <= len(shares):
+        return "A share is less than a minute of a day.", "Give shares that are less unequal."
+    if asked.deleted and asked.pattern == "append":
+        return "Nothing is deleted under the pattern append.", "Add --pattern retract, or leave --deleted out."
+    if not 0 <= asked.cut.deleted <= 1:
+        what = f"Over {len(asked.sizes) - 1} arrivals more rows would leave than there are."
+        return what, "Give a smaller --deleted."
+    if asked.repeat < 1 or asked.warm_ups < 0:
+        return "Nothing is measured.", "Give --repeat 1 or more, and --warm-ups 0 or more."
+    if not asked.methods or len(set(asked.methods)) < len(asked.methods):
+        return "No set of methods is named, or one twice.", "Name each once, such as all,im1,batch."
+    return None
