@@ -91,6 +91,47 @@ def test_what_fails_or_is_wrong_is_reported_and_the_sweep_goes_on(
 
 
 @pytest.mark.slow
+def test_a_query_is_measured_against_plain_spark(quoting: SparkSession, tmp_path: Path) -> None:
+    out, drawing = tmp_path / "out.json", tmp_path / "out.svg"
+    given = ["bench", "effectiveness", "--suite", "tpch", "--scale", "0.01", "--queries", "q6", "--methods", "im1"]
+    given += [
+        "--pattern",
+        "retract",
+        "--deleted",
+        "0.02",
+        "--warm-ups",
+        "0",
+        "--out",
+        str(out),
+        "--figure",
+        str(drawing),
+    ]
+    result = CliRunner().invoke(main, given)
+    assert result.exit_code == 0, result.output
+    content = json.loads(out.read_text())
+    runs, batch = content["runs"], content["batch"]
+    assert [(r["time"], r["price"], r["equal"]) for r in runs] == [
+        ("14:00", 0.25, None),
+        ("19:00", 0.3, None),
+        ("24:00", 1.0, True),
+    ]
+    assert [(row["when"], row["rows"]) for row in batch] == [("before", 1), ("after", 1)]
+    for row in (runs[-1], *batch):
+        assert 0 < row["cpu_s"] < row["jvm_s"]
+        assert 0 < row["python_s"] < row["wall_s"]
+        assert row["jobs"] > 0
+        assert row["written_bytes"] > 0
+    assert sum(runs[-1]["phases"].values()) == pytest.approx(runs[-1]["wall_s"], abs=0.05)
+    assert runs[-1]["phases"]["jobs"] > 0
+    assert runs[0]["states"] > 0, "nothing was done ahead of the deadline"
+    assert runs[0]["estimated_s"] > 0
+    (ratios,) = content["summary"]["ratios"]
+    assert content["summary"]["methods"]["im1"]["n"] == 1
+    assert ratios["measured_s"] == pytest.approx(sum(r["price"] * r["cpu_s"] for r in runs), abs=0.01)
+    assert "q6: " in drawing.read_text()
+
+
+@pytest.mark.slow
 def test_nontrivial_results_have_a_value(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(0, None), (None, None)], "n INT, name STRING")
     assert not is_nontrivial(rows)
