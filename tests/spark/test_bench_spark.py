@@ -123,8 +123,7 @@ def test_a_query_is_measured_against_plain_spark(quoting: SparkSession, tmp_path
         assert row["written_bytes"] > 0
     assert sum(runs[-1]["phases"].values()) == pytest.approx(runs[-1]["wall_s"], abs=0.05)
     assert runs[-1]["phases"]["jobs"] > 0
-    assert runs[0]["states"] > 0, "nothing was done ahead of the deadline"
-    assert runs[0]["estimated_s"] > 0
+    assert runs[-1]["estimated_s"] > 0
     (ratios,) = content["summary"]["ratios"]
     assert content["summary"]["methods"]["im1"]["n"] == 1
     assert ratios["measured_s"] == pytest.approx(sum(r["price"] * r["cpu_s"] for r in runs), abs=0.01)

@@ -67,11 +67,24 @@ class Waiting:
 
 def cut_facts(dataset: Dataset, suite: Suite, cut: Cut, folder: Path) -> dict[str, Waiting]:
     """Every fact table of a suite cut into arrivals."""
-    with tables_of(dataset) as connection:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tables_of(dataset) as connection, _on_disk(connection, folder):
         days = _cut_days(connection, suite, cut)
         return {
             table: _cut_table(connection, dataset.file(table), table, suite, cut, days, folder) for table in suite.facts
         }
+
+
+@contextmanager
+def _on_disk(connection: "DuckDBPyConnection", folder: Path) -> Iterator[None]:
+    """A database ``cutting`` for as long as the context lasts: a table of a large scale does not fit into memory beside Spark."""
+    file = folder / "cutting.duckdb"
+    connection.execute(f"ATTACH '{file}' AS cutting")
+    try:
+        yield
+    finally:
+        connection.execute("DETACH cutting")
+        file.unlink()
 
 
 @contextmanager
@@ -121,7 +134,7 @@ def _cut_table(
 
 
 def _placed(file: Path, table: str, fact: Fact, cut: Cut, days: Sequence[object], signed: bool) -> str:
-    """A view ``placed``: each row, the arrival with which it comes, and the one with which it leaves or NULL."""
+    """A table ``placed``: each row, the arrival with which it comes, and the one with which it leaves or NULL."""
     read = f"SELECT * RENAME (file_row_number AS _n), {{}} AS _copy FROM read_parquet('{file}', file_row_number = true)"
     again = f"{_share('file_row_number', 'twice')} < {cut.duplicates}"
     # A return and its sale may arrive apart: each table hashes the order number with its own name.
@@ -130,7 +143,7 @@ def _placed(file: Path, table: str, fact: Fact, cut: Cut, days: Sequence[object]
     leaves = f"_comes + 1 + hash(_n, _copy, 'when') % greatest({last} - _comes, 1)"
     gone = f"_comes < {last} AND {_share('_n, _copy', 'leaves')} < {cut.deleted if signed else 0}"
     return (
-        "CREATE OR REPLACE TEMP VIEW placed AS "
+        "CREATE OR REPLACE TABLE cutting.placed AS "
         f"WITH facts AS ({read.format(0)} UNION ALL {read.format(1)} WHERE {again}), "
         f"coming AS (SELECT *, {comes} AS _comes FROM facts) "
         f"SELECT *, CASE WHEN {gone} THEN {leaves} END AS _leaves FROM coming"
@@ -156,12 +169,12 @@ _OWN = "* EXCLUDE (_n, _copy, _comes, _leaves)"
 
 def _arrival(i: int, signed: bool) -> str:
     if not signed:
-        return f"SELECT {_OWN} FROM placed WHERE _comes = {i}"
+        return f"SELECT {_OWN} FROM cutting.placed WHERE _comes = {i}"
     return (
-        f"SELECT {_OWN}, 'insert' AS {CHANGE} FROM placed WHERE _comes = {i} "
-        f"UNION ALL SELECT {_OWN}, 'delete' AS {CHANGE} FROM placed WHERE _leaves = {i}"
+        f"SELECT {_OWN}, 'insert' AS {CHANGE} FROM cutting.placed WHERE _comes = {i} "
+        f"UNION ALL SELECT {_OWN}, 'delete' AS {CHANGE} FROM cutting.placed WHERE _leaves = {i}"
     )
 
 
 def _present(i: int) -> str:
-    return f"SELECT {_OWN} FROM placed WHERE _comes <= {i} AND (_leaves IS NULL OR _leaves > {i})"
+    return f"SELECT {_OWN} FROM cutting.placed WHERE _comes <= {i} AND (_leaves IS NULL OR _leaves > {i})"
