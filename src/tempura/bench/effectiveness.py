@@ -36,7 +36,7 @@ BEFORE, AFTER = "before", "after"
 def run_effectiveness(
     spark: SparkSession, asked: Effectiveness, queries: str, record: Record, progress: Progress, told: Progress
 ) -> None:
-    """Measure what the record does not hold yet. ``progress`` hears what is being done, ``told`` a line per query and phase."""
+    """Measure what the record does not hold yet. ``progress`` hears which query is being measured, ``told`` a line per phase."""
     suite, texts = SUITES[asked.suite], chosen(queries, query_texts(asked.suite))
     for name in [name for name, text in texts.items() if not tables_named(text, suite.facts)]:
         del texts[name]
@@ -46,7 +46,7 @@ def run_effectiveness(
         return
     moments = asked.moments(datetime.now(UTC).date())
     dataset = generate(asked.scale, suite=asked.suite)
-    with laid_out(spark, dataset, suite, asked.cut, progress, moments) as lake:
+    with laid_out(spark, dataset, suite, asked.cut, told, moments) as lake:
         for n, name in enumerate(left):
             heading = f"{name} ({n + 1} of {len(left)})"
             found = Comparison(spark, lake, name, texts[name], asked, partial(_tell, told, heading))
@@ -149,7 +149,8 @@ class MeasuredTrial(Trial):
             f"{row['methods']} at {row['time']}{'' if row['measured'] is not None else ', to warm up'}: {_figures(row)}, "
             f"{row['estimated_s']:.2f} estimated"
         )
-        if row["measured"] is not None and report.rows is not None:
+        # A refresh that found nothing to do stands by the result that is there.
+        if row["measured"] is not None and (self.schedule.kind == "view" or i == self.last):
             row |= self._verified(query, i, tables)
             self.told(f"{row['methods']} at {row['time']}: {'equal' if row['equal'] else 'WRONG'}, {row['rows']} rows")
         return row
