@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tempura.errors import Reason, TempuraError
+from tempura.errors import Reason, TempuraError, TempuraWarning
 
 if TYPE_CHECKING:
     from tempura.rules.methods import add_method
@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from tempura.warehouse.warehouse import Table, Warehouse
 
 __version__ = "0.1.0"
-__all__ = ["Query", "Reason", "Schedule", "Table", "TempuraError", "Warehouse", "__version__", "add_method", "open"]
+__all__ = [
+    "Query",
+    "Reason",
+    "Schedule",
+    "Table",
+    "TempuraError",
+    "TempuraWarning",
+    "Warehouse",
+    "__version__",
+    "add_method",
+    "open",
+]
 
 _HOMES = {
     "add_method": "tempura.rules.methods",

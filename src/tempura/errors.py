@@ -30,3 +30,7 @@ class Reason:
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}"
+
+
+class TempuraWarning(UserWarning):
+    """What a user should know, and what stops nothing."""

@@ -121,3 +121,18 @@ def test_upserts_read_the_rows_of_their_keys_only(wh: Warehouse, spark: SparkSes
     coming = spark.sql("SELECT 5L x0 UNION ALL SELECT 9L")
     plan = touched(signed_rows(spark, source), coming, key)._jdf.queryExecution().executedPlan().toString()
     assert "GreaterThanOrEqual(id,5), LessThanOrEqual(id,9)" in plan
+
+
+def test_a_query_may_name_a_table_in_another_case(wh: Warehouse, spark: SparkSession) -> None:
+    table = wh.add_table("Evo", schema="id INT, name STRING")
+    table.append(spark.sql("SELECT 1 id, 'a' name UNION ALL SELECT 2, 'b'"))
+    query = wh.add_query("q", "SELECT EVO.name, count(*) n FROM EVO JOIN evo AS other USING (id) GROUP BY EVO.name")
+    query.run()
+    table.append(spark.sql("SELECT 3 id, 'b' name"))
+    query.run()
+    assert sorted(tuple(row) for row in query.result().collect()) == [("a", 1), ("b", 2)]
+    assert query.steps()[-1].inputs == {"Evo": 2}
+    assert query.verify()
+    with pytest.raises(TempuraError, match="Evo and EVO differ by case only") as error:
+        wh.add_table("EVO", schema="id INT")
+    assert error.value.code == "BAD_NAME"

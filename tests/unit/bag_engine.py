@@ -29,7 +29,7 @@ from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Save
 from tempura.warehouse.arrivals import ColumnSummary, Rows
-from tempura.warehouse.engine import Changes, Check, FileSet, Settings, Source, Verification, Work
+from tempura.warehouse.engine import Changes, Check, FileSet, Fit, Settings, Source, Verification, Work
 from tempura.warehouse.incoming import KINDS
 from tempura.warehouse.parquet import FileSummary, number
 from tempura.warehouse.text import CHANGE
@@ -45,6 +45,7 @@ LARGE = "those of the summary with a total above 200"
 PER_KEY = "count of sums per category"
 SINCE_NOON = "count of sales since noon"
 PAST_DAYS = "count of sales after 1 March"
+ALL = "all of sales"
 
 
 def columns_of(scan: str, *fields: tuple[str, str]) -> tuple[Column, ...]:
@@ -98,6 +99,12 @@ def past_days_rel() -> Rel:
     value = columns_of("today", ("value", "date"))
     after = Call("GreaterThan", (Ref(value[0]), Literal(date(2026, 3, 1), "date")), "boolean")
     return _count(Filter(_beside_clock(today("Pacific/Honolulu"), value), after))
+
+
+def all_rel(sales: StructType) -> Rel:
+    """The sales in all of their columns, whichever these are by now."""
+    columns = columns_of("s", *((f.name, f.dataType.simpleString()) for f in sales.fields))
+    return Scan("sales", tuple(sales.names), columns)
 
 
 def _beside_clock(clock: str, value: tuple[Column, ...]) -> Rel:
@@ -162,11 +169,19 @@ def parse(ddl: str) -> StructType:
     return StructType([StructField(name.strip("`"), _TYPES[type.upper()], True) for name, type in pairs])
 
 
-def bag(rows: Rows, fields: Sequence[str]) -> SignedBag:
-    plus = [(tuple(row[f] for f in fields), 1) for row in read_rows(rows.inserted)]
-    minus = [(tuple(row[f] for f in fields), -1) for row in read_rows(rows.deleted)]
+def bag(source: Source, fields: Sequence[str]) -> SignedBag:
+    rows = source.rows
+    plus = [(tuple(row[f] for f in fields), 1) for row in _stored_rows(source, rows.inserted)]
+    minus = [(tuple(row[f] for f in fields), -1) for row in _stored_rows(source, rows.deleted)]
     # Rows that are in no file are those of clocks, which have one column.
     return SignedBag([*plus, *minus, *((row[: len(fields)], n) for row, n in rows.given)])
+
+
+def _stored_rows(source: Source, files: Sequence[str]) -> list[dict[str, object]]:
+    """The rows of files; NULL in columns that their table got later, and in those that a file may lack."""
+    names, narrow = source.schema.names, source.rows.narrow
+    known = ((set(names[: narrow.get(file, len(names))]), row) for file in files for row in read_rows([file]))
+    return [{n: row.get(n) if n in has else None for n in names} for has, row in known]
 
 
 @dataclass
@@ -181,6 +196,7 @@ class BagEngine:
     read: list[int] = field(default_factory=list)
     model: CostModel = field(default_factory=CostModel)
     lakes: dict[str, list[Row]] = field(default_factory=dict)
+    lake_columns: str = ""
 
     def settings(self) -> dict[str, str]:
         return dict(self.session)
@@ -193,6 +209,10 @@ class BagEngine:
 
     def infer_schema(self, files: FileSet) -> StructType:
         names = {"int32": "INT", "int64": "BIGINT", "string": "STRING"}
+        if files.format == "json":
+            values = {n: v for path in files.files for row in read_any(files, path) for n, v in row.items()}
+            pairs = [f"{n} {'INT' if isinstance(v, int) else 'STRING'}" for n, v in values.items() if n != CHANGE]
+            return parse(", ".join(pairs))
         found = pq.read_schema(files.files[0])
         return parse(", ".join(f"{f.name} {names[str(f.type)]}" for f in found if f.name != CHANGE))
 
@@ -205,7 +225,7 @@ class BagEngine:
         return self.split_changes(rows) if changing else Changes(inserts=rows)
 
     def lift(self, query: Any, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
-        rel = QUERIES[query.strip()]()
+        rel = all_rel(tables["sales"]) if query == ALL else QUERIES[query.strip()]()
         return Lifted(rel, (), tuple(c.name for c in rel.columns), len(rel.columns), "{}")
 
     def execute(self, work: Work) -> StepOutcome:
@@ -264,13 +284,13 @@ class BagEngine:
         return _load(new.path) - _load(old.path) if old else _load(new.path)
 
     def delta(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> list[Row]:
-        before = bag(old.rows, old.schema.names) if isinstance(old, Source) else _load(old.path) if old else SignedBag()
+        before = bag(old, old.schema.names) if isinstance(old, Source) else _load(old.path) if old else SignedBag()
         changes = (_load(new.path) - before).items()
         return [(*row, "insert" if n > 0 else "delete") for row, n in changes for _ in range(abs(n))]
 
     def merge(self, changes: Any, present: Source, keys: Sequence[str]) -> tuple[SignedBag, tuple[str, ...]]:
         signed = [(row[:-1], 1 if row[-1] == "insert" else -1) for row in changes]
-        return bag(present.rows, present.schema.names) + SignedBag(signed), ()
+        return bag(present, present.schema.names) + SignedBag(signed), ()
 
     def verify(self, check: Check) -> Verification:
         expected = evaluate(check.lifted.rel, lambda leaf: _scan(check, leaf))
@@ -278,14 +298,16 @@ class BagEngine:
         return Verification(expected == found, expected.size, (), (), "interpreter")
 
     def lake_schema(self, format: str, path: Path) -> StructType:
-        raise TempuraError("NO_PACKAGE", f"Bags do not come in format {format}.")
+        if not self.lake_columns:
+            raise TempuraError("NO_PACKAGE", f"Bags do not come in format {format}.")
+        return parse(self.lake_columns)
 
-    def load_lake(self, format: str, path: Path, options: Mapping[str, str]) -> Changes:
-        """What a test has put for the last version or snapshot that is read."""
+    def load_lake(self, format: str, path: Path, options: Mapping[str, str], fit: Fit | None = None) -> Changes:
+        """What a test has put for the last version or snapshot that is read, under the ``lake_columns``, if these are told."""
         rows = self.lakes[
             options.get("endingVersion") or options.get("end-snapshot-id") or next(iter(options.values()))
         ]
-        return self.split_changes(rows)
+        return self.split_changes([_fitted(row, self.lake_columns, fit) for row in rows])
 
     def split_changes(self, changes: Any) -> Changes:
         kinds = {row[-1] for row in changes}
@@ -303,25 +325,32 @@ class BagEngine:
 
     def missing(self, present: Source, arriving: Rows) -> str | None:
         names = present.schema.names
-        net = bag(present.rows, names) + bag(arriving, names)
+        net = bag(present, names) + bag(Source(present.schema, arriving), names)
         return next((str(row) for row, weight in net.items() if weight < 0), None)
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         counts = Counter[Row]()
-        for rows in (present.rows, arriving):
-            for row, weight in bag(rows, keys).items():
+        for source in (present, Source(present.schema, arriving)):
+            for row, weight in bag(source, keys).items():
                 counts[row] += weight
         return next((str(row) for row, n in counts.items() if n > 1), None)
 
     def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> list[Row]:
         names = present.schema.names
         keys_of = [names.index(key) for key in keys]
-        found = {tuple(row[i] for i in keys_of) for row, _ in bag(updates, names).items()}
-        stored = bag(present.rows, names).items()
+        found = {tuple(row[i] for i in keys_of) for row, _ in bag(Source(present.schema, updates), names).items()}
+        stored = bag(present, names).items()
         return [row for row, n in stored if tuple(row[i] for i in keys_of) in found for _ in range(n)]
 
     def frame(self, source: Source, table: str) -> SignedBag:
-        return bag(source.rows, source.schema.names)
+        return bag(source, source.schema.names)
+
+
+def _fitted(row: Row, ddl: str, fit: Fit | None) -> Row:
+    if not ddl or fit is None:
+        return row
+    found = dict(zip(parse(ddl).names, row, strict=False))
+    return (*(found.get(name) for name in fit.schema.names), row[-1])
 
 
 def _roots(work: Work) -> list[Rel]:
@@ -329,12 +358,12 @@ def _roots(work: Work) -> list[Rel]:
 
 
 def _read(work: Work, read: Read) -> SignedBag:
-    return bag(work.read(read).rows, read.scan.fields)
+    return bag(work.read(read), read.scan.fields)
 
 
 def _scan(check: Check, leaf: Rel) -> SignedBag:
     assert isinstance(leaf, Scan)
-    return bag(check.tables[leaf.table].rows, leaf.fields)
+    return bag(check.tables[leaf.table], leaf.fields)
 
 
 def _save(folder: Path, bag: SignedBag) -> Part:

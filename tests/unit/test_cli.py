@@ -1,6 +1,7 @@
 """The command line: what is printed, in which form, and the exit codes. Warehouses are stand-ins; tests/spark has the real one."""
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
@@ -19,7 +20,7 @@ from tempura.cli.demo import percent, verdict, workspace
 from tempura.cli.main import main
 from tempura.cli.queries import Rows, method_names, plain
 from tempura.cli.shell import Shell, cell, told
-from tempura.errors import Reason, TempuraError
+from tempura.errors import Reason, TempuraError, TempuraWarning
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import Alternative, ProgressivePlan, Save, Step
 from tempura.warehouse.engine import Verification
@@ -373,6 +374,22 @@ def test_table_add_takes_options_and_queries(tempura: Tempura, warehouse: FakeWa
     (_, first), (_, second) = warehouse.added
     assert (first["format"], first["options"]) == ("csv", {"sep": ";", "nullValue": "a=b"})
     assert (second["query"], second["path"]) == ("revenue", None)
+
+
+def test_table_add_says_what_becomes_of_links_and_new_columns(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    assert tempura("table", "add", "a", "--path", "lake").exit_code == 0
+    assert tempura("table", "add", "b", "--path", "lake", "--follow-links", "--new-columns", "add").exit_code == 0
+    assert tempura("table", "add", "c", "--path", "lake", "--new-columns", "rename").exit_code == 2
+    found = [(given["follow_links"], given["new_columns"]) for _, given in warehouse.added]
+    assert found == [(False, ""), (True, "add")]
+
+
+def test_warnings_are_one_line_on_standard_error(
+    tempura: Tempura, warehouse: FakeWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warehouse, "gc", lambda keep, dry_run: [warnings.warn("look", TempuraWarning, stacklevel=1)])
+    for _ in range(2):
+        assert tempura("gc").stderr == "look\n"
 
 
 def test_query_output(tempura: Tempura, warehouse: FakeWarehouse) -> None:

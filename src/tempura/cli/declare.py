@@ -9,7 +9,7 @@ import tempura as tp
 from tempura.cli.queries import json_option, method_names, methods_option, name_argument, require_option
 from tempura.cli.shell import Commands, Shell, example, is_warehouse, prices
 from tempura.errors import TempuraError
-from tempura.warehouse.declare import MODES
+from tempura.warehouse.declare import MODES, NEW_COLUMNS
 from tempura.warehouse.text import FORMATS
 
 
@@ -59,6 +59,12 @@ def table() -> None:
 @click.option("--static", is_flag=True, help="Promise: nothing arrives after the first rows.")
 @click.option("--settle", type=float, default=0.0, help="Only files this many seconds old count.")
 @click.option("--expect", metavar="1%|ROWS", help="What is expected to arrive from run to run; learned unless given.")
+@click.option(
+    "--new-columns",
+    type=click.Choice(NEW_COLUMNS),
+    help="What becomes of columns that the table does not have.",
+)
+@click.option("--follow-links", is_flag=True, help="Follow symbolic links that lead out of the folder; else refused.")
 @click.pass_obj
 def add_table(
     shell: Shell,
@@ -73,6 +79,8 @@ def add_table(
     static: bool,
     settle: float,
     expect: str | None,
+    follow_links: bool,
+    new_columns: str | None,
 ) -> None:
     """Declare table NAME.
 
@@ -92,6 +100,8 @@ def add_table(
             options=dict(map(setting, options)),
             query=upstream,
             expect=expect,
+            follow_links=follow_links,
+            new_columns=new_columns or "",
         )
     shell.say(f"table {name} added")
 

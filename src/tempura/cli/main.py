@@ -31,6 +31,7 @@ def main(ctx: click.Context, folder: Path, debug: bool) -> None:
     Exit codes: 0 done, 1 failed, 2 the command was not understood, 3 nothing to do, 130 interrupted.
     """
     ctx.obj = Shell(folder, debug)
+    ctx.with_resource(ctx.obj.warnings())
     quiet_python_logs(debug)
 
 

@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 import tempura as tp
-from tempura.errors import TempuraError
+from tempura.errors import TempuraError, TempuraWarning
 from tempura.execute.failure import coded
 from tempura.frontend.start import start_session
 from tempura.warehouse.warehouse import Warehouse
@@ -67,6 +68,22 @@ class Shell:
     def is_asked(self, question: str) -> bool:
         """Whether somebody at a terminal says yes; no where nobody can be asked."""
         return sys.stdin.isatty() and click.confirm(question, err=True)
+
+    @contextmanager
+    def warnings(self) -> Iterator[None]:
+        """Print warnings of Tempura in one line each, on standard error."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", TempuraWarning)
+            other = warnings.showwarning
+
+            def show(message: Warning | str, category: type[Warning], *args: Any, **options: Any) -> None:
+                if issubclass(category, TempuraWarning):
+                    self.err.print(Text(str(message), "yellow"))
+                else:
+                    other(message, category, *args, **options)
+
+            warnings.showwarning = show
+            yield
 
     def say(self, *lines: str) -> None:
         """Print lines as they are, no markup."""

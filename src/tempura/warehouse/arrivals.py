@@ -1,6 +1,6 @@
 """Arrivals: what came into a table, one manifest each. Version n of a table is its first n arrivals."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -74,7 +74,7 @@ class Origin:
 class Arrival:
     """One arrival: files of inserted and files of deleted rows. ``schema`` is the one they were checked against, ``time`` is when
     they were registered (ISO, UTC). Rows that were copied into the warehouse come from files, the ``origins``, or from a
-    ``position`` in a feed."""
+    ``position`` in a feed. ``ignored`` are columns of the source that were not read."""
 
     inserted: tuple[DataFile, ...]
     deleted: tuple[DataFile, ...]
@@ -83,6 +83,7 @@ class Arrival:
     time: str = ""
     origins: tuple[Origin, ...] = ()
     position: str = ""
+    ignored: tuple[str, ...] = ()
 
     @property
     def copied(self) -> bool:
@@ -109,19 +110,30 @@ class Arrival:
         inserted, deleted = (tuple(DataFile(**f) for f in data[side]) for side in ("inserted", "deleted"))
         columns = {name: ColumnSummary(**summary) for name, summary in data["columns"].items()}
         origins = tuple(Origin(**o) for o in data.get("origins", ()))
-        return Arrival(inserted, deleted, columns, data["schema"], data["time"], origins, data.get("position", ""))
+        return Arrival(
+            inserted,
+            deleted,
+            columns,
+            data["schema"],
+            data["time"],
+            origins,
+            data.get("position", ""),
+            tuple(data.get("ignored", ())),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows to read: absolute paths of files whose rows count +1, and of files whose rows count -1. ``base`` is the folder from
     which partition columns are read out of the paths, None when there are none. ``given`` are rows that are in no file, each with its
-    weight."""
+    weight.
+    ``narrow`` says of files that lack the table's last columns how many they have; these are NULL."""
 
     inserted: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     base: str | None = None
     given: tuple[tuple[tuple[Any, ...], int], ...] = ()
+    narrow: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def signed(self) -> bool:
@@ -130,7 +142,8 @@ class Rows:
 
     def __add__(self, other: "Rows") -> "Rows":
         base, given = self.base or other.base, self.given + other.given
-        return Rows(self.inserted + other.inserted, self.deleted + other.deleted, base, given)
+        narrow = {**self.narrow, **other.narrow}
+        return Rows(self.inserted + other.inserted, self.deleted + other.deleted, base, given, narrow)
 
 
 def totals(arrivals: Iterable[Arrival]) -> tuple[int, int]:
@@ -139,10 +152,10 @@ def totals(arrivals: Iterable[Arrival]) -> tuple[int, int]:
     return sum(p[0] for p in pairs), sum(p[1] for p in pairs)
 
 
-def summarise(arrivals: Sequence[Arrival]) -> dict[str, ColumnSummary]:
+def summarise(arrivals: Iterable[Mapping[str, ColumnSummary]]) -> dict[str, ColumnSummary]:
     """The columns of all arrivals together."""
     merged: dict[str, ColumnSummary] = {}
-    for arrival in arrivals:
-        for name, summary in arrival.columns.items():
+    for columns in arrivals:
+        for name, summary in columns.items():
             merged[name] = merged[name] + summary if name in merged else summary
     return merged

@@ -5,7 +5,7 @@ The file belongs to the user: edits keep comments and order, and are written ato
 
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -20,22 +20,34 @@ from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.schedule import Schedule
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLURAL = {"table": "tables", "query": "queries"}
 
 
-def check_name(kind: str, name: str) -> str:
-    """A name that is safe as a folder and in SQL. Raises TempuraError BAD_NAME."""
+def check_name(kind: str, name: str, others: Iterable[str] = ()) -> str:
+    """A name that is safe as a folder and in SQL, and differs from ``others`` by more than case, which neither Spark nor every file
+    system looks at. Raises TempuraError BAD_NAME."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > 100:
         remedy = "Use at most 100 letters, digits and _, beginning with a letter or _."
         raise TempuraError("BAD_NAME", f"{name!r} is not a name for a {kind}.", remedy)
+    like = next((other for other in others if other != name and other.lower() == name.lower()), None)
+    if like is not None:
+        what = f"The names of the {_PLURAL[kind]} {like} and {name} differ by case only."
+        raise TempuraError("BAD_NAME", what, "Choose another name for one of them.")
     return name
+
+
+NEW_COLUMNS = ("ignore", "refuse", "add")
+"""What can become of columns of a source that its table does not have: they are not read, they are refused, or the table gets them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
     """A declared table. ``path`` is a folder, relative to the warehouse, whose files hold the rows, or ``query`` is one whose results
     they are; a managed table has neither. ``schema`` is DDL.
-    ``settle``: seconds that a file must be old to count. ``options`` of the files' format. ``expect`` is what is expected to
-    arrive from run to run, which nothing relies on. The rest are promises, enforced when rows arrive."""
+    ``settle``: seconds that a file must be old to count. ``options`` of the files' format. ``added`` are columns that came later: a
+    file may lack them. ``follow_links``: symbolic links that lead out of the folder are followed. ``new_columns``: what becomes of
+    columns of the source that the table does not have, one of :data:`NEW_COLUMNS`; "": the format's default. ``expect`` is what is
+    expected to arrive from run to run, which nothing relies on. The rest are promises, enforced when rows arrive."""
 
     schema: str
     path: str | None = None
@@ -47,6 +59,14 @@ class TableSpec:
     options: Mapping[str, str] = field(default_factory=dict)
     query: str | None = None
     expect: str | None = None
+    added: tuple[str, ...] = ()
+    follow_links: bool = False
+    new_columns: str = ""
+
+    @property
+    def on_new_columns(self) -> str:
+        """One of :data:`NEW_COLUMNS`. Unless it is said, columns of plain Parquet and JSON are not read, all others are refused."""
+        return self.new_columns or ("ignore" if self.format in ("parquet", "json") else "refuse")
 
     def to_toml(self) -> dict[str, Any]:
         """What differs from the default."""
@@ -63,8 +83,11 @@ class TableSpec:
             "settle": self.settle,
             "options": dict(self.options),
             "expect": self.expect,
+            "added": list(self.added),
+            "follow_links": self.follow_links,
+            "new_columns": self.new_columns,
         }
-        return {key: value for key, value in given.items() if value not in (None, False, [], 0.0, {})}
+        return {key: value for key, value in given.items() if value not in (None, False, [], 0.0, {}, "")}
 
 
 MODES = ("replace", "upsert", "changes")
@@ -142,17 +165,30 @@ class DeclarationFile:
     def read(self) -> Declarations:
         """Read and check the file. Raises TempuraError BAD_TOML, BAD_NAME, BAD_SCHEDULE."""
         document = self._parse()
-        tables = {check_name("table", n): _table(n, t) for n, t in document.get("tables", {}).items()}
-        queries = {check_name("query", n): _query(n, q) for n, q in document.get("queries", {}).items()}
+        tables, queries = document.get("tables", {}), document.get("queries", {})
+        tables = {check_name("table", n, tables): _table(n, t) for n, t in tables.items()}
+        queries = {check_name("query", n, queries): _query(n, q) for n, q in queries.items()}
         return Declarations(tables, queries)
 
     def put_table(self, name: str, spec: TableSpec) -> None:
         """Add or replace a table."""
-        self._edit(lambda document: _put(document, "tables", name, spec.to_toml()))
+        self._edit(lambda document: _put(document, "table", name, spec.to_toml()))
+
+    def change_table(self, name: str, known: TableSpec, spec: TableSpec) -> None:
+        """Put a table in the place of the one that is known. Raises TempuraError COMMIT_LOST when another is declared by now."""
+
+        def change(document: tomlkit.TOMLDocument) -> None:
+            found = document.get("tables", {}).get(name)
+            if found is None or _table(name, found) != known:
+                what = f"Table {name} was declared otherwise meanwhile; nothing was changed."
+                raise TempuraError("COMMIT_LOST", what, "Call again to work from what is declared now.")
+            _put(document, "table", name, spec.to_toml())
+
+        self._edit(change)
 
     def put_query(self, name: str, spec: QuerySpec) -> None:
         """Add or replace a query."""
-        self._edit(lambda document: _put(document, "queries", name, spec.to_toml()))
+        self._edit(lambda document: _put(document, "query", name, spec.to_toml()))
 
     def _parse(self) -> tomlkit.TOMLDocument:
         try:
@@ -170,7 +206,10 @@ class DeclarationFile:
             self.files.sync_folder(self.path.parent)
 
 
-def _put(document: tomlkit.TOMLDocument, section: str, name: str, values: Mapping[str, Any]) -> None:
+def _put(document: tomlkit.TOMLDocument, kind: str, name: str, values: Mapping[str, Any]) -> None:
+    section = _PLURAL[kind]
+    # Another process may have added a name like this one since the caller looked.
+    check_name(kind, name, document.get(section, ()))
     if section not in document:
         document[section] = tomlkit.table(is_super_table=True)
     entries: Any = document[section]
@@ -188,8 +227,12 @@ def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
     known = {field.name for field in fields(TableSpec)}
     _check_keys(f"[tables.{name}]", data, known, {"schema"})
     plain = {key: _plain(value) for key, value in data.items()}
-    checked = {"keys": tuple(plain.get("keys", ())), "settle": float(plain.get("settle", 0.0))}
-    return TableSpec(**plain | checked | {"expect": check_expect(name, plain.get("expect"))})
+    if plain.get("new_columns", "") not in ("", *NEW_COLUMNS):
+        what = f"[tables.{name}] has new_columns = {plain['new_columns']!r}."
+        raise TempuraError("BAD_TOML", what, f"Known: {', '.join(NEW_COLUMNS)}.")
+    lists = {key: tuple(plain.get(key, ())) for key in ("keys", "added")}
+    checked = {"settle": float(plain.get("settle", 0.0)), "expect": check_expect(name, plain.get("expect"))}
+    return TableSpec(**plain | lists | checked)
 
 
 def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:

@@ -108,6 +108,17 @@ def _check_feed(table: str, log: Log, since: int) -> None:
             raise TempuraError("FEED_OFF", what, remedy)
 
 
+def check_feed_on(table: str, path: Path) -> None:
+    """Raises TempuraError FEED_OFF when what changes from now on will not be told; nothing where there is no Delta table yet."""
+    if not (path / "_delta_log").is_dir():
+        return
+    log = Log.read(path)
+    if (log.settings(log.last).get("configuration") or {}).get(_FEED) != "true":
+        what = f"Table {table}: the change feed of the Delta table at {path} is off, so what changes in it could not be followed."
+        remedy = f"Turn it on: ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({_FEED} = true). If it never changes, declare it static"
+        raise TempuraError("FEED_OFF", what, f"{remedy}: static=True.", f"{remedy}: --static")
+
+
 def _feed_files(actions: Sequence[Action]) -> Iterator[str]:
     changes = _only(actions, "cdc") or _changes(actions)
     return (str(action["path"]) for action in changes)

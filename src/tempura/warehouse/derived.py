@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival
 from tempura.warehouse.engine import Changes, Engine, Source, schema_of
-from tempura.warehouse.feed import Batch
+from tempura.warehouse.feed import Batch, Widen
 from tempura.warehouse.query import Query
 from tempura.warehouse.steps import StepManifest
 
@@ -21,7 +21,7 @@ class Upstream:
     table: str
     query: Callable[[], Query]
 
-    def pending(self, arrivals: Sequence[Arrival], schema: StructType) -> Iterator[Batch]:
+    def pending(self, arrivals: Sequence[Arrival], schema: StructType, widen: Widen | None = None) -> Iterator[Batch]:
         """The last result, as changes to the one that arrived before. Raises TempuraError WRONG_SCHEMA when it has other columns,
         CYCLIC_QUERY when the query reads this table, too."""
         query = self.query()

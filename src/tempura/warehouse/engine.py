@@ -42,6 +42,16 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
+class Fit:
+    """How rows of another schema become a table's: columns that are ``optional`` are NULL where they lack, and other columns than the
+    table's are left out if ``drop``."""
+
+    schema: StructType
+    optional: Sequence[str] = ()
+    drop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FileSet:
     """Files of one folder that are read alike. ``schema`` is the table's; ``base`` as in :class:`Rows`; ``columns`` are the names in
     the order of the files where the format has no names (CSV)."""
@@ -146,8 +156,8 @@ class Engine(Protocol):
     def lake_schema(self, format: str, path: Path) -> StructType:
         """The columns of a table in a lake. Raises TempuraError NO_PACKAGE, FEED_UNREADABLE."""
 
-    def load_lake(self, format: str, path: Path, options: Mapping[str, str]) -> Changes:
-        """The rows of a table in a lake under some options: changes if they ask for its change feed. Raises as above."""
+    def load_lake(self, format: str, path: Path, options: Mapping[str, str], fit: Fit | None = None) -> Changes:
+        """The rows of a table in a lake under some options, fitted: changes if they ask for its change feed. Raises as above."""
 
     def split_changes(self, changes: Any) -> Changes:
         """Rows with a column ``_change``, by its value. Raises TempuraError BAD_CHANGE."""

@@ -8,6 +8,7 @@ from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.arrivals import Arrival, ColumnSummary, summarise, totals
 from tempura.warehouse.clock import Clock, Input, clock_facts
 from tempura.warehouse.forecast import Forecast, Interval, forecast
+from tempura.warehouse.widening import summaries
 
 Versions = Mapping[str, int]
 """Version per table: how many of its arrivals count."""
@@ -30,7 +31,7 @@ def table_facts(table: Input, pinned: Sequence[int], forecast: Forecast) -> Tabl
         static=table.spec.static and len(set(pinned)) == 1,
         append_only=(table.spec.append_only or table.spec.path is not None) and known[-1][1] == 0,
         row_bytes=_bytes(arrivals) / rows if rows else 64.0,
-        columns=column_stats(summarise(arrivals), table.schema, rows),
+        columns=column_stats(summarise(summaries(arrivals, table.schema)), table.schema, rows),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from tempura.warehouse.arrivals import Arrival, Origin
 from tempura.warehouse.engine import Changes, Source
@@ -14,20 +14,27 @@ from tempura.warehouse.engine import Changes, Source
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What becomes one arrival: Parquet files read where they are (``in_place``), or ``changes`` to the rows that are there, which are
-    copied into the warehouse. ``origins`` and ``position`` as in :class:`Arrival`. ``trust``: the deletes are known to be there."""
+    copied into the warehouse. ``origins``, ``position`` and ``ignored`` as in :class:`Arrival`. ``trust``: the deletes are known to be
+    there."""
 
     in_place: tuple[Path, ...] = ()
     changes: Callable[[Source], Changes] | None = None
     origins: tuple[Origin, ...] = ()
     position: str = ""
     trust: bool = False
+    ignored: tuple[str, ...] = ()
+
+
+Widen = Callable[[Sequence[StructField]], StructType]
+"""Gives a table more columns, and returns those that it has then."""
 
 
 class Feed(Protocol):
     """Looks for what has arrived."""
 
-    def pending(self, arrivals: Sequence[Arrival], schema: StructType) -> Iterable[Batch]:
-        """What has come since these arrivals, one batch per arrival, in order. Raises TempuraError when it cannot be trusted."""
+    def pending(self, arrivals: Sequence[Arrival], schema: StructType, widen: Widen | None = None) -> Iterable[Batch]:
+        """What has come since these arrivals, one batch per arrival, in order. ``widen`` is called with columns that the source has
+        and the table is to get; without it, they are not read. Raises TempuraError when the source cannot be trusted."""
 
     def waits(self, arrivals: Sequence[Arrival]) -> bool:
         """Whether something has come since these arrivals; reads no rows. Raises as above."""

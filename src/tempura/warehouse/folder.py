@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import unquote
@@ -14,9 +14,11 @@ from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival, Origin
 from tempura.warehouse.declare import TableSpec
 from tempura.warehouse.engine import Engine, FileSet
-from tempura.warehouse.feed import Batch
+from tempura.warehouse.feed import Batch, Widen
 from tempura.warehouse.parquet import column_names, inspect
+from tempura.warehouse.source import SourceFiles, counts
 from tempura.warehouse.text import CHANGE, header
+from tempura.warehouse.widening import Unknown
 
 Kind = tuple[str, bool, tuple[str, ...]]
 """Files of one kind are one arrival: a name that each change file has for itself, whether it holds changes, its columns in order."""
@@ -31,20 +33,24 @@ class Folder:
     spec: TableSpec
     path: Path
 
-    def pending(self, arrivals: Sequence[Arrival], schema: StructType) -> Iterator[Batch]:
+    def pending(self, arrivals: Sequence[Arrival], schema: StructType, widen: Widen | None = None) -> Iterator[Batch]:
         """The new files: those with plain rows together, each file with changes for itself, in the order in which they were written.
 
-        Raises TempuraError FOLDER_MISSING, FILE_CHANGED, FILE_GONE, WRONG_SCHEMA, NOT_PARQUET.
+        Raises TempuraError FOLDER_MISSING, FILE_CHANGED, FILE_GONE, WRONG_SCHEMA, NOT_PARQUET, and as :meth:`files` does.
         """
         new = self._new(arrivals)
         self._check_layout(new, arrivals)
+        unknown = self._unknown(new, schema)
+        added = unknown.fields(schema) if widen and self.spec.on_new_columns == "add" else []
+        schema = widen(added) if widen and added else schema
         kinds = self._kinds(new, schema)
-        if self.spec.format == "parquet" and len(set(kinds.values())) > 1:
-            # A file that does not fit is refused before the first of the arrivals.
+        if self.spec.format == "parquet" and (len(set(kinds.values())) > 1 or any(kind[1] for kind in kinds.values())):
+            # A file that does not fit is refused before the first of the arrivals, and changes are not looked at again.
+            optional = {*self.spec.added, *(field.name for field in added)}
             for path in new:
-                inspect(path, schema, partition_columns(self._name(path)))
+                inspect(path, schema, partition_columns(self._name(path)), optional=optional)
         for kind, files in groupby(new, key=kinds.__getitem__):
-            yield self._batch(kind, tuple(files), schema)
+            yield replace(self._batch(kind, tuple(files), schema), ignored=() if added else tuple(unknown.places))
 
     def waits(self, arrivals: Sequence[Arrival]) -> bool:
         """Whether there are new files. Raises TempuraError FOLDER_MISSING, FILE_CHANGED, FILE_GONE."""
@@ -57,6 +63,10 @@ class Folder:
         names = tuple(map(str, paths))
         return FileSet(self.table, schema, self.spec.format, self.spec.options, names, base, columns)
 
+    def files(self) -> tuple[Path, ...]:
+        """The files that count. Raises TempuraError LAKE_AS_FILES, UNSUPPORTED_FORMAT, LINK_LEADS_OUT."""
+        return SourceFiles(self.table, self.path, self.spec.format, self.spec.follow_links).find()
+
     # --- which files ------------------------------------------------------------------------------------------------
 
     def _new(self, arrivals: Sequence[Arrival]) -> list[Path]:
@@ -64,7 +74,7 @@ class Folder:
             remedy = "Make the folder, or correct its path in tempura.toml."
             raise TempuraError("FOLDER_MISSING", f"Table {self.table}: there is no folder {self.path}.", remedy)
         known = {origin.path: origin for arrival in arrivals for origin in arrival.seen}
-        present = {self._name(path): path for path in data_files(self.path)}
+        present = {self._name(path): path for path in self.files()}
         for origin in known.values():
             self.check_unchanged(origin)
         # Files carry the system's time, whatever clock the warehouse has.
@@ -102,6 +112,30 @@ class Folder:
 
     # --- what they hold ---------------------------------------------------------------------------------------------
 
+    def _unknown(self, files: Sequence[Path], schema: StructType) -> Unknown:
+        """The columns of files that the table does not have. Raises TempuraError WRONG_SCHEMA when they are refused."""
+        found: dict[str, Path] = {}
+        columns: dict[Path, StructType] = {}
+        if self.spec.format == "json" and files:
+            inferred = self.engine.infer_schema(self.file_set(files, schema))
+            found = dict.fromkeys(inferred.names, files[0])
+            columns = {files[0]: inferred}
+        elif self.spec.format == "parquet":
+            for path in files:
+                found |= {name: path for name in column_names(path) if name not in found}
+        known = {*schema.names, CHANGE, *(partition_columns(self._name(files[0])) if files else ())}
+        unknown = Unknown(
+            self.table,
+            {n: path for n, path in found.items() if n not in known},
+            lambda path: columns.get(path) or self._inferred(path),
+        )
+        if self.spec.on_new_columns == "refuse":
+            unknown.refuse()
+        return unknown
+
+    def _inferred(self, path: Path) -> StructType:
+        return self.engine.infer_schema(self.file_set([path], StructType()))
+
     def _kinds(self, files: Sequence[Path], schema: StructType) -> dict[Path, Kind]:
         if self.spec.format == "csv":
             columns = {path: self._header(path, schema) for path in files}
@@ -134,11 +168,10 @@ class Folder:
 
 
 def data_files(folder: Path) -> Iterator[Path]:
-    """The files below a folder that count: neither their names nor a folder's begin with ``_`` or ``.``."""
+    """The files below a folder of our own that count: neither their names nor a folder's begin with ``_`` or ``.``."""
     for parent, folders, names in os.walk(folder):
-        # A folder such as _year=2024 spells a partition column.
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")) or "=" in name)
-        yield from (Path(parent) / name for name in sorted(names) if not name.startswith((".", "_")))
+        folders[:] = sorted(name for name in folders if counts(name, is_folder=True))
+        yield from (Path(parent) / name for name in sorted(names) if counts(name, is_folder=False))
 
 
 def partition_columns(path: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What is committed of a query: its runs, and the replacements of its text, in one ledger."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,13 +14,15 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A committed replacement: from entry ``n`` on the query is another. ``kept`` are the states that occur in it as well."""
+    """A committed replacement: from entry ``n`` on the query is another. ``kept`` are the states that occur in it as well,
+    ``schemas`` as in :class:`StepManifest`."""
 
     n: int
     time: str
     sql: str | None
     fingerprint: str
     kept: tuple[Name, ...]
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -30,7 +32,7 @@ class Replacement:
     def from_json(data: Mapping[str, Any]) -> "Replacement":
         """The inverse of :meth:`to_json`."""
         kept = tuple((str(expression), str(kind)) for expression, kind in data["kept"])
-        return Replacement(data["n"], data["time"], data["sql"], data["fingerprint"], kept)
+        return Replacement(data["n"], data["time"], data["sql"], data["fingerprint"], kept, data.get("schemas", {}))
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,6 @@ def merged_rows(
     located = session.read.schema(present.schema).option("__globPaths__", "false").parquet(*paths)
     located = located.select(*(attribute(key) for key in keys), file_path().alias("_file"))
     hit = {row[0] for row in located.join(changed, same, "left_semi").select("_file").distinct().collect()}
-    rewritten = read_files(session, present.schema, [p for p in present.rows.inserted if p in hit], None)
+    rewritten = read_files(session, present.schema, [p for p in present.rows.inserted if p in hit])
     rows = rewritten.join(changed, same, "left_anti").unionAll(inserts)
     return rows, tuple(path for path in present.rows.inserted if path not in hit)

@@ -8,8 +8,10 @@ from pyspark.sql.types import StructType
 
 from tempura.warehouse import delta, iceberg
 from tempura.warehouse.arrivals import Arrival
-from tempura.warehouse.engine import Engine
-from tempura.warehouse.feed import Advance, Batch
+from tempura.warehouse.declare import TableSpec
+from tempura.warehouse.engine import Engine, Fit
+from tempura.warehouse.feed import Advance, Batch, Widen
+from tempura.warehouse.widening import Unknown
 
 LAKES: Mapping[str, Callable[[str, Path, str], Advance | None]] = {"delta": delta.advance, "iceberg": iceberg.advance}
 """Per format, what is to be read to come from a position to the table as it is now."""
@@ -21,21 +23,28 @@ class Lake:
 
     engine: Engine
     table: str
-    format: str
+    spec: TableSpec
     path: Path
 
-    def pending(self, arrivals: Sequence[Arrival], schema: StructType) -> Iterator[Batch]:
+    def pending(self, arrivals: Sequence[Arrival], schema: StructType, widen: Widen | None = None) -> Iterator[Batch]:
         """All that is new as one arrival. That the rows which it deletes are there is checked as for any other.
 
         Raises TempuraError FOLDER_MISSING, FEED_REPLACED, FEED_EXPIRED, FEED_OFF, FEED_NOT_APPENDED; NO_PACKAGE, FEED_UNREADABLE when
-        the rows are read.
+        the rows are read; WRONG_SCHEMA for new columns that are refused.
         """
         found = self._advance(arrivals)
-        if found:
-            yield Batch(
-                changes=lambda present: self.engine.load_lake(self.format, self.path, found.options),
-                position=found.position,
-            )
+        if not found:
+            return
+        unknown = self._unknown(schema)
+        added = unknown.fields(schema) if widen and self.spec.on_new_columns == "add" else []
+        schema = widen(added) if widen and added else schema
+        optional = (*self.spec.added, *(field.name for field in added))
+        fit = Fit(schema, optional, drop=self.spec.on_new_columns != "refuse")
+        yield Batch(
+            changes=lambda present: self.engine.load_lake(self.format, self.path, found.options, fit),
+            position=found.position,
+            ignored=() if added else tuple(unknown.places),
+        )
 
     def waits(self, arrivals: Sequence[Arrival]) -> bool:
         """Whether the log has something new. Raises TempuraError FOLDER_MISSING, FEED_REPLACED, FEED_EXPIRED, FEED_OFF,
@@ -43,4 +52,26 @@ class Lake:
         return self._advance(arrivals) is not None
 
     def _advance(self, arrivals: Sequence[Arrival]) -> Advance | None:
+        if not arrivals:
+            self.check_followed()
         return LAKES[self.format](self.table, self.path, arrivals[-1].position if arrivals else "")
+
+    @property
+    def format(self) -> str:
+        """That of the lake."""
+        return self.spec.format
+
+    def check_followed(self) -> None:
+        """Raises TempuraError FEED_OFF when nothing would say what changes after the rows that are there, and something may."""
+        if self.format == "delta" and not self.spec.static:
+            delta.check_feed_on(self.table, self.path)
+
+    def _unknown(self, schema: StructType) -> Unknown:
+        # When they are refused, it is when rows are written that do not fit.
+        if self.spec.on_new_columns == "refuse":
+            return Unknown(self.table, {}, self._schema)
+        new = (name for name in self._schema(self.path).names if name not in schema.names)
+        return Unknown(self.table, dict.fromkeys(new, self.path), self._schema)
+
+    def _schema(self, place: Path) -> StructType:
+        return self.engine.lake_schema(self.format, place)

@@ -146,7 +146,11 @@ class Ledger:
         names = self.files.names(self.folder)
         numbers = sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit())
         if numbers != list(range(1, len(numbers) + 1)):
-            raise TempuraError("LEDGER_BROKEN", f"{self.folder} has entries {numbers}.", "Restore the missing ones.")
+            missing = sorted(set(range(1, numbers[-1])) - set(numbers))
+            what = f"{self.folder} lacks {', '.join(f'{n}.json' for n in missing)}."
+            raise TempuraError(
+                "LEDGER_BROKEN", what, "Restore what is missing from a backup: what comes after builds on it."
+            )
         return len(numbers)
 
     def entries(self) -> tuple[dict[str, Any], ...]:

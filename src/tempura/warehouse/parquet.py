@@ -48,17 +48,23 @@ class FileSummary:
     columns: Mapping[str, ColumnSummary]
 
 
-def inspect(path: Path, schema: StructType, partitions: Iterable[str] = (), sample: bool = False) -> FileSummary:
-    """Check a file against the table's schema and summarise it. ``partitions`` are the columns that come from its path.
+def inspect(
+    path: Path, schema: StructType, partitions: Iterable[str] = (), sample: bool = False, optional: Iterable[str] = ()
+) -> FileSummary:
+    """Check a file against the table's schema and summarise it. ``partitions`` are the columns that come from its path, ``optional``
+    those that it may lack: they are NULL then.
 
     Raises TempuraError WRONG_SCHEMA naming file, column, found and expected type; NOT_PARQUET when it cannot be read.
     """
     with _opened(path) as file:
-        expected = [f for f in schema.fields if f.name not in set(partitions)]
+        lacking = {*partitions, *(set(optional) - set(file.schema_arrow.names))}
+        expected = [f for f in schema.fields if f.name not in lacking]
         _check(path, file, StructType(expected))
         columns = _footer(file, {f.name for f in expected})
         if sample:
             columns |= _sampled(file, columns)
+        nulls = ColumnSummary(nulls=file.metadata.num_rows)
+        columns |= dict.fromkeys(lacking - set(partitions), nulls)
         return FileSummary(file.metadata.num_rows, _bytes(file), columns)
 
 

@@ -23,6 +23,7 @@ from tempura.warehouse.declare import OutputSpec
 from tempura.warehouse.engine import Source
 from tempura.warehouse.folder import data_files
 from tempura.warehouse.parquet import inspect
+from tempura.warehouse.places import versions_beside
 from tempura.warehouse.steps import StepManifest
 from tempura.warehouse.table import Site
 from tempura.warehouse.text import CHANGE
@@ -82,7 +83,7 @@ class Publication:
 
     @property
     def _versions(self) -> Path:
-        return self.path.with_name(f".{self.path.name}.tempura")
+        return versions_beside(self.path)
 
     def _version(self) -> str | None:
         if self.path.is_symlink() and self.path.readlink().parent.name == self._versions.name:

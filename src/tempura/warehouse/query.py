@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
@@ -25,6 +26,7 @@ from tempura.warehouse.declare import OutputSpec, QuerySpec, check_output, decla
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
 from tempura.warehouse.history import History, Replacement, names_of
 from tempura.warehouse.ledger import Ledger, attempt
+from tempura.warehouse.places import check_output_place
 from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.publish import Publication, Result, publications
 from tempura.warehouse.replace import ReplaceReport, usable
@@ -42,6 +44,8 @@ from tempura.warehouse.table import Arrivals, Site
 _CORRECTION = timedelta(minutes=5)
 """How far a clock may be set back without being called wrong: until it has caught up, logical time stands still."""
 
+Schemas = Mapping[str, StructType]
+
 Methods = str | Sequence[str]
 """``"all"``, or names of incremental methods."""
 
@@ -58,7 +62,7 @@ class Query:
         self._tables = tables
         self._frame = frame
         self._folder = site.root / "queries" / name
-        self._lifted: tuple[Settings, Lifted] | None = None
+        self._lifted: tuple[Settings, Schemas, Lifted] | None = None
 
     @property
     def sql(self) -> str | None:
@@ -187,7 +191,9 @@ class Query:
         return self._publish(self._spec.outputs, progress) if self._spec.outputs else ()
 
     def _publish(self, specs: Sequence[OutputSpec], progress: Progress | None = None) -> tuple[Path, ...]:
+        declared = self._site.declarations.read()
         for publication in self._publications(specs):
+            check_output_place(self._site.root, self.name, publication.spec, declared)
             publication.published()
         if not self.outputs():
             return ()
@@ -215,9 +221,6 @@ class Query:
         if not set(spec.keys) <= set(names):
             what = f"Keys {list(spec.keys)} are not all columns of the result: {', '.join(names)}."
             raise TempuraError("BAD_OUTPUT", what, "Name columns of the result.")
-        for name, query in self._site.declarations.read().queries.items():
-            if name != self.name and spec.path in (output.path for output in query.outputs):
-                raise TempuraError("OUTPUT_TAKEN", f"Query {name} is published at {spec.path}.", "Use another path.")
 
     @errors_by_code()
     def history(self) -> tuple[HistoryEntry, ...]:
@@ -270,7 +273,8 @@ class Query:
             history, now = self.committed(), self._site.clock().astimezone(UTC).isoformat()
             lifted = self.lifted_anew
             states = names_of([state for run in history.loadable for state in run.states])
-            entry = Replacement(history.next, now, self._spec.sql, fingerprint(lifted.rel), states)
+            mark, schemas = fingerprint(lifted.rel), self._schemas(lifted)
+            entry = Replacement(history.next, now, self._spec.sql, mark, states, schemas)
             after = History((*history.entries, entry))
             demand, upcoming = Demand.of(self.name, self._spec, None, None), self._upcoming(after)
             situation = self._situation(after, upcoming, self.schedule, demand, dry_run)
@@ -304,7 +308,7 @@ class Query:
         DataFrame."""
         if self._spec.sql is None and self._frame is None:
             return ()
-        lifted = self._lifted[1] if self._lifted else self.lifted_anew
+        lifted = self._lifted[-1] if self._lifted else self.lifted_anew
         return tuple(self._tables[name] for name in names_read(lifted) if name in self._tables)
 
     def check_unchanged(self) -> None:
@@ -367,6 +371,9 @@ class Query:
         input = partial(self._input, time=time, dry=dry)
         steps, anew = history.loadable, demand.anew
         found = assess(lifted, schedule, slot, steps, input, self._site, settings, time, anew)
+        if self._lift(history) is not lifted:
+            # What has arrived has brought columns, and with them perhaps another meaning of the text.
+            return self._situation(history, slot, schedule, demand, dry)
         return assuming_deletes(found) if demand.incremental or anew else found
 
     def _input(self, name: str, time: datetime, dry: bool = False) -> Input:
@@ -408,6 +415,7 @@ class Query:
             settings=self._settings(history),
             fingerprint=fingerprint(self._lift(history).rel),
             sql=self._spec.sql,
+            schemas=self._schemas(self._lift(history)),
             explained=shown.explain(),
             does=shown.does.get(situation.now, Character(NOTHING)),
             uses=self.schedule.uses,
@@ -467,11 +475,16 @@ class Query:
 
     def _lift(self, history: History) -> Lifted:
         settings = self._settings(history)
-        if self._lifted is None or self._lifted[0] != settings:
-            schemas = {name: table.schema for name, table in self._tables.items()}
-            self._lifted = (settings, self._site.engine.lift(self._body(), schemas, settings))
-        self._check(self._lifted[1], history)
-        return self._lifted[1]
+        schemas = {name: table.schema for name, table in self._tables.items()}
+        if self._lifted is None or self._lifted[:2] != (settings, schemas):
+            self._lifted = (settings, schemas, self._site.engine.lift(self._body(), schemas, settings))
+        self._check(self._lifted[-1], history)
+        return self._lifted[-1]
+
+    def _schemas(self, lifted: Lifted) -> dict[str, str]:
+        """The schemas of the tables that the query reads."""
+        read = ((name, self._tables[name]) for name in names_read(lifted) if not is_clock(name))
+        return {name: self._site.engine.schema_text(table.schema) for name, table in read}
 
     def _body(self) -> str | DataFrame:
         if self._spec.sql is not None:
@@ -484,12 +497,31 @@ class Query:
 
     def _check(self, lifted: Lifted, history: History) -> None:
         known = history.current
-        same_text = known is not None and self._spec.sql is not None and known.sql == self._spec.sql
-        if known is not None and known.fingerprint != fingerprint(lifted.rel) and not same_text:
+        if known is None or known.fingerprint == fingerprint(lifted.rel):
+            return
+        same_text = self._spec.sql is not None and known.sql == self._spec.sql
+        if not same_text or self._reads_added(known, lifted, history):
             what = f"Query {self.name} differs from the one that its {len(history.runs)} committed runs computed."
             remedy = "Restore it, or replace it with replace_query."
             command = f"Restore it, or replace it with: tempura query replace {self.name} …"
             raise TempuraError("QUERY_CHANGED", what, remedy, command)
+
+    def _reads_added(self, known: StepManifest | Replacement, lifted: Lifted, history: History) -> bool:
+        """Whether the same text means another query because its tables have got columns (``SELECT *``). A new version of Spark may
+        write the same query otherwise; so the text is lifted over the columns of then as well."""
+        now = {name: table.schema for name, table in self._tables.items()}
+        then = now | {name: self._schema_then(known, name) for name in names_read(lifted) if name in now}
+        if then == now:
+            return False
+        old = self._site.engine.lift(self._body(), then, self._settings(history))
+        return fingerprint(old.rel) != fingerprint(lifted.rel)
+
+    def _schema_then(self, known: StepManifest | Replacement, name: str) -> StructType:
+        """The columns that a table had at a run. Runs of before they were noted read what had arrived by then, and no more."""
+        if name in known.schemas:
+            return self._site.engine.parse_schema(known.schemas[name])
+        version = known.inputs.get(name, 0) if isinstance(known, StepManifest) else 0
+        return self._tables[name].schema_at(version)
 
     def outputs(self) -> tuple[StepManifest, ...]:
         """The committed runs that gave a result, oldest first."""

@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from tempura.errors import TempuraError
 from tempura.execute.naming import attribute
 from tempura.frontend.catalyst import first_line
-from tempura.warehouse.engine import FileSet
+from tempura.warehouse.engine import FileSet, Fit
 from tempura.warehouse.folder import partition_columns
 from tempura.warehouse.rows import file_path
 from tempura.warehouse.text import CHANGE, has_header
@@ -28,7 +28,7 @@ def infer(session: SparkSession, files: FileSet) -> StructType:
     except PySparkException as error:
         what = f"The schema of table {files.table} cannot be read from its files: {first_line(error)}"
         raise TempuraError("BAD_SCHEMA", what, "Give the schema, or correct the files.") from error
-    return StructType([field for field in found.fields if field.name != CHANGE])
+    return StructType([field for field in found.fields if field.name not in (CHANGE, _RECORD)])
 
 
 def changing(session: SparkSession, files: FileSet) -> frozenset[str]:
@@ -138,6 +138,15 @@ def _no_package(session: SparkSession, format: str) -> TempuraError:
             " (Delta 4.0 for Spark 4.0; there is none for 4.3 yet), and with Delta's session extension and catalog"
         )
     return TempuraError("NO_PACKAGE", what, f"{remedy}.")
+
+
+def fitted(rows: DataFrame, fit: Fit | None) -> DataFrame:
+    """The rows in a table's columns, as far as they fit, and ``_change``."""
+    if fit is None:
+        return rows
+    lacking = [f for f in fit.schema.fields if f.name in fit.optional and f.name not in rows.columns]
+    known = [n for n in rows.columns if not fit.drop or n in (*fit.schema.names, CHANGE)]
+    return rows.select(*map(attribute, known), *(fn.lit(None).cast(f.dataType).alias(f.name) for f in lacking))
 
 
 def as_changes(rows: DataFrame) -> DataFrame | None:

@@ -4,6 +4,8 @@ Users may name a column as they like, ``_w`` too: next to weights, columns are n
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +21,11 @@ from tempura.execute.relation import Relation, expand
 from tempura.execute.render import constant_rows
 from tempura.frontend.marker import MARKER
 from tempura.frontend.session import no_rows
+from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.engine import Source
+from tempura.warehouse.widening import beginning
+
+_NO_ROWS = Rows()
 
 
 def nullable(type: DataType) -> DataType:
@@ -38,23 +44,40 @@ def columns_of(schema: StructType) -> tuple[Column, ...]:
     return tuple(Column(f"x{i}", f.name, f.dataType.simpleString()) for i, f in enumerate(schema.fields))
 
 
-def read_files(session: SparkSession, schema: StructType, files: Sequence[str], base: str | None) -> DataFrame:
-    """Exactly these Parquet files, under the columns of ``schema``."""
-    if not files:
-        return no_rows(session, schema)
-    # Copies of rows lie elsewhere than the files whose paths spell columns, and hold all columns.
-    below = [file for file in files if base and file.startswith(f"{base}/")]
-    if base and 0 < len(below) < len(files):
-        others = [file for file in files if file not in set(below)]
-        copies = read_files(session, schema, others, None)
-        return read_files(session, schema, below, base).unionAll(copies)
-    base = base if below else None
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Files that can be read together: with the first ``width`` columns of the table, partition columns by their paths below ``base``."""
+
+    files: tuple[str, ...]
+    base: str | None
+    width: int
+
+
+def _readings(rows: Rows, files: Sequence[str], width: int) -> list[_Reading]:
+    """How to read files of ``rows``, of a table of ``width`` columns."""
+    groups: dict[tuple[str | None, int], list[str]] = {}
+    for file in files:
+        # Copies of rows lie elsewhere than the files whose paths spell columns, and hold all columns.
+        base = rows.base if rows.base and file.startswith(f"{rows.base}/") else None
+        groups.setdefault((base, rows.narrow.get(file, width)), []).append(file)
+    return [_Reading(tuple(found), base, n) for (base, n), found in groups.items()]
+
+
+def read_files(session: SparkSession, schema: StructType, files: Sequence[str], rows: Rows = _NO_ROWS) -> DataFrame:
+    """Exactly these Parquet files of ``rows``, under the columns of ``schema``; columns that were added since are NULL."""
+    parts = [_read(session, schema, reading) for reading in _readings(rows, files, len(schema.fields))]
+    return reduce(DataFrame.unionAll, parts) if parts else no_rows(session, schema)
+
+
+def _read(session: SparkSession, whole: StructType, reading: _Reading) -> DataFrame:
+    schema, base = beginning(whole, reading.width), reading.base
     reader = session.read.schema(schema).option("__globPaths__", "false")
     # The user's session may be lenient; rows that arrived must all be read.
     reader = reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
     reader = reader.option("basePath", f"file:{base}") if base else reader
-    frame = reader.parquet(*(f"file:{file}" for file in files))
-    return frame.select(*(attribute(f.name) for f in schema.fields))
+    frame = reader.parquet(*(f"file:{file}" for file in reading.files))
+    later = (fn.lit(None).cast(f.dataType).alias(f.name) for f in whole.fields[reading.width :])
+    return frame.select(*(attribute(f.name) for f in schema.fields), *later)
 
 
 def file_path() -> SparkColumn:
@@ -66,13 +89,13 @@ def file_path() -> SparkColumn:
 def signed_rows(session: SparkSession, source: Source) -> DataFrame:
     """The rows with a weight, 1 for an insertion, -1 for a deletion; columns are named as :func:`columns_of` identifies them."""
     ids = [column.id for column in columns_of(source.schema)]
-    inserted = read_files(session, source.schema, source.rows.inserted, source.rows.base)
+    inserted = read_files(session, source.schema, source.rows.inserted, source.rows)
     weighted = inserted.toDF(*ids).withColumn(WEIGHT, _weight(1))
     if source.rows.given:
         weighted = weighted.unionAll(_given(session, source))
     if not source.rows.deleted:
         return weighted
-    deleted = read_files(session, source.schema, source.rows.deleted, None)
+    deleted = read_files(session, source.schema, source.rows.deleted, source.rows)
     return weighted.unionAll(deleted.toDF(*ids).withColumn(WEIGHT, _weight(-1)))
 
 
@@ -84,7 +107,7 @@ def _given(session: SparkSession, source: Source) -> DataFrame:
 def plain_rows(session: SparkSession, source: Source) -> DataFrame:
     """The bag of rows that are there: insertions less deletions."""
     if not source.rows.signed and not source.rows.given:
-        return read_files(session, source.schema, source.rows.inserted, source.rows.base)
+        return read_files(session, source.schema, source.rows.inserted, source.rows)
     columns = columns_of(source.schema)
     net = consolidate(signed_rows(session, source), columns)
     return expand(Relation(net, weighted=True), columns).toDF(*source.schema.names)
@@ -94,9 +117,10 @@ def marked_rows(session: SparkSession, source: Source, table: str) -> DataFrame:
     """The bag of rows that are there, with one leaf that tells which table it is."""
     fields = [StructField(f.name, f.dataType, True, {MARKER: table}) for f in source.schema.fields]
     marked = StructType(fields)
-    if not source.rows.signed:
-        return read_files(session, marked, source.rows.inserted, source.rows.base)
-    # Rows net of deletions are an aggregation; a query must see the table in its place.
+    readings = _readings(source.rows, source.rows.inserted, len(fields))
+    if not source.rows.signed and all(reading.width == len(fields) for reading in readings) and len(readings) < 2:
+        return read_files(session, marked, source.rows.inserted, source.rows)
+    # Rows net of deletions are an aggregation, and files that differ a union; a query must see the table in its place.
     rows = plain_rows(session, source)._jdf.queryExecution().toRdd()
     java = session._jsparkSession
     return DataFrame(java.internalCreateDataFrame(rows, java.parseDataType(marked.json()), False), session)

@@ -1,6 +1,6 @@
 """Executing one step of a plan and committing it whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ class Run:
     settings: Settings
     fingerprint: str
     sql: str | None
+    schemas: Mapping[str, str]
     explained: str
     does: Character
     uses: int
@@ -95,6 +96,7 @@ class Run:
             fingerprint=self.fingerprint,
             sql=self.sql,
             does=self.does,
+            schemas=self.schemas,
         )
 
     def _saved(self, key: StateKey, stored: StoredState) -> SavedState:

@@ -21,7 +21,7 @@ from tempura.frontend.session import clone, require_classic
 from tempura.physical.operators import Read
 from tempura.warehouse import reading
 from tempura.warehouse.arrivals import Rows
-from tempura.warehouse.engine import Changes, Check, FileSet, Settings, Source, Verification, WholeQuery, Work
+from tempura.warehouse.engine import Changes, Check, FileSet, Fit, Settings, Source, Verification, WholeQuery, Work
 from tempura.warehouse.figures import figures
 from tempura.warehouse.incoming import conform, duplicate_key, merged_rows, missing_row, replaced_rows, split_changes
 from tempura.warehouse.parquet import FileSummary
@@ -165,10 +165,11 @@ class SparkEngine:
     def lake_schema(self, format: str, path: Path) -> StructType:
         return reading.lake(clone(self._session), format, path, {}).schema
 
-    def load_lake(self, format: str, path: Path, options: Mapping[str, str]) -> Changes:
+    def load_lake(self, format: str, path: Path, options: Mapping[str, str], fit: Fit | None = None) -> Changes:
         rows = reading.lake(clone(self._session), format, path, options)
         changes = reading.as_changes(rows)
-        return Changes(inserts=rows) if changes is None else self.split_changes(changes)
+        found = reading.fitted(rows if changes is None else changes, fit)
+        return Changes(inserts=found) if changes is None else self.split_changes(found)
 
     def split_changes(self, changes: DataFrame) -> Changes:
         return split_changes(changes)

@@ -1,7 +1,7 @@
 """Manifests of steps: what a committed run read, saved, emitted and took."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,9 @@ class SavedState:
 @dataclass(frozen=True, slots=True)
 class StepManifest:
     """A committed step. ``inputs`` are the versions of the tables it read; ``logical_time`` is ISO in UTC; ``estimated_cost`` in
-    nanoseconds of one core, unweighted; ``settings``, ``engine``, ``fingerprint`` and ``sql`` say what could change its result;
-    ``does`` whether it maintained the result or recomputed it (None in manifests of before that was told).
+    nanoseconds of one core, unweighted; ``settings``, ``engine``, ``fingerprint``, ``sql`` and the ``schemas`` of the tables that it
+    read (DDL; not known of steps of earlier versions) say what could change its result. ``does``: whether
+    it maintained the result or recomputed it (None in manifests of before that was told).
     Paths of states and output are relative to the warehouse."""
 
     n: int
@@ -71,6 +72,7 @@ class StepManifest:
     fingerprint: str
     sql: str | None
     does: Character | None = None
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -81,6 +83,7 @@ class StepManifest:
             "states": [state.to_json() for state in self.states],
             "output": self.output.to_json() if self.output else None,
             "does": self.does.to_json() if self.does else None,
+            "schemas": dict(self.schemas),
         }
 
     @staticmethod
@@ -92,6 +95,7 @@ class StepManifest:
             states=tuple(map(SavedState.from_json, data["states"])),
             output=StoredOutput.from_json(data["output"]) if data["output"] else None,
             does=Character.from_json(data["does"]) if data.get("does") else None,
+            schemas=data.get("schemas", {}),
             **{name: data[name] for name in _PLAIN},
         )
 

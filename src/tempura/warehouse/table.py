@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival, ColumnSummary, DataFile, Rows, totals
@@ -19,7 +19,9 @@ from tempura.warehouse.folder import Folder, data_files, partition_columns
 from tempura.warehouse.lake import LAKES, Lake
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.parquet import inspect
+from tempura.warehouse.reads import check_whole
 from tempura.warehouse.seals import file_checksum, file_damage
+from tempura.warehouse.widening import add_columns, beginning, check_arrived, tell_ignored, width, widths
 
 _ATTEMPTS_AT_REGISTERING = 3
 
@@ -64,7 +66,7 @@ class Arrivals:
 
     def _feed(self) -> Feed:
         if self.spec.format in LAKES:
-            return Lake(self.site.engine, self.name, self.spec.format, self.folder)
+            return Lake(self.site.engine, self.name, self.spec, self.folder)
         return Folder(self.site.engine, self.name, self.spec, self.folder)
 
     @cached_property
@@ -73,21 +75,31 @@ class Arrivals:
         return self.site.engine.parse_schema(self.spec.schema)
 
     def arrivals(self) -> tuple[Arrival, ...]:
-        """All committed arrivals. Raises TempuraError SCHEMA_CHANGED when they were checked against another schema."""
+        """All committed arrivals. Raises TempuraError SCHEMA_CHANGED when they were checked against a schema that the declared one
+        does not only add columns to, and as :meth:`committed` does."""
         arrivals = self.committed()
-        declared = self.schema.simpleString()
-        if arrivals and arrivals[-1].schema != declared:
-            what = f"Table {self.name} is declared as {declared}, but its rows arrived as {arrivals[-1].schema}."
-            raise TempuraError("SCHEMA_CHANGED", what, "Restore the schema, or add a table of another name.")
+        if None in widths(arrivals, self.schema).values():
+            self._adopt_columns()
+        check_arrived(self.name, arrivals, self.schema)
         return arrivals
 
     def committed(self) -> tuple[Arrival, ...]:
-        """All committed arrivals as they were, whatever is declared today."""
-        return tuple(Arrival.from_json(entry) for entry in self.ledger.entries())
+        """All committed arrivals as they were, whatever is declared today. Raises TempuraError LEDGER_BROKEN when runs have read more,
+        LEDGER_CORRUPT."""
+        arrivals = tuple(Arrival.from_json(entry) for entry in self.ledger.entries())
+        check_whole(self.site.root, self.site.files, self.name, len(arrivals))
+        return arrivals
+
+    def schema_at(self, version: int) -> StructType:
+        """The columns with which the last rows of a version arrived; all when nothing had."""
+        arrived = self.arrivals()[:version]
+        return beginning(self.schema, width(arrived[-1].schema, self.schema) or 0) if arrived else self.schema
 
     def version(self) -> int:
-        """The number of arrivals."""
-        return self.ledger.count()
+        """The number of arrivals. Raises TempuraError LEDGER_BROKEN when runs have read more."""
+        count = self.ledger.count()
+        check_whole(self.site.root, self.site.files, self.name, count)
+        return count
 
     def source(self, after: int, upto: int) -> Source:
         """The rows of the arrivals after one version up to another. Raises TempuraError ROWS_DAMAGED when the warehouse's own files
@@ -115,7 +127,14 @@ class Arrivals:
         deleted = tuple(str(self.home_of(a) / f.path) for a in arrivals for f in a.deleted if f.rows)
         in_place = (f for a in arrivals if not a.copied for f in a.inserted)
         partitioned = self.spec.path and any(partition_columns(f.path) for f in in_place)
-        return Rows(inserted, deleted, str(self.folder) if partitioned else None)
+        return Rows(inserted, deleted, str(self.folder) if partitioned else None, narrow=self._narrow(arrivals))
+
+    def _narrow(self, arrivals: Sequence[Arrival]) -> dict[str, int]:
+        """The files that arrived before columns were added, and how many columns they have. Files lying where they were written may
+        have had a column of that name all along: of what arrived without it, it is NULL all the same."""
+        known = widths(arrivals, self.schema)
+        older = ((a, n) for a in arrivals if (n := known[a.schema]) is not None and n < len(self.schema.fields))
+        return {str(self.home_of(a) / f.path): n for a, n in older for f in (*a.inserted, *a.deleted) if f.rows}
 
     def home_of(self, arrival: Arrival) -> Path:
         """The folder that the paths of an arrival's files are relative to."""
@@ -142,7 +161,8 @@ class Arrivals:
         if self.feed is None:
             return self.version()
         arrivals = self.arrivals()
-        for batch in self.feed.pending(arrivals, self.schema):
+        for batch in self.feed.pending(arrivals, self.schema, self._widen):
+            tell_ignored(self.name, arrivals, batch.ignored)
             arrivals = (*arrivals, self._take(arrivals, batch))
         return len(arrivals)
 
@@ -153,6 +173,24 @@ class Arrivals:
             return len(arrivals) == version and not (self.feed and self.feed.waits(arrivals))
         except TempuraError:
             return False
+
+    def _widen(self, columns: Sequence[StructField]) -> StructType:
+        """Give the table more columns. Returns all. Raises TempuraError SCHEMA_CHANGED, COMMIT_LOST."""
+        self._adopt_columns()
+        self._redeclared(add_columns(self.site.declarations, self.site.engine, self.name, self.spec, columns))
+        return self.schema
+
+    def _adopt_columns(self) -> None:
+        """Take up columns that were added, by another process perhaps, since this object was made."""
+        found = self.site.declarations.read().tables.get(self.name)
+        if found and replace(found, schema=self.spec.schema, added=self.spec.added) == self.spec != found:
+            self._redeclared(found)
+
+    def _redeclared(self, spec: TableSpec) -> None:
+        self.spec = spec
+        self.schema = self.site.engine.parse_schema(spec.schema)
+        if isinstance(self.feed, Folder | Lake):
+            self.feed = self._feed()
 
     def push(self, changes: Changes, trust: bool = False) -> int:
         """Write rows and commit them as one arrival of a managed table. Returns the new version.
@@ -173,7 +211,7 @@ class Arrivals:
         self.check_static(arrivals)
         with attempt(self.site.files, self.site.attempts) as work:
             if batch.changes is None:
-                arrival = self.summarised(batch.in_place)
+                arrival = replace(self.summarised(batch.in_place), ignored=batch.ignored)
                 self._check_keys(arrivals, arrival)
                 self.ledger.append(work, len(arrivals) + 1, arrival.to_json())
                 return arrival
@@ -192,7 +230,7 @@ class Arrivals:
         for origin in batch.origins:
             Folder(self.site.engine, self.name, self.spec, self.folder).check_unchanged(origin)
         summary = self._summarised(inserted, deleted, self.copies)
-        arrival = replace(summary, origins=batch.origins, position=batch.position)
+        arrival = replace(summary, origins=batch.origins, position=batch.position, ignored=batch.ignored)
         self._check_deletes(arrivals, arrival, batch.trust)
         self._check_keys(arrivals, arrival)
         return arrival
@@ -275,7 +313,7 @@ class Arrivals:
     def _file(self, path: Path, home: Path, columns: dict[str, ColumnSummary], sample: bool) -> DataFile:
         stat = path.stat()
         name = str(path.relative_to(home))
-        summary = inspect(path, self.schema, partition_columns(name), sample)
+        summary = inspect(path, self.schema, partition_columns(name), sample, self.spec.added)
         for column, found in summary.columns.items():
             columns[column] = columns[column] + found if column in columns else found
         checksum = file_checksum(path) if home == self.copies else ""

@@ -17,11 +17,12 @@ from tempura.warehouse.declare import Declarations, QuerySpec, TableSpec, check_
 from tempura.warehouse.derived import Upstream, check_acyclic
 from tempura.warehouse.engine import Changes, Engine, schema_of
 from tempura.warehouse.files import Files
-from tempura.warehouse.folder import Folder, data_files
+from tempura.warehouse.folder import Folder
 from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.garbage import Sweep, collect
-from tempura.warehouse.lake import LAKES
+from tempura.warehouse.lake import LAKES, Lake
 from tempura.warehouse.ledger import FORMAT, attempt, commit, read_manifest
+from tempura.warehouse.places import check_source_place
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.replace import ReplaceReport
 from tempura.warehouse.required import Demand, check_maintainable
@@ -29,6 +30,7 @@ from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.storage import refuse_other_schemes
 from tempura.warehouse.table import Arrivals, Site
 from tempura.warehouse.text import check_format
+from tempura.warehouse.widening import beginning, check_new_columns
 
 
 class Table:
@@ -125,20 +127,25 @@ class Warehouse:
         options: Mapping[str, str] | None = None,
         query: str | None = None,
         expect: str | int | None = None,
+        follow_links: bool = False,
+        new_columns: str = "",
     ) -> Table:
         """Declare a table. With ``path`` it is a folder of files, of which new ones are arrivals; with ``query`` it holds the results of
         another query, and what each result changed is an arrival; else it is managed: rows are pushed.
 
         ``format`` of the files is parquet, csv or json, that of a table in a lake delta or iceberg; ``options`` are those of Spark's
         reader, such as ``{"sep": ";"}``. ``schema`` (DDL or StructType) is taken from what is there when it is not given. Only files
-        older than ``settle`` seconds count. The promises ``keys``, ``append_only`` and ``static`` are enforced when rows arrive. The
-        same declaration again changes nothing. ``expect`` is what is expected to arrive from run to run, ``"1%"`` of the table's rows or
-        a number of rows, where that is not to be learned: plans are made for it, and nothing relies on it.
+        older than ``settle`` seconds count. Symbolic links that lead out of the folder are refused, unless ``follow_links``.
+        ``new_columns`` says what becomes of columns of the source that the table does not have: ``"ignore"`` (told once), ``"refuse"`` or
+        ``"add"``, which gives them to the table; NULL for what was before. Plain Parquet and JSON ignore them otherwise, lakes refuse. The
+        promises ``keys``, ``append_only`` and ``static`` are enforced when rows arrive. ``expect`` is what is expected to arrive from run
+        to run, ``"1%"`` of the table's rows or a number of them; it is learned unless given, and nothing relies on it. The same
+        declaration again changes nothing.
 
         Raises TempuraError BAD_NAME, BAD_EXPECT, BAD_SCHEMA, BAD_KEYS, BAD_OPTION, BAD_SOURCE, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH,
-        UNKNOWN_QUERY, FOLDER_MISSING, TABLE_EXISTS, NO_PACKAGE, FEED_UNREADABLE.
+        UNKNOWN_QUERY, FOLDER_MISSING, TABLE_EXISTS, NO_PACKAGE, FEED_UNREADABLE, FEED_OFF, LAKE_AS_FILES, LINK_LEADS_OUT.
         """
-        check_name("table", name)
+        check_name("table", name, self._declarations.read().tables)
         if query is not None and (path is not None or schema is not None):
             what = f"Table {name} takes its rows and columns from query {query}."
             raise TempuraError("BAD_SOURCE", what, "Give no path and no schema with it.")
@@ -147,8 +154,15 @@ class Warehouse:
         reading = self._options(format, options or {}, declared)
         promises = (tuple(keys), append_only, static)
         spec = TableSpec("", folder, format, *promises, float(settle), reading, query, check_expect(name, expect))
+        spec = replace(spec, follow_links=follow_links, new_columns=new_columns)
+        check_new_columns(name, spec)
+        if not declared:
+            self._check_source(name, spec)
         ddl = declared.schema if declared and schema is None else self._schema(name, spec, schema)
-        spec = replace(spec, schema=ddl)
+        if declared and declared.added and ddl == self._first_schema(declared):
+            # Columns that were added later are no other declaration.
+            ddl = declared.schema
+        spec = replace(spec, schema=ddl, added=declared.added if declared else ())
         self._check_keys(name, spec)
         if declared and declared != spec:
             what = f"Table {name} is declared otherwise in {self._declarations.path}."
@@ -197,11 +211,26 @@ class Warehouse:
             raise TempuraError("BAD_SCHEMA", f"Table {name}: no columns, or two of the same name.", "Name each once.")
         return engine.schema_text(parsed)
 
+    def _check_source(self, name: str, spec: TableSpec) -> None:
+        """Raises TempuraError for a source that could not be followed: BAD_SOURCE, FEED_OFF, LAKE_AS_FILES, UNSUPPORTED_FORMAT,
+        LINK_LEADS_OUT."""
+        if spec.path is not None:
+            check_source_place(self.path, name, spec.path, self._declarations.read())
+        if spec.path is not None and spec.format not in LAKES:
+            Folder(self._site.engine, name, spec, (self.path / spec.path).resolve()).files()
+        elif spec.path is not None:
+            Lake(self._site.engine, name, spec, (self.path / spec.path).resolve()).check_followed()
+
+    def _first_schema(self, declared: TableSpec) -> str:
+        """The columns of a table without those that were added later."""
+        schema = self._site.engine.parse_schema(declared.schema)
+        return self._site.engine.schema_text(beginning(schema, len(schema.fields) - len(declared.added)))
+
     def _inferred(self, name: str, spec: TableSpec) -> StructType:
         if spec.format in LAKES:
             return self._site.engine.lake_schema(spec.format, (self.path / str(spec.path)).resolve())
         folder = Folder(self._site.engine, name, spec, (self.path / str(spec.path)).resolve())
-        files = tuple(data_files(folder.path))
+        files = folder.files()
         if not files:
             what = f"Table {name}: {folder.path} holds no files to take the schema from."
             raise TempuraError("FOLDER_MISSING", what, "Give the schema, or put a file there first.")
@@ -234,7 +263,7 @@ class Warehouse:
         Raises TempuraError BAD_NAME, BAD_QUERY, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL, QUERY_CHANGED when runs of another query
         are committed under this name, CYCLIC_QUERY when it would read its own results, and what is wrong with the query itself.
         """
-        check_name("query", name)
+        check_name("query", name, self._declarations.read().queries)
         if (sql is None) == (df is None):
             raise TempuraError("BAD_QUERY", f"Query {name} needs either sql= or df=.", "Give one of them.")
         declared = self._declarations.read().queries.get(name)
