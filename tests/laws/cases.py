@@ -306,6 +306,10 @@ class CaseMaker:
         a, b = pairs[0] if self.chance(0.7) else self.rng.choice(pairs)
         c, d = self.rng.choice(pairs)
         equality, less = equal(a, b), Call("LessThan", (c, d), "boolean")
+        if a.type == "int" and self.chance(0.08):
+            of_both = self._of_both(a, b)
+            keys = equal(self.raising(a), self.raising(b))
+            return self.rng.choice((of_both, of_both, conjunction(equality, of_both), keys))
         return self.rng.choice(
             (
                 equality,
@@ -321,6 +325,13 @@ class CaseMaker:
             )
         )
 
+    def _of_both(self, a: Expr, b: Expr) -> Expr:
+        """A condition that fails for some pairs of rows."""
+        total = Call(
+            "Subtract", (Call("Add", (a, b), "int", "legacy"), Literal(self.rng.randrange(5), "int")), "int", "legacy"
+        )
+        return Call("GreaterThan", (self.raising(total), Literal(0.4, "double")), "boolean")
+
     def predicate(self, columns: tuple[Column, ...], depth: int = 0) -> Expr:
         """A predicate that may be TRUE, FALSE or NULL."""
         column = self.rng.choice(columns)
@@ -331,11 +342,18 @@ class CaseMaker:
             lambda: Call(self.rng.choice(functions), (Ref(column), Ref(other)), "boolean"),
             lambda: Call(self.rng.choice(("IsNull", "IsNotNull")), (Ref(column),), "boolean"),
         ]
+        if column.type == "int" and self.chance(0.15):
+            return Call("GreaterThan", (self.raising(Ref(column)), Literal(0.7, "double")), "boolean")
         if depth < 1:
             again: Callable[[], Expr] = lambda: self.predicate(columns, depth + 1)  # noqa: E731
             forms.append(lambda: Call("Not", (again(),), "boolean"))
             forms.append(lambda: Call(self.rng.choice(("And", "Or")), (again(), again()), "boolean"))
         return self.rng.choice(forms)()
+
+    def raising(self, number: Expr) -> Expr:
+        """1.0 / number in ANSI mode: fails for 0."""
+        divisor = Call("Cast", (number,), "double", "legacy")
+        return Call("Divide", (Literal(1.0, "double"), divisor), "double", "ansi")
 
     def literal(self, type: str) -> Literal:
         """A constant of a type."""
@@ -344,12 +362,14 @@ class CaseMaker:
     def expression(self, columns: tuple[Column, ...]) -> Expr:
         """A value computed from a row."""
         column = self.rng.choice(columns)
+        if column.type == "int" and self.chance(0.1):
+            return self.raising(Ref(column))
         forms: list[Expr] = [Ref(column), Ref(column), self.literal(self.rng.choice(list(DOMAINS)))]
         missing = Call("IsNull", (Ref(column),), "boolean")
         forms.append(Call("If", (missing, self.literal(column.type), Ref(column)), column.type))
         forms.append(missing)
         if column.type in ("int", "double"):
-            forms.append(Call("Add", (Ref(column), self.literal(column.type)), column.type))
+            forms.append(Call("Add", (Ref(column), self.literal(column.type)), column.type, "legacy"))
         return self.rng.choice(forms)
 
     def outputs(self, columns: tuple[Column, ...], prefix: str = "o") -> tuple[Output, ...]:
@@ -378,14 +398,25 @@ class CaseMaker:
         column = self.rng.choice(columns)
         if column.type == "double" and self.chance(0.3):
             return self.spread(columns)
+        if self.chance(0.08):
+            return self.pick(columns)
         function = self.rng.choice(("Count", "Count", "Sum", "Sum", "Average", "Min", "Max"))
         if function in ("Sum", "Average") and column.type not in SUMS:
             function = "Count"
         types = {"Count": "bigint", "Sum": SUMS.get(column.type), "Average": AVERAGES.get(column.type)}
         operands: tuple[Expr, ...] = () if function == "Count" and self.chance(0.3) else (Ref(column),)
+        if function == "Count" and column.type == "int" and self.chance(0.1):
+            operands = (self.raising(Ref(column)),)
         distinct = bool(operands) and self.chance(0.06)
         filter = self.predicate(columns) if self.chance(0.2) else None
         return AggregateCall(function, operands, types.get(function) or column.type, distinct, filter, "ANSI")
+
+    def pick(self, columns: tuple[Column, ...]) -> AggregateCall:
+        """A function of which the order of rows decides the value."""
+        function = self.rng.choice(("First", "Last", "AnyValue", "MinBy", "MaxBy", "Mode", "CollectList"))
+        operands = tuple(Ref(self.rng.choice(columns)) for _ in range(2 if function.endswith("By") else 1))
+        type = operands[0].type
+        return AggregateCall(function, operands, f"array<{type}>" if function == "CollectList" else type)
 
     def spread(self, columns: tuple[Column, ...]) -> AggregateCall:
         """A variance, standard deviation or covariance of columns of floats."""
@@ -399,8 +430,21 @@ class CaseMaker:
     def _argument(self, columns: tuple[Column, ...]) -> tuple[Ref, ...]:
         return tuple(Ref(self.rng.choice(columns)) for _ in range(self.rng.choice((1, 1, 1, 2))))
 
+    def _failing_count(self, columns: tuple[Column, ...]) -> AggregateCall | None:
+        """COUNT of distinct values that cannot be computed for each row, of some rows."""
+        numbers = [column for column in columns if column.type == "int"]
+        if not numbers or self.chance(0.9):
+            return None
+        column = self.rng.choice(numbers)
+        filter = Call("GreaterThanOrEqual", (Ref(column), Literal(1, "int")), "boolean")
+        return AggregateCall(
+            "Count", (Call("Cast", (self.raising(Ref(column)),), "int", "legacy"),), "bigint", True, filter
+        )
+
     def of_distinct(self, argument: tuple[Ref, ...], columns: tuple[Column, ...]) -> AggregateCall:
         """An aggregate of the distinct values of an argument, which may be a pair."""
+        if (failing := self._failing_count(columns)) is not None:
+            return failing
         function, type = self.rng.choice(("Count", "Sum", "Average", "Max")), argument[0].type
         types = {"Count": "bigint", "Sum": SUMS.get(type), "Average": AVERAGES.get(type), "Max": type}
         if len(argument) > 1 or types[function] is None:

@@ -1,25 +1,29 @@
 """What views of TVRs mean, by definition, over tables whose rows are known at every time. No rule is used.
 
 A table is a list of positive bags, one per time. ``View(tvr, Snapshot(t))`` is the query over the tables at t, ``Delta(t, u)``
-the difference of two snapshots, a state the partial aggregate of the input's snapshot or delta. ``Q.P`` are rows that Q has now and
+the difference of two snapshots, a state the partial aggregate of the input's snapshot or delta. What SQL leaves open is decided by a die,
+once for each class and each time at which its tables change: another computation of the same may give another answer, also at the same
+time. The rows of an aggregation that has states are those of its state. ``Q.P`` are rows that Q has now and
 at all later times: some of them or none, chosen by checksums; ``Q.N`` are the others. No rule may rely on more than that.
 """
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from zlib import crc32
 
 from tempura.algebra.bag import SignedBag, identity
-from tempura.algebra.evaluate import Leaf, evaluate
-from tempura.algebra.rel import Aggregate, Rel, Scan
+from tempura.algebra.die import FIXED, Die
+from tempura.algebra.evaluate import Evaluation, evaluate
+from tempura.algebra.rel import Aggregate, Rel, Scan, scans
 from tempura.algebra.scalar import Column
-from tempura.algebra.states import Partial
+from tempura.algebra.states import Finalize, Partial
+from tempura.rules.helpers import is_order_sensitive, states_exist
 from tempura.tvr.links import Linked
 from tempura.tvr.staircase import TOGETHER, Staircase, Time, whole
 from tempura.tvr.tvr import Tvr
-from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
 
 Tables = Mapping[str, list[SignedBag]]
 """Per table its rows at times 0, 1, 2 ..."""
@@ -32,12 +36,33 @@ class Definition:
     tables: Tables
     known: dict[tuple[Rel, Time], SignedBag] = field(default_factory=dict)
     staircase: Staircase = TOGETHER
+    die: Die = FIXED
 
     def snapshot(self, tvr: Rel, t: Time) -> SignedBag:
         """The result of a time-free query over the tables as they are seen at t."""
+        t = self._since(tvr, t)
         if (tvr, t) not in self.known:
-            self.known[tvr, t] = evaluate(tvr, lambda leaf: self._leaf(leaf, t))
+            self.known[tvr, t] = self._computed(tvr, t)
         return self.known[tvr, t]
+
+    def _computed(self, tvr: Rel, t: Time) -> SignedBag:
+        if isinstance(tvr, Aggregate) and is_order_sensitive(tvr) and states_exist(tvr.aggregates):
+            state = View(tvr, State(t))
+            return self.value(Finalize(state, tvr.keys, tvr.aggregates))
+        operator = Evaluation(lambda leaf: self._leaf(leaf, t), self.die)
+        return operator.operator(tvr, tuple(self.snapshot(input, t) for input in tvr.inputs))
+
+    def _since(self, tvr: Rel, t: Time) -> Time:
+        """The first time since which nothing that a query reads has changed."""
+        if any(isinstance(rel, Linked) for rel in tvr.walk()):
+            return t
+        tables = {scan.table for scan in scans(tvr)}
+        while isinstance(t, int) and t > 0 and all(self._rows(name, t - 1) == self._rows(name, t) for name in tables):
+            t -= 1
+        return t
+
+    def _rows(self, table: str, t: Time) -> SignedBag:
+        return self.tables[table][self.staircase.seen(table, t)]
 
     @cached_property
     def times(self) -> range:
@@ -57,13 +82,13 @@ class Definition:
             case Delta(t, u):
                 return self.delta(view.tvr, t, u)
             case State(t):
-                return _state(view.tvr, lambda source: self.snapshot(source, t))
-            case StateDelta(t, u):
-                return _state(view.tvr, lambda source: self.delta(source, t, u))
+                return self._state(replace(view, at=State(self._since(view.tvr, t))))
+            case StateDelta():
+                return self._state(view)
 
-    def value(self, rel: Rel) -> SignedBag:
+    def value(self, rel: Rel, die: Die | None = None) -> SignedBag:
         """The bag that an expression over views denotes."""
-        return evaluate(rel, self.view)
+        return evaluate(rel, self.view, die or self.die)
 
     def insert_only(self, tvr: Tvr, t: Time, u: Time) -> bool:
         """Whether nothing is deleted between t and u."""
@@ -105,7 +130,25 @@ class Definition:
             everything, stays = self.snapshot(leaf.rel, t), self._stays(leaf.rel, whole(t))
             return stays if leaf.kind == "P" else everything - stays
         assert isinstance(leaf, Scan)
-        return self.tables[leaf.table][self.staircase.seen(leaf.table, t)]
+        return self._rows(leaf.table, t)
+
+    def _state(self, view: View) -> SignedBag:
+        """The state of an aggregation: the partial aggregate of one view of its input."""
+        if (view, 0) not in self.known:
+            self.known[view, 0] = self.value(self.definition_of(view))
+        return self.known[view, 0]
+
+    def definition_of(self, view: View) -> Rel:
+        """The operator that a view is of, over views of its inputs. Of a difference of snapshots the later one."""
+        match view.at:
+            case Snapshot(t) | Delta(_, t):
+                return view.tvr.with_inputs(*(View(input, Snapshot(t)) for input in view.tvr.inputs))
+            case State(t):
+                at: ViewKind = Snapshot(t)
+            case StateDelta(t, u):
+                at = Delta(t, u)
+        assert isinstance(view.tvr, Aggregate)
+        return Partial(View(view.tvr.input, at), view.tvr.keys, view.tvr.aggregates)
 
     def _stays(self, tvr: Rel, t: int) -> SignedBag:
         if crc32(repr(tvr).encode()) % 3 == 0:
@@ -113,10 +156,3 @@ class Definition:
         later = [self.snapshot(tvr, u) for u in self.times[t:]]
         chosen = (row for row, _ in later[0].items() if crc32(repr(row).encode()) % 4)
         return SignedBag((row, min(bag.weight(row) for bag in later)) for row in chosen)
-
-
-def _state(tvr: Rel, source: Leaf) -> SignedBag:
-    """The state of an aggregation: the partial aggregate of one view of its input."""
-    assert isinstance(tvr, Aggregate)
-    leaf = Scan("the input", (), tvr.input.columns)
-    return evaluate(Partial(leaf, tvr.keys, tvr.aggregates), lambda _: source(tvr.input))

@@ -134,6 +134,8 @@ class Builder:
         inner = output.call
         if inner.function in ("Min", "Max"):
             return AggregateCall(inner.function, (Ref(output.column),), inner.type)
+        if inner.function not in ("Count", "Sum", "Average"):
+            return AggregateCall("Count", (Ref(output.column),), "bigint")
         decimal = decimal_of(inner.type)
         whole = "double" if inner.type == "double" else "bigint"
         type = f"decimal({min(38, decimal[0] + 10)},{decimal[1]})" if decimal else whole

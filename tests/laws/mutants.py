@@ -61,6 +61,7 @@ from tempura.rules.helpers import (
 from tempura.tvr.tvr import Bag, Tvr
 from tests.laws.im2_mutants import IM2_MUTANTS
 from tests.laws.logical_mutants import LOGICAL_MUTANTS
+from tests.laws.open_mutants import OPEN_MUTANTS
 
 
 def _keep(rows: Bag, columns: tuple[Column, ...]) -> Bag:
@@ -560,4 +561,5 @@ MUTANTS: tuple[Rule, ...] = (
     window_of_new_rows_only,
     *IM2_MUTANTS,
     *LOGICAL_MUTANTS,
+    *OPEN_MUTANTS,
 )

@@ -33,7 +33,7 @@ def test_law_holds(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", MUTANTS, ids=_name)
 def test_wrong_rule_is_refuted(rule: Rule) -> None:
     verdicts = [draw(rule, seed)[1].kind for seed in range(DEFAULT_CASES)]
-    assert "vacuous" not in verdicts
+    assert verdicts.count("vacuous") <= DEFAULT_CASES // 10, f"{rule} hardly ever applies"
     assert verdicts.count("refuted") >= 3, f"{rule}: {verdicts.count('refuted')} refutations are luck"
 
 

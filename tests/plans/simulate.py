@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tempura.algebra.bag import SignedBag
-from tempura.algebra.evaluate import Leaf, evaluate
+from tempura.algebra.bag import EMPTY, SignedBag
+from tempura.algebra.die import FIXED, Die
+from tempura.algebra.evaluate import Evaluation, Leaf, evaluate
 from tempura.algebra.rel import Rel, Scan
 from tempura.cost.model import CostModel
 from tempura.cost.stats import TableFacts
@@ -20,9 +21,9 @@ Tables = Mapping[str, Table]
 States = dict[StateKey, SignedBag]
 
 
-def truth(query: Rel, tables: Tables, t: int) -> SignedBag:
+def truth(query: Rel, tables: Tables, t: int, die: Die = FIXED) -> SignedBag:
     """The query over the tables' snapshots: what every plan has to give."""
-    return evaluate(query, lambda leaf: tables[leaf.table].snapshot(t) if isinstance(leaf, Scan) else SignedBag())
+    return evaluate(query, lambda leaf: tables[leaf.table].snapshot(t) if isinstance(leaf, Scan) else SignedBag(), die)
 
 
 def leaves(tables: Tables, states: States, offset: int = 0) -> Leaf:
@@ -40,23 +41,30 @@ def leaves(tables: Tables, states: States, offset: int = 0) -> Leaf:
     return leaf
 
 
-def run_step(step: Step, tables: Tables, states: States, offset: int = 0) -> SignedBag | None:
-    """Run a step: keep what it saves in ``states``, return what it emits. ``offset``: the tables' time of the plan's point 0."""
-    leaf = leaves(tables, states, offset)
-    saved = {save.key: evaluate(save.rel, leaf) for save in step.saves}
-    emitted = None if step.emit is None else evaluate(step.emit, leaf)
+def run_step(step: Step, tables: Tables, states: States, offset: int = 0, die: Die = FIXED) -> SignedBag | None:
+    """Run a step: keep what it saves in ``states``, return what it emits. The parts of a step share what they compute, as on Spark.
+    ``offset``: the tables' time of the plan's point 0."""
+    at_work = Evaluation(leaves(tables, states, offset), die)
+    saved = {save.key: at_work.bag(save.rel) for save in step.saves}
+    emitted = None if step.emit is None else at_work.bag(step.emit)
+    assert all(bag.is_positive for bag in (*saved.values(), emitted or EMPTY)), "what was not there is taken away"
     states.update(saved)
     return emitted
 
 
 def run_plan(
-    query: Rel, tables: Tables, points: tuple[Point, ...], methods: tuple[str, ...], model: CostModel | None = None
+    query: Rel,
+    tables: Tables,
+    points: tuple[Point, ...],
+    methods: tuple[str, ...],
+    model: CostModel | None = None,
+    die: Die = FIXED,
 ) -> list[SignedBag | None]:
     """One plan, made with all arrivals known, run from first to last."""
     facts = {name: table.facts(len(points)) for name, table in tables.items()}
     plan = make_plan(Problem(query, points, facts), methods, model)
     states: States = {}
-    return [run_step(step, tables, states) for step in plan.steps]
+    return [run_step(step, tables, states, 0, die) for step in plan.steps]
 
 
 def run_replanned(
@@ -65,6 +73,7 @@ def run_replanned(
     points: tuple[Point, ...],
     methods: tuple[str, ...],
     plan_of: Callable[[Problem, tuple[str, ...]], ProgressivePlan] = make_plan,
+    die: Die = FIXED,
 ) -> list[SignedBag | None]:
     """Before each step, a new plan for the time points that remain; arrivals after it are expected to be none, or many."""
     states: States = {}
@@ -72,7 +81,7 @@ def run_replanned(
     for now in range(len(points)):
         first = max(0, now - 1)
         plan = plan_of(_problem_at(query, tables, points, now, first, states), methods)
-        outputs.append(run_step(plan.step_at(now - first), tables, shifted := _shift(states, -first), first))
+        outputs.append(run_step(plan.step_at(now - first), tables, shifted := _shift(states, -first), first, die))
         states = _shift(shifted, first)
     return outputs
 

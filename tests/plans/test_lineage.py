@@ -2,20 +2,31 @@
 computation gives. Here sums of floats differ each time that they are computed; only how often, and beside what, may be compared."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from random import Random
 
 import pytest
 
-from tempura.algebra import evaluate as interpreter
-from tempura.algebra import evaluate_aggregate as aggregates
+from tempura.algebra.arithmetic import Exact
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.die import Rolled
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Union, renamed
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Literal, Output, Ref, conjunction, same
-from tempura.algebra.states import Slot
+from tempura.algebra.scalar import (
+    AggregateCall,
+    AggregateOutput,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Output,
+    Ref,
+    conjunction,
+    same,
+)
 from tempura.algebra.window import CURRENT_ROW, Frame, Window, WindowOutput
 from tempura.cost.model import CostModel
-from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.helpers import is_order_sensitive
 from tempura.rules.methods import rules_of
 from tempura.search.best import explore
@@ -38,9 +49,23 @@ DEADLINE = (Point(0.25, output=False), Point(0.3, output=True), Point(1.0, outpu
 SUM = AggregateCall("Sum", (Ref(F),), "double", detail="legacy")
 
 
-def _rows(table: str, suffix: str = "") -> Rel:
+ONE: Expr = Literal(1.0, "double")
+NUMBER = Call("Cast", (Call("Coalesce", (Ref(Z), Literal(7, "int")), "int"),), "double", "legacy")
+OTHER = Call("Add", (NUMBER, Literal(2.0, "double")), "double", "legacy")
+"""A number that is not 1."""
+WIDE = Literal(1, "bigint")
+MEAN = AggregateCall("Average", (Ref(Column("f", "f", "bigint")),), "double", detail="legacy")
+ZERO = Call(
+    "If",
+    (Call("LessThan", (Ref(Z), Literal(2, "int")), "boolean"), Literal(-0.0, "double"), Literal(0.0, "double")),
+    "double",
+)
+"""Values that SQL holds for equal."""
+
+
+def _rows(table: str, suffix: str = "", value: Expr = ONE) -> Rel:
     scan = Scan(table, ("x", "y", "z"), (X, Y, Z))
-    one = Project(scan, (Output(X, Ref(X)), Output(Y, Ref(Y)), Output(F, Literal(1.0, "double"))))
+    one = Project(scan, (Output(X, Ref(X)), Output(Y, Ref(Y)), Output(replace(F, type=value.type), value)))
     return _renamed(one, suffix)
 
 
@@ -48,12 +73,16 @@ def _renamed(rel: Rel, suffix: str) -> Rel:
     return renamed(rel, tuple(Column(c.id + suffix, c.name, c.type) for c in rel.columns))
 
 
-def _sums(rel: Rel) -> Rel:
-    return Aggregate(rel, (Output(X, Ref(X)),), (AggregateOutput(S, SUM),))
+def _sums(rel: Rel, call: AggregateCall = SUM) -> Rel:
+    return Aggregate(rel, (Output(X, Ref(X)),), (AggregateOutput(S, call),))
 
 
-def _window(rel: Rel) -> Rel:
-    return Window(rel, (Ref(X),), (), (WindowOutput(S, SUM, Frame("rows", None, CURRENT_ROW)),))
+def _of_value(function: str, *more: Expr) -> AggregateCall:
+    return AggregateCall(function, (Ref(F), *more), "double")
+
+
+def _window(rel: Rel, call: AggregateCall = SUM) -> Rel:
+    return Window(rel, (Ref(X),), (), (WindowOutput(S, call, Frame("rows", None, CURRENT_ROW)),))
 
 
 def _with_itself(rel: Rel) -> Rel:
@@ -78,6 +107,18 @@ def _is(rel: Rel, column: int, value: int) -> Rel:
     return Filter(rel, same(Ref(rel.columns[column]), Literal(value, "int")))
 
 
+PICKS: dict[str, Rel] = {
+    "least": _sums(_rows("r", value=ZERO), _of_value("Min")),
+    "greatest, twice": _with_itself(_sums(_rows("r", value=ZERO), _of_value("Max"))),
+    "least, joined": _joined(_sums(_rows("r", value=ZERO), _of_value("Min"))),
+    "least without keys": Aggregate(_rows("r", value=ZERO), (), (AggregateOutput(S, _of_value("Min")),)),
+    "least in a window": _window(_rows("r", value=ZERO), _of_value("Min")),
+    "first": _sums(_rows("r", value=OTHER), _of_value("First")),
+    "first, twice": _with_itself(_sums(_rows("r", value=OTHER), _of_value("First"))),
+    "by the greatest": _sums(_rows("r", value=OTHER), _of_value("MaxBy", Ref(Y))),
+}  # fmt: skip
+"""Functions that take one of several values."""
+
 QUERIES: dict[str, Rel] = {
     "sum": _sums(_rows("r")),
     "sum without keys": Aggregate(_rows("r"), (), (AggregateOutput(S, SUM),)),
@@ -93,31 +134,20 @@ QUERIES: dict[str, Rel] = {
     "window": _window(_rows("r")),
     "window twice": _with_itself(_window(_rows("r"))),
     "window over sums": Window(_sums(_rows("r")), (Ref(X),), (), (WindowOutput(F, AggregateCall("Count", (), "bigint")),)),
+    "average of wide integers": _sums(_rows("r", value=WIDE), MEAN),
+    **PICKS,
 }  # fmt: skip
 
 
-@pytest.fixture
-def unstable_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each sum of floats is another number, and the parts of a step share what they compute, as on Spark."""
-    numbers = count(2)
-    exact_value, exact_slot = aggregates.of_values, aggregates.slot_of
+class Unstable(Rolled):
+    """Each sum of floats is another number."""
 
-    def of_values(call: AggregateCall, values: aggregates.Values) -> object:
-        return float(next(numbers)) if call.type == "double" and values else exact_value(call, values)
+    def __init__(self, random: Random) -> None:
+        super().__init__(random)
+        self._numbers = count(10)
 
-    def slot_of(slot: Slot, values: aggregates.Values) -> object:
-        return exact_slot(slot, values) if slot.is_exact else float(next(numbers))
-
-    def run_step(step: Step, tables: simulate.Tables, states: simulate.States, offset: int = 0) -> SignedBag | None:
-        step_at_work = interpreter._Evaluation(simulate.leaves(tables, states, offset))
-        saved = {save.key: step_at_work.bag(save.rel) for save in step.saves}
-        emitted = None if step.emit is None else step_at_work.bag(step.emit)
-        states.update(saved)
-        return emitted
-
-    monkeypatch.setattr(interpreter, "of_values", of_values)
-    monkeypatch.setattr(interpreter, "slot_of", slot_of)
-    monkeypatch.setattr(simulate, "run_step", run_step)
+    def total(self, total: Exact) -> Exact:
+        return float(next(self._numbers))
 
 
 def _stable(bag: SignedBag | None) -> SignedBag | None:
@@ -133,7 +163,8 @@ def run_at_random_prices(
     query: Rel, tables: simulate.Tables, points: tuple[Point, ...], methods: tuple[str, ...]
 ) -> list[SignedBag | None]:
     """One plan from first to last, seldom the cheapest."""
-    return simulate.run_plan(query, tables, points, methods, random_prices(Random(len(str(tables)))))
+    random = Random(len(str(tables)))
+    return simulate.run_plan(query, tables, points, methods, random_prices(random), Unstable(random))
 
 
 class AnyChoice(Graph):
@@ -152,9 +183,10 @@ def run_any_plan(
 ) -> list[SignedBag | None]:
     """A plan that no cost model would choose: any that the alternatives allow."""
     facts = {name: table.facts(len(points)) for name, table in tables.items()}
-    plan = first_candidate(AnyChoice(Problem(query, points, facts), methods, Random(len(str(tables)))))
+    random = Random(len(str(tables)))
+    plan, die = first_candidate(AnyChoice(Problem(query, points, facts), methods, random)), Unstable(random)
     states: simulate.States = {}
-    return [simulate.run_step(step, tables, states) for step in plan.steps] if plan else [None] * len(points)
+    return [simulate.run_step(step, tables, states, 0, die) for step in plan.steps] if plan else [None] * len(points)
 
 
 def run_any_plans(
@@ -168,25 +200,32 @@ def run_any_plans(
         found = (first_candidate(AnyChoice(problem, methods, die, start)) for start in starts)
         return ProgressivePlan(next(plan.steps for plan in found if plan), (), 0, "")
 
-    return simulate.run_replanned(query, tables, points, methods, any_plan)
+    return simulate.run_replanned(query, tables, points, methods, any_plan, Unstable(die))
 
 
-RUNS = (run_at_random_prices, run_any_plan, run_any_plans, simulate.run_replanned)
+def run_replanned(
+    query: Rel, tables: simulate.Tables, points: tuple[Point, ...], methods: tuple[str, ...]
+) -> list[SignedBag | None]:
+    """Before each step the cheapest plan."""
+    return simulate.run_replanned(query, tables, points, methods, die=Unstable(Random(len(str(tables)))))
 
 
-@pytest.mark.usefixtures("unstable_sums")
+RUNS = (run_at_random_prices, run_any_plan, run_any_plans, run_replanned)
+
+
 @pytest.mark.parametrize("methods", [("im1",), ("im2",), ("batch",), ("im1", "batch"), ("all",)], ids="+".join)
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.__name__)
 @pytest.mark.parametrize("name", QUERIES)
 def test_what_was_emitted_is_taken_away(
     name: str, run: Callable[..., list[SignedBag | None]], methods: tuple[str, ...]
 ) -> None:
+    query, die = QUERIES[name], Unstable(Random(name))
     for seed in range(CASES):
         random = Random(seed)
         tables = {table: random_table(random, table, TIMES) for table in ("r", "s")}
         for points in (VIEW, DEADLINE):
-            found = run(QUERIES[name], tables, points, methods)
-            expected = [simulate.truth(QUERIES[name], tables, t) if p.output else None for t, p in enumerate(points)]
+            found = run(query, tables, points, methods)
+            expected = [simulate.truth(query, tables, t, die) if p.output else None for t, p in enumerate(points)]
             assert list(map(_stable, found)) == list(map(_stable, expected)), f"seed {seed}, tables {tables}"
 
 
@@ -221,7 +260,6 @@ def test_a_snapshot_follows_from_the_stored_one_or_is_computed_anew(name: str) -
         assert len(from_stored) <= 1, f"{goal} by {rules}"
         assert rules in (from_stored, rules - from_stored), f"{goal} by {rules}"
     ways = set(goals.values())
-    assert (frozenset({"finalize_state"}) in ways) == (name not in ("window", "window twice")), (
-        "of windows there are no states"
-    )
-    assert (frozenset({"merge_snapshot"}) in ways) == (name in ("window", "window twice")), "sums follow from states"
+    stateless = name in ("window", "window twice", "least in a window", "first", "first, twice", "by the greatest")
+    assert (frozenset({"finalize_state"}) in ways) == (not stateless), "of windows there are no states"
+    assert (frozenset({"merge_snapshot"}) in ways) == stateless, "sums follow from states"

@@ -44,6 +44,7 @@ COUNT = "count of sales"
 LARGE = "those of the summary with a total above 200"
 PER_KEY = "count of sums per category"
 SINCE_NOON = "count of sales since noon"
+SHARES = "count of returns whose share can be computed"
 PAST_DAYS = "count of sales after 1 March"
 ALL = "all of sales"
 
@@ -107,6 +108,16 @@ def all_rel(sales: StructType) -> Rel:
     return Scan("sales", tuple(sales.names), columns)
 
 
+def shares_rel() -> Rel:
+    """Counts returns by o_id; of a cost of 0 there is no share, which is an error."""
+    returns = columns_of("r", ("o_id", "int"), ("cost", "int"))
+    divisor = Call("Cast", (Ref(returns[1]),), "double", "legacy")
+    share = Call("Divide", (Literal(1.0, "double"), divisor), "double", "ansi")
+    number = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (share,), "bigint"))
+    key = Output(Column("key", "o_id", "int"), Ref(returns[0]))
+    return Aggregate(Scan("returns", ("o_id", "cost"), returns), (key,), (number,))
+
+
 def _beside_clock(clock: str, value: tuple[Column, ...]) -> Rel:
     return beside(Scan("sales", ("o_id",), columns_of("s", ("o_id", "int"))), one(Scan(clock, ("value",), value)))
 
@@ -122,6 +133,7 @@ QUERIES: dict[str, Callable[[], Rel]] = {
     PER_KEY: per_key_rel,
     SINCE_NOON: since_noon_rel,
     PAST_DAYS: past_days_rel,
+    SHARES: shares_rel,
 }
 """The queries that the engine understands, by their text."""
 

@@ -6,16 +6,19 @@ Every operator is computed from its definition: joins by comparing each pair of 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import NoReturn, cast
 
 from tempura.algebra.bag import EMPTY, Row, SignedBag
-from tempura.algebra.evaluate_aggregate import merged_slots, of_values, slot_of
+from tempura.algebra.die import FIXED, Die
+from tempura.algebra.evaluate_aggregate import PICKS, merged_slots, of_values, picked, slot_of
 from tempura.algebra.evaluate_generate import evaluate_generate
 from tempura.algebra.evaluate_scalar import evaluate as value_of
 from tempura.algebra.evaluate_scalar import is_true, refuse_collation
 from tempura.algebra.evaluate_window import evaluate_window
 from tempura.algebra.expand import Expand
+from tempura.algebra.failing import keys_that_fail
 from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import TOO_MANY_ROWS, One
@@ -46,29 +49,35 @@ Leaf = Callable[[Rel], SignedBag]
 Env = dict[Column, object]
 
 
-def evaluate(rel: Rel, leaf: Leaf) -> SignedBag:
+def evaluate(rel: Rel, leaf: Leaf, die: Die = FIXED) -> SignedBag:
     """The signed bag that an expression denotes. ``leaf`` is asked for every leaf except ``Values``; shared operators are
-    computed once.
+    computed once. ``die`` decides what SQL leaves open.
 
     Raises TempuraError ``NEGATIVE_WEIGHT`` when a set-like input has a negative weight, ``NOT_INTERPRETED`` for an operator
     or a function that the interpreter does not know; ValueError for an expression that is not well formed.
     """
-    return _Evaluation(leaf).bag(rel)
+    return Evaluation(leaf, die).bag(rel)
 
 
 @dataclass(frozen=True, slots=True)
-class _Evaluation:
+class Evaluation:
+    """Expressions that are computed together: what they share is computed once. ``done`` is what has been."""
+
     leaf: Leaf
+    die: Die = FIXED
     done: dict[Rel, SignedBag] = field(default_factory=dict)
 
     def bag(self, rel: Rel) -> SignedBag:
+        """See :func:`evaluate`."""
         if rel not in self.done:
-            inputs = tuple(self.bag(input) for input in rel.inputs)
-            _require_positive(rel, inputs)
-            self.done[rel] = self._operator(rel, inputs)
+            self.done[rel] = self.operator(rel, tuple(self.bag(input) for input in rel.inputs))
         return self.done[rel]
 
-    def _operator(self, rel: Rel, inputs: tuple[SignedBag, ...]) -> SignedBag:
+    def operator(self, rel: Rel, inputs: tuple[SignedBag, ...]) -> SignedBag:
+        """One operator, over the bags that its inputs denote."""
+        _require_positive(rel, inputs)
+        if type(rel) in _OPEN:
+            return _OPEN[type(rel)](self.die, rel, *inputs)
         if type(rel) in _OPERATORS:
             return _OPERATORS[type(rel)](rel, *inputs)
         if inputs or isinstance(rel, Opaque):
@@ -149,6 +158,7 @@ def _one(rel: One, rows: SignedBag) -> SignedBag:
 def _join(rel: Join, left: SignedBag, right: SignedBag) -> SignedBag:
     if set(rel.left.columns) & set(rel.right.columns):
         raise ValueError(f"the sides of a join share columns: {rel.label}")
+    _compute_keys(rel, left, right)
     pairs = [(a, b) for a, _ in left.items() for b, _ in right.items() if _matches(rel, a, b)]
     matched_left, matched_right = (SignedBag.of(side) for side in zip(*pairs, strict=True)) if pairs else (EMPTY, EMPTY)
     inner = SignedBag((a + b, left.weight(a) * right.weight(b)) for a, b in pairs)
@@ -170,6 +180,15 @@ def _join(rel: Join, left: SignedBag, right: SignedBag) -> SignedBag:
         case "full":
             padded_right = _padded(right_alone, len(rel.left.columns), 0)
             return inner + _padded(left_alone, 0, len(rel.right.columns)) + padded_right
+
+
+def _compute_keys(rel: Join | MultiJoin, *inputs: SignedBag) -> None:
+    """Keys that may fail do so for any row of an input, also for one that is compared with none."""
+    columns = tuple(input.columns for input in rel.inputs)
+    for side, rows, keys in zip(rel.inputs, inputs, keys_that_fail(rel.on, columns), strict=True):
+        for env in [_env(side, row) for row, _ in rows.items()] if keys else ():
+            for key in keys:
+                value_of(key, env)
 
 
 def _require_single(pairs: list[tuple[Row, Row]], right: SignedBag) -> None:
@@ -225,14 +244,16 @@ def _grouped(rel: Aggregate | Partial, rows: SignedBag) -> Iterable[tuple[Row, G
     return groups.values()
 
 
-def _aggregate(rel: Aggregate, rows: SignedBag) -> SignedBag:
+def _aggregate(die: Die, rel: Aggregate, rows: SignedBag) -> SignedBag:
     calls = [output.call for output in rel.aggregates]
-    return SignedBag.of(key + tuple(_call(c, group) for c in calls) for key, group in _grouped(rel, rows))
+    return SignedBag.of(key + tuple(_call(die, c, group) for c in calls) for key, group in _grouped(rel, rows))
 
 
-def _call(call: AggregateCall, group: Group) -> object:
+def _call(die: Die, call: AggregateCall, group: Group) -> object:
     """The value of an aggregate function over a group."""
     arguments = [(tuple(value_of(e, env) for e in call.operands), w) for env, w in _filtered(call.filter, group)]
+    if call.function in PICKS:
+        return picked(call, arguments, die)
     present = [(values, w) for values, w in arguments if None not in values]
     if call.distinct:
         refuse_collation(*(operand.type for operand in call.operands))
@@ -240,7 +261,7 @@ def _call(call: AggregateCall, group: Group) -> object:
         present = [(values, 1) for values in different.values()]
     if call.function == "Count":
         return sum(w for _, w in present)
-    return of_values(call, present)
+    return of_values(call, present, die)
 
 
 def _filtered(predicate: Expr | None, group: Group) -> Group:
@@ -250,23 +271,23 @@ def _filtered(predicate: Expr | None, group: Group) -> Group:
 # --- aggregation states -----------------------------------------------------------------------------------------------
 
 
-def _partial(rel: Partial, rows: SignedBag) -> SignedBag:
+def _partial(die: Die, rel: Partial, rows: SignedBag) -> SignedBag:
     slots = rel.layout.slots
-    return SignedBag.of(key + tuple(_slot(slot, group) for slot in slots) for key, group in _grouped(rel, rows))
+    return SignedBag.of(key + tuple(_slot(die, slot, group) for slot in slots) for key, group in _grouped(rel, rows))
 
 
-def _slot(slot: Slot, group: Group) -> object:
+def _slot(die: Die, slot: Slot, group: Group) -> object:
     args = [arg for arg in (slot.arg, slot.other) if arg is not None]
     valued = [(tuple(value_of(arg, env) for arg in args), w) for env, w in _filtered(slot.filter, group)]
-    return slot_of(slot, [(values, w) for values, w in valued if None not in values])
+    return slot_of(slot, [(values, w) for values, w in valued if None not in values], die)
 
 
-def _merge_states(rel: MergeStates, left: SignedBag, right: SignedBag) -> SignedBag:
+def _merge_states(die: Die, rel: MergeStates, left: SignedBag, right: SignedBag) -> SignedBag:
     width, slots = len(rel.layout.keys), rel.layout.slots
     groups: dict[Ordered, list[Row]] = {}
     for row in (*left.rows(), *right.rows()):
         groups.setdefault(ordering_key(row[:width]), []).append(row)
-    merged = (rows[0][:width] + merged_slots(slots, [row[width:] for row in rows]) for rows in groups.values())
+    merged = (rows[0][:width] + merged_slots(slots, [row[width:] for row in rows], die) for rows in groups.values())
     return SignedBag.of(row for row in merged if not width or row[width] != 0)
 
 
@@ -316,13 +337,17 @@ def _generate(rel: Generate, rows: SignedBag) -> SignedBag:
     return evaluate_generate(rel, rows)
 
 
-def _window(rel: Window, rows: SignedBag) -> SignedBag:
-    return evaluate_window(rel, rows, _ranked, _call)
+def _window(die: Die, rel: Window, rows: SignedBag) -> SignedBag:
+    return evaluate_window(rel, rows, _ranked, partial(_call, die))
 
 
 _OPERATORS: Mapping[type[Rel], Callable[..., SignedBag]] = {
     Values: _values, Filter: _filter, Project: _project, Union: _union, Sort: _sort, Negate: _negate,
-    Consolidate: _consolidate, Support: _support, Join: _join, Aggregate: _aggregate, Partial: _partial,
-    MergeStates: _merge_states, Finalize: _finalize, TopK: _top, One: _one, Window: _window, Expand: _expand,
+    Consolidate: _consolidate, Support: _support, Join: _join, Finalize: _finalize, TopK: _top, One: _one, Expand: _expand,
     Generate: _generate, MultiJoin: _multi_join,
 }  # fmt: skip
+
+_OPEN: Mapping[type[Rel], Callable[..., SignedBag]] = {
+    Aggregate: _aggregate, Partial: _partial, MergeStates: _merge_states, Window: _window,
+}  # fmt: skip
+"""Operators of which SQL may leave something open."""

@@ -1,17 +1,25 @@
 """SQL's equality and order of values, which are coarser than identity: ``-0.0 = 0.0``, ``NaN = NaN``, NaN is the greatest."""
 
 import math
+import re
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 from tempura.errors import TempuraError
 
+_COARSE_EQUALITY = re.compile(r"float|double|\bcollate (?!UTF8_BINARY\b)|map<|variant|interval")
+
 _ORDERED = (int, Decimal, str, bytes, bytearray, date, time, timedelta)
 
 
 Ordered = tuple[Any, ...]
 """A hashable key that can be compared with those of other values of the same column."""
+
+
+def equality_is_identity(type: str) -> bool:
+    """Whether two values of a type that SQL holds for equal are the same: not -0.0 and 0.0, nor 'a' and 'A' where case is ignored."""
+    return not _COARSE_EQUALITY.search(type)
 
 
 def ordering_key(value: object) -> Ordered:

@@ -12,6 +12,7 @@ from typing import Literal as OneOf
 
 from tempura.algebra.rel import Rel, Unary
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref, conjunction
+from tempura.algebra.sql_order import equality_is_identity
 from tempura.errors import Reason
 
 SlotKind = OneOf["rows", "count", "total", "min", "max", "mean", "moment"]
@@ -43,7 +44,9 @@ class Slot:
 
     @property
     def is_exact(self) -> bool:
-        """Whether merging gives what one computation gives, to the last digit."""
+        """Whether merging gives what one computation gives, to the last digit. Of values that are equal, and differ, any is the least."""
+        if self.kind in ("min", "max"):
+            return equality_is_identity(self.column.type)
         return self.kind not in ("mean", "moment") and not (self.kind == "total" and self.column.type == "double")
 
 
@@ -169,6 +172,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _FLOATS = ("float", "double")
 _VARIANCES = frozenset(("VariancePop", "VarianceSamp", "StddevPop", "StddevSamp"))
 _COVARIANCES = frozenset(("CovPopulation", "CovSample"))
+_EXTREMES = frozenset(("Min", "Max", "Percentile", "Median", "PercentileDisc", "PercentileCont"))
 OF_SAMPLES = frozenset(("VarianceSamp", "StddevSamp", "CovSample"))
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
@@ -186,13 +190,35 @@ def is_linear(call: AggregateCall) -> bool:
 
 def has_exact_state(call: AggregateCall) -> bool:
     """Whether the aggregate has a state whose merging gives what one computation gives, to the last digit."""
-    return why_no_state(call) is None and not is_rounded(call)
+    return why_no_state(call) is None and not is_rounded(call) and not picks_among_equals(call)
 
 
 def is_rounded(call: AggregateCall) -> bool:
-    """Whether the aggregate is a sum, a variance or a covariance of floats: the order of additions decides the last digits."""
-    moments = call.function in _VARIANCES | _COVARIANCES
-    return moments or (call.function in ("Sum", "Average") and call.operands[0].type in _FLOATS)
+    """Whether the aggregate is a sum, a variance or a covariance of floats: the order of additions decides the last digits. So does it
+    in an AVG of 64-bit integers, which Spark adds as doubles. Smaller integers leave what a double holds exactly only in groups of more
+    than four million rows: AVG of these is computed from their exact total, in every plan, and then is a function of the bag."""
+    if call.function in _VARIANCES | _COVARIANCES:
+        return True
+    return call.function in ("Sum", "Average") and _addend(call).type in _FLOATS
+
+
+def picks_among_equals(call: AggregateCall) -> bool:
+    """Whether the aggregate returns one of its arguments, of a type whose equal values may differ: of -0.0 and 0.0, or of 'a' and 'A' where
+    case is ignored, it is the one that came first."""
+    return call.function in _EXTREMES and not equality_is_identity(call.operands[0].type)
+
+
+def averages_exactly(call: AggregateCall) -> bool:
+    """Whether the aggregate is an AVG from an exact total, where Spark adds doubles."""
+    return call.function == "Average" and call.operands[0].type in _INTEGERS and not is_rounded(call)
+
+
+def _addend(call: AggregateCall) -> Expr:
+    """What SUM or AVG adds: of 64-bit integers AVG adds doubles."""
+    (arg,) = call.operands
+    if call.function == "Average" and arg.type == "bigint":
+        return Call("Cast", (arg,), "double", "legacy")
+    return arg
 
 
 def why_no_state(call: AggregateCall) -> Reason | None:
@@ -247,7 +273,7 @@ def _slots(output: AggregateOutput, call: AggregateCall) -> tuple[Slot, ...]:
         case "Max":
             return (slot("max", call.type, arg),)
         case "Sum" | "Average":
-            return (slot("count", "bigint", arg), slot("total", _total_type(arg), arg))
+            return (slot("count", "bigint", arg), slot("total", _total_type(_addend(call)), _addend(call)))
     return _moments(output.column, *_pair(call))
 
 
@@ -294,9 +320,10 @@ def _final(call: AggregateCall, layout: StateLayout) -> Expr:
             return Ref(layout.find("min" if call.function == "Min" else "max", arg, call.filter))
         case "Sum" | "Average":
             # SumOf(total, count) and AverageOf(total, count) are Tempura's own functions: detail = "<argument type>;<evaluation mode>".
-            slots = (Ref(layout.find("total", arg, call.filter)), Ref(layout.find("count", arg, call.filter)))
+            added = _addend(call)
+            slots = (Ref(layout.find("total", added, call.filter)), Ref(layout.find("count", arg, call.filter)))
             name = "SumOf" if call.function == "Sum" else "AverageOf"
-            return Call(name, slots, call.type, f"{arg.type};{call.detail}")
+            return Call(name, slots, call.type, f"{added.type};{call.detail}")
     x, y, filter = _pair(call)
     count, moment = Ref(layout.find("count", x, filter)), Ref(layout.find("moment", x, filter, y))
     return _of_moment(call, count, moment)

@@ -1,14 +1,23 @@
 """Aggregation on Spark: states of signed bags, their merge, their rows, and aggregates that have no state."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
 from tempura.algebra.rel import Aggregate
 from tempura.algebra.scalar import AggregateCall, Column, Expr, Output
-from tempura.algebra.states import Finalize, MergeStates, Partial, Slot, StateLayout, decimal_of, has_exact_state
+from tempura.algebra.states import (
+    Finalize,
+    MergeStates,
+    Partial,
+    Slot,
+    StateLayout,
+    averages_exactly,
+    decimal_of,
+    has_exact_state,
+)
 from tempura.execute import functions as fn
 from tempura.execute.naming import attribute, attributes, weight
 from tempura.execute.relation import Relation, expand, split_weights
@@ -33,8 +42,16 @@ class Aggregation:
             state = Partial(rel.input, rel.keys, rel.aggregates)
             return self.finalize(Finalize(state, rel.keys, rel.aggregates), self.partial(state, input))
         rows = expand(input, rel.input.columns)
-        values = [(a.column, self.call(a.call)) for a in rel.aggregates]
+        values = [(a.column, self._value(a.call)) for a in rel.aggregates]
         return Relation(self._grouped(rows, rel.keys, values), weighted=False)
+
+    def _value(self, call: AggregateCall) -> SparkColumn:
+        """An aggregate as Spark computes it; AVG of integers from their exact total, as from a state: it is the same in every plan."""
+        if not averages_exactly(call):
+            return self.call(call)
+        total = self.call(replace(call, function="Sum", type="bigint", detail="legacy", handle=None)).cast("double")
+        number = self.call(replace(call, function="Count", type="bigint", detail="", handle=None))
+        return fn.when(number != 0, total / number)
 
     def partial(self, rel: Partial, input: Relation) -> Relation:
         """The state of a signed bag: a plain bag with one row per group."""

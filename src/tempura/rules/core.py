@@ -8,7 +8,7 @@ from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, S
 from tempura.algebra.window import Window
 from tempura.rules.distinct import is_split
 from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Facts, Query, Rewrite, Time, rewrite, rule
-from tempura.rules.helpers import all_linear, is_order_sensitive
+from tempura.rules.helpers import all_linear, compares_safely, is_order_sensitive
 from tempura.tvr.tvr import Bag, Tvr
 from tempura.tvr.views import Snapshot, View
 
@@ -28,7 +28,7 @@ def is_cheap_by_definition(rel: Rel) -> bool:
     could be maintained: row by row, or without any delta of their own."""
     if isinstance(rel, Aggregate):
         return not rel.keys and not all_linear(rel.aggregates) and not is_split(rel)
-    if isinstance(rel, Window):
+    if isinstance(rel, Window | Join | MultiJoin):
         return not has_delta(rel)
     return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort | TopK | One | Opaque)
 
@@ -39,7 +39,9 @@ def has_delta(rel: Rel) -> bool:
         return bool(rel.keys)
     if isinstance(rel, Window):
         return bool(rel.partition)
-    return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort | Join | MultiJoin)
+    if isinstance(rel, Join | MultiJoin):
+        return compares_safely(rel)
+    return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort)
 
 
 @rule(TVR_GENERATING, cite=(1,))

@@ -2,8 +2,12 @@
 
 ``ΔR.support()`` are the rows of R that changed, inserted *or* deleted: looking at insertions only, or at a snapshot that is
 not consolidated, gives wrong results.
+
+A delta compares rows of one time with rows of another, which the query never does. So these laws are for conditions that do not fail for
+any two rows (``helpers.is_safe``); a join on another condition is computed again from its inputs.
 """
 
+from tempura.algebra.failing import can_fail
 from tempura.rules.dsl import (
     INTRA_TVR,
     TVR_GENERATING,
@@ -20,7 +24,7 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
-from tempura.rules.helpers import joined, joined_bags, only_matching, sum_of
+from tempura.rules.helpers import is_safe, joined, joined_bags, only_matching, sum_of
 from tempura.tvr.tvr import Tvr
 
 
@@ -33,6 +37,7 @@ def delta_inner_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     return rewrite(
         L.join(R, on)[t:u],
         L[t:u].join(R[:t], on) + L[:u].join(R[t:u], on),
+        where=is_safe(L.columns, R.columns, on),
     )
 
 
@@ -45,6 +50,7 @@ def delta_inner_join_left_old(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewri
     return rewrite(
         L.join(R, on)[t:u],
         L[t:u].join(R[:u], on) + L[:t].join(R[t:u], on),
+        where=is_safe(L.columns, R.columns, on),
     )
 
 
@@ -59,7 +65,7 @@ def delta_multi_join(terms: Sides, on: OnAll, t: Time, u: Time) -> Rewrite:
         joined_bags((*(R[:u] for R in terms[:i]), X[t:u], *(R[:t] for R in terms[i + 1 :])), on)
         for i, X in enumerate(terms)
     )
-    return rewrite(joined(terms, on)[t:u], sum_of(tuple(sums)))
+    return rewrite(joined(terms, on)[t:u], sum_of(tuple(sums)), where=not can_fail(on))
 
 
 @rule(TVR_GENERATING, cite=(1,))
@@ -73,6 +79,7 @@ def delta_left_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     return rewrite(
         L.left_join(R, on)[t:u],
         (L[t:u] + A).left_join(R[:u], on) - A.left_join(R[:t], on),
+        where=is_safe(L.columns, R.columns, on),
     )
 
 
@@ -87,6 +94,7 @@ def delta_left_join_reduced(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite
     return rewrite(
         L.left_join(R, on)[t:u],
         X.left_join(only_matching(R[:u], X, on), on) - A.left_join(only_matching(R[:t], A, on), on),
+        where=is_safe(L.columns, R.columns, on),
     )
 
 
@@ -122,6 +130,7 @@ def delta_single_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     return rewrite(
         L.single_join(R, on)[t:u],
         (L[t:u] + A).consolidate().single_join(R[:u], on) - A.single_join(R[:t], on),
+        where=is_safe(L.columns, R.columns, on),
     )
 
 
@@ -132,6 +141,7 @@ def delta_semi_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     return rewrite(
         L.semi_join(R, on)[t:u],
         (L[t:u] + A).semi_join(R[:u], on) - A.semi_join(R[:t], on),
+        where=is_safe(L.columns, R.columns, on),
     )
 
 
@@ -146,6 +156,7 @@ def delta_semi_join_reduced(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite
     return rewrite(
         L.semi_join(R, on)[t:u],
         X.semi_join(only_matching(R[:u], X, on), on) - A.semi_join(only_matching(R[:t], A, on), on),
+        where=is_safe(L.columns, R.columns, on),
     )
 
 
@@ -159,6 +170,7 @@ def delta_anti_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     return rewrite(
         L.anti_join(R, on)[t:u],
         (L[t:u] + A).anti_join(R[:u], on) - A.anti_join(R[:t], on),
+        where=is_safe(L.columns, R.columns, on),
     )
 
 
@@ -173,6 +185,7 @@ def delta_anti_join_reduced(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite
     return rewrite(
         L.anti_join(R, on)[t:u],
         X.anti_join(only_matching(R[:u], X, on), on) - A.anti_join(only_matching(R[:t], A, on), on),
+        where=is_safe(L.columns, R.columns, on),
     )
 
 
@@ -186,6 +199,7 @@ def delta_exists_join(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u: Time) 
     return rewrite(
         L.exists_join(R, on, marker)[t:u],
         (L[t:u] + A).exists_join(R[:u], on, marker) - A.exists_join(R[:t], on, marker),
+        where=is_safe(L.columns, R.columns, on),
     )
 
 
@@ -214,4 +228,4 @@ def delta_join_table_by_table(
     that match a change of R are joined again. For inner joins this is the product rule, and superfluous.
     """
     Q = L.join(R, on, how, marker)
-    return rewrite(Q[t:u], Q[t:p] + Q[p:u], where=how != "inner")
+    return rewrite(Q[t:u], Q[t:p] + Q[p:u], where=how != "inner" and is_safe(L.columns, R.columns, on))

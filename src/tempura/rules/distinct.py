@@ -5,6 +5,7 @@ Each level has a state that counts rows, so a value is taken away when its last 
 
 from dataclasses import dataclass, replace
 
+from tempura.algebra.failing import call_can_fail
 from tempura.algebra.rel import Aggregate
 from tempura.algebra.scalar import (
     TRUE,
@@ -19,9 +20,10 @@ from tempura.algebra.scalar import (
     conjunction,
     same,
 )
+from tempura.algebra.sql_order import equality_is_identity
 from tempura.algebra.states import has_exact_state
 from tempura.rules.dsl import LOGICAL, Aggs, Keys, Rewrite, Rule, rewrite, rule
-from tempura.rules.helpers import equality_is_identity, values_of
+from tempura.rules.helpers import values_of
 from tempura.rules.parts import Parts, can_be_split
 from tempura.tvr.tvr import Tvr
 
@@ -46,13 +48,14 @@ class Levels:
         return Levels(keys, distinct, values, Parts.of(tuple(a for a in aggs if not a.call.distinct), keys))
 
     def are_exact(self, aggs: tuple[AggregateOutput, ...]) -> bool:
-        """Whether the two levels give what the one aggregation gives."""
+        """Whether the two levels give what the one aggregation gives. Below, arguments are computed for rows that a filter leaves out."""
         grouped = self.keys + self.values
         return (
             len({a.call.operands for a in self.distinct}) == 1
             and bool(grouped)
             and all(_groups_again(output.column.type) for output in grouped)
             and _have_states(aggs)
+            and not any(a.call.filter and call_can_fail(a.call) for a in aggs)
         )
 
     def lower(self, X: Tvr) -> Tvr:
@@ -86,8 +89,7 @@ def _have_states(aggs: tuple[AggregateOutput, ...]) -> bool:
 def _of_distinct_values(call: AggregateCall) -> bool:
     """Whether an aggregate of distinct values has a state once they are there. MIN and MAX return the value itself: which of -0.0 and
     0.0 it is must not depend on the levels."""
-    exact = all(equality_is_identity(operand.type) for operand in call.operands)
-    return call.function == "Count" or (exact and has_exact_state(replace(call, distinct=False)))
+    return call.function == "Count" or has_exact_state(replace(call, distinct=False))
 
 
 def _taken(output: AggregateOutput) -> Column:

@@ -1,12 +1,15 @@
 """Aggregation before joins and after them (Yan and Larson, VLDB 1995): laws between TVRs that hold at all times.
 
 Catalyst does not do this. A partial aggregation below a join makes the join, and the state that maintains it, as small as its
-groups: the sales of a day by item before the item's category is looked up.
+groups: the sales of a day by item before the item's category is looked up. It computes its arguments for rows that join nothing, so they
+must not fail; the sums themselves have room for any number of rows. The other way round less is computed.
 """
 
 from dataclasses import dataclass
 
+from tempura.algebra.failing import call_can_fail
 from tempura.algebra.scalar import AggregateOutput, Column, Expr, Output, substitute, substitute_in_call
+from tempura.algebra.sql_order import equality_is_identity
 from tempura.rules.dsl import (
     LOGICAL,
     Aggs,
@@ -22,7 +25,7 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
-from tempura.rules.helpers import equality_is_identity, read_by, values_of
+from tempura.rules.helpers import read_by, values_of
 from tempura.rules.logical import PRESERVING_LEFT
 from tempura.rules.parts import Parts, can_be_split, merged
 from tempura.tvr.tvr import Tvr
@@ -70,6 +73,7 @@ class _Split:
             bool(self.columns)
             and all(equality_is_identity(column.type) for column in self.columns)
             and all(a.call.columns <= frozenset(self.side.columns) and can_be_split(a.call) for a in self.aggs)
+            and not any(call_can_fail(a.call) for a in self.aggs)
             and not always.is_unique(self.side, self.columns)
             and expected.shrinks(self.side, self.columns)
         )

@@ -1,11 +1,11 @@
 """What the laws cannot say in the algebra: properties of operators and of aggregates."""
 
-import re
 from collections import Counter
 from collections.abc import Collection
 
+from tempura.algebra.failing import can_fail, fails_on_pairs
 from tempura.algebra.multi_join import MultiJoin
-from tempura.algebra.rel import Aggregate, JoinKind, Opaque, Rel, TopK, Union, keep
+from tempura.algebra.rel import Aggregate, Join, JoinKind, Opaque, Rel, TopK, Union, keep
 from tempura.algebra.scalar import (
     TRUE,
     AggregateCall,
@@ -18,7 +18,14 @@ from tempura.algebra.scalar import (
     conjuncts,
     same,
 )
-from tempura.algebra.states import has_exact_state, is_linear, is_rounded, why_no_state
+from tempura.algebra.states import (
+    averages_exactly,
+    has_exact_state,
+    is_linear,
+    is_rounded,
+    picks_among_equals,
+    why_no_state,
+)
 from tempura.algebra.window import ENDS, OFFSETS, RANKS, Window
 from tempura.errors import Reason
 from tempura.tvr.tvr import Bag, Tvr
@@ -68,15 +75,20 @@ def order_sensitivity(rel: Rel) -> Reason | None:
     for call in (a.call for a in (rel.aggregates if isinstance(rel, Aggregate) else rel.functions)):
         if isinstance(rel, Window) and call.function in _OF_ORDERED_ROWS:
             continue
-        if _differs_by_rounding(call):
+        if _differs_by_rounding(call) or (isinstance(rel, Window) and averages_exactly(call)):
             return Reason("FLOAT_SUM", f"{call} depends on the order of additions")
+        if picks_among_equals(call):
+            return Reason(
+                "ORDER_SENSITIVE", f"{call} takes the first of values that are equal and differ, as -0.0 and 0.0"
+            )
         if picks_by_order(call):
             return Reason("ORDER_SENSITIVE", f"{call} depends on the order of its input rows")
     return None
 
 
 def picks_by_order(call: AggregateCall) -> bool:
-    """Whether an aggregate has several right answers for one bag, beyond rounding: FIRST, collected lists, what is not known."""
+    """Whether an aggregate has several right answers for one bag, beyond rounding and beyond what SQL holds for equal: FIRST, collected
+    lists, what is not known."""
     return call.function not in _FUNCTIONS_OF_A_BAG and not _differs_by_rounding(call)
 
 
@@ -94,6 +106,8 @@ def why_recomputed(rel: Rel) -> Reason | None:
     if isinstance(rel, TopK):
         only = f"only the sort is repeated: the first {rel.limit} rows are taken from the input as it stands"
         return Reason("TOP_K", f"{only}, for any row may replace a deleted one")
+    if isinstance(rel, Join | MultiJoin) and not compares_safely(rel):
+        return Reason("CAN_FAIL", f"{rel.on} may fail for rows that the query never compares")
     if isinstance(rel, Aggregate) and not rel.keys and not all_linear(rel.aggregates):
         return order_sensitivity(rel) or next(_why_not_linear(a.call) for a in rel.aggregates if not is_linear(a.call))
     if isinstance(rel, Window) and not rel.partition:
@@ -101,6 +115,18 @@ def why_recomputed(rel: Rel) -> Reason | None:
             "WINDOW_WITHOUT_PARTITION", "a change of any row may change the values of all rows"
         )
     return None
+
+
+def compares_safely(rel: Join | MultiJoin) -> bool:
+    """Whether the rows of a join's inputs at different times may be compared: the condition does not fail for any two."""
+    if isinstance(rel, MultiJoin):
+        return not can_fail(rel.on)
+    return is_safe(rel.left.columns, rel.right.columns, rel.on)
+
+
+def is_safe(left: tuple[Column, ...], right: tuple[Column, ...], on: Expr) -> bool:
+    """Whether a join condition does not fail for any two rows."""
+    return not fails_on_pairs(on, left, right)
 
 
 def _why_not_linear(call: AggregateCall) -> Reason:
@@ -166,18 +192,12 @@ def sum_of(terms: tuple[Bag, ...]) -> Bag:
 
 # --- predicates and columns of TVRs -----------------------------------------------------------------------------------
 
-_COARSE_EQUALITY = re.compile(r"float|double|\bcollate (?!UTF8_BINARY\b)|map<|variant|interval")
-
-
-def equality_is_identity(type: str) -> bool:
-    """Whether two values of a type that SQL holds for equal are the same: not -0.0 and 0.0, nor 'a' and 'A' where case is ignored."""
-    return not _COARSE_EQUALITY.search(type)
-
 
 def separate(predicate: Expr, columns: tuple[Column, ...]) -> tuple[Expr, Expr]:
-    """The parts of a conjunction that read only some columns, and the others."""
+    """The parts of a conjunction that may be asked of rows with only some columns, and the others. What may fail is left where it is: there
+    it is not asked of the rows that other parts, or the join, have taken out."""
     parts = conjuncts(predicate)
-    own = [part for part in parts if part.reads_only(columns)]
+    own = [part for part in parts if part.reads_only(columns) and not can_fail(part)]
     return conjunction(*own), conjunction(*(part for part in parts if part not in own))
 
 

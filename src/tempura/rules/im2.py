@@ -7,6 +7,7 @@ that lose rows have no P. Rules that split are tried in the order of ``SPLITS``:
 
 from tempura.algebra.rel import Aggregate, Rel, scans
 from tempura.algebra.scalar import Literal
+from tempura.algebra.sql_order import equality_is_identity
 from tempura.algebra.window import Window
 from tempura.errors import Reason
 from tempura.rules.core import at, is_cheap_by_definition
@@ -40,7 +41,7 @@ from tempura.rules.dsl import (
     rule,
     split,
 )
-from tempura.rules.helpers import all_linear, equality_is_identity, exact_states_exist, joined, rows_not_in, union_all
+from tempura.rules.helpers import all_linear, exact_states_exist, joined, rows_not_in, union_all
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import short_name
 

@@ -3,10 +3,15 @@
 Catalyst has pushed filters and columns down before a query is lifted, so on a lifted query most of these laws find nothing to
 do. They are here for what other laws make of it: a partial aggregation below a join, a union under a filter, a part of a TVR
 with a predicate of its own; and for queries that two front ends write differently, which then share classes and stored states.
+
+What may fail for a row is never asked of rows of which the left side does not ask it: ``separate`` leaves it where it is. Laws that only
+leave out computations, or compute the same of the same rows, need no guard: those of projections, unions and columns.
 """
 
+from tempura.algebra.failing import can_fail
 from tempura.algebra.rel import JoinKind
 from tempura.algebra.scalar import TRUE, Output, Ref, conjunction, substitute
+from tempura.algebra.sql_order import equality_is_identity
 from tempura.rules.dsl import (
     LOGICAL,
     Aggs,
@@ -31,7 +36,6 @@ from tempura.rules.dsl import (
 )
 from tempura.rules.helpers import (
     are_read_once,
-    equality_is_identity,
     filtered,
     kept,
     read_by,
@@ -54,10 +58,14 @@ IGNORING_RIGHT: tuple[JoinKind, ...] = ("inner", "left", "semi", "anti", "exists
 
 @rule(LOGICAL, cite=(4,))
 def merge_filters(R: Tvr, p: Pred, q: Pred) -> Rewrite:
-    """filter(p, filter(q, R)) = filter(q AND p, R)"""
+    """filter(p, filter(q, R)) = filter(q AND p, R)      when p does not fail
+
+    AND asks p of rows of which q is NULL, too.
+    """
     return rewrite(
         R.filter(q).filter(p),
         R.filter(conjunction(q, p)),
+        where=not can_fail(p),
     )
 
 
@@ -112,10 +120,11 @@ def push_condition_into_join(L: Tvr, R: Tvr, how: How, on: On, marker: AnyMarker
 
 @rule(LOGICAL, cite=(4,))
 def merge_filter_into_join(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
-    """filter(p, L ⋈ R) = L ⋈ R on (on AND p)      for inner joins"""
+    """filter(p, L ⋈ R) = L ⋈ R on (on AND p)      for inner joins, when p does not fail"""
     return rewrite(
         L.join(R, on).filter(p),
         L.join(R, conjunction(on, p)),
+        where=not can_fail(p),
     )
 
 

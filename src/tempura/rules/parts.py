@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref
 from tempura.algebra.states import decimal_of, has_exact_state
-from tempura.rules.helpers import equality_is_identity
 from tempura.tvr.tvr import Tvr
 
 _ROOM = 18
@@ -16,12 +15,10 @@ _ROOM = 18
 
 
 def can_be_split(call: AggregateCall) -> bool:
-    """Whether an aggregate can be taken over groups of groups, exactly: not floating sums, nor decimals without room for it. MIN and
-    MAX of values that are equal and differ, -0.0 and 0.0, depend on which comes first."""
+    """Whether an aggregate can be taken over groups of groups, exactly: not floating sums, nor MIN and MAX of values that are equal and
+    differ, nor decimals without room for it."""
     if not has_exact_state(call):
         return False
-    if call.function in ("Min", "Max"):
-        return equality_is_identity(call.type)
     decimal = decimal_of(call.operands[0].type) if call.operands else None
     return call.function == "Count" or decimal is None or decimal[0] <= _ROOM
 

@@ -5,6 +5,7 @@ from functools import cached_property, partial
 from math import ceil, floor
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.failing import operator_can_fail
 from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
@@ -48,6 +49,7 @@ class PlanFacts:
         self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
         self._lineage: dict[Rel, frozenset[Rel]] = {}
         self._read: dict[Rel, frozenset[str]] = {}
+        self._netted: set[Rel] = set()
 
     def is_first(self, t: Time) -> bool:
         """Whether t is the time point at which incremental work begins."""
@@ -193,10 +195,11 @@ class PlanFacts:
                 return all(map(self.is_positive, rel.inputs))
             case Join():
                 return self.is_positive(rel.left)
+            case Consolidate():
+                return rel not in self._netted
             case (
                 Values()
                 | Load()
-                | Consolidate()
                 | Support()
                 | Partial()
                 | MergeStates()
@@ -214,6 +217,14 @@ class PlanFacts:
         """The relation, consolidated where that is what makes it positive. Its value is known to be positive."""
         return rel if self.is_positive(rel) else Consolidate(rel)
 
+    def netted(self, rel: Rel) -> Rel:
+        """The relation without rows that it has and takes away. Its value may have negative weights."""
+        if self.is_positive(rel) or isinstance(rel, Consolidate | Support):
+            return rel
+        made = Consolidate(rel)
+        self._netted.add(made)
+        return made
+
     def without_support(self, rel: Rel) -> Rel:
         """A semi, anti or existence join asks only whether a row exists: the support of what is positive anyway is superfluous there."""
         if not (isinstance(rel, Join) and rel.kind in ("semi", "anti", "exists")):
@@ -224,8 +235,10 @@ class PlanFacts:
         return rel.with_inputs(rel.left, right)
 
     def enforce(self, rel: Rel) -> Rel:
-        """The operator with its set-like inputs made positive."""
-        if not any(rel.set_like):
+        """The operator with its set-like inputs made positive. What may fail for a row is computed for rows that are there: those that were
+        inserted and deleted again are taken out first."""
+        fails = operator_can_fail(rel)
+        if not (fails or any(rel.set_like)):
             return rel
-        inputs = (self.positive(i) if strict else i for i, strict in zip(rel.inputs, rel.set_like, strict=True))
-        return rel.with_inputs(*inputs)
+        both = zip(rel.inputs, rel.set_like, strict=True)
+        return rel.with_inputs(*(self.positive(i) if strict else self.netted(i) if fails else i for i, strict in both))

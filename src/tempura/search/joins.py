@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tempura.algebra.failing import can_fail
 from tempura.algebra.multi_join import MultiJoin, next_join
 from tempura.algebra.rel import Filter, Join, Project, Rel, keep
 from tempura.algebra.scalar import Column, Expr, Output, Ref, conjunction, conjuncts, substitute
@@ -41,7 +42,8 @@ class Clusters:
 
     def of(self, edge: Edge) -> Rel | None:
         """What a class computes as one join of three or more relations; None when it is no such join. Conditions between joins are
-        taken in, and projections that only choose columns are looked through."""
+        taken in, and projections that only choose columns are looked through. In another order a condition is asked of other pairs of rows,
+        so it must not fail for any."""
         if edge.id in self._inside:
             return None
         if edge.id not in self._known:
@@ -60,7 +62,7 @@ class Clusters:
     def _cluster(self, edge: Edge, taken: set[Column]) -> Cluster:
         """``taken`` are the columns that other terms have: two uses of one join are two sets of terms, with columns of their own."""
         match self._memo.representative(edge):
-            case Join(left=Edge() as left, right=Edge() as right, kind="inner") as join:
+            case Join(left=Edge() as left, right=Edge() as right, kind="inner") as join if not can_fail(join.on):
                 a, b = self._cluster(left, taken), self._cluster(right, taken)
                 on = _renamed(conjuncts(join.on), join.columns, a.columns + b.columns)
                 inside = a.inside | b.inside | {edge.id}
@@ -76,7 +78,9 @@ class Clusters:
 
 
 def _is_transparent(rel: Filter | Project) -> bool:
-    return isinstance(rel, Filter) or all(isinstance(output.expr, Ref) for output in rel.outputs)
+    if isinstance(rel, Filter):
+        return not can_fail(rel.predicate)
+    return all(isinstance(output.expr, Ref) for output in rel.outputs)
 
 
 def _through(rel: Filter | Project, source: Edge, inner: Cluster) -> Cluster:

@@ -8,11 +8,31 @@ from itertools import product
 
 from tempura.algebra.generate import Generate
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Scan, Sort, TopK, Union, Values
-from tempura.algebra.scalar import Column, Expr, Ref
+from tempura.algebra.scalar import AggregateCall, Column, Expr, Ref
+from tempura.algebra.states import picks_among_equals
 from tempura.algebra.window import RANKS, Window
 from tempura.rules.helpers import picks_by_order
 
 Columns = frozenset[Column]
+
+
+def equal_only(rel: Rel) -> Columns:
+    """The columns of a relation of which every correct engine gives a value that SQL holds for equal, but not always the same one: MIN and
+    MAX take the first of -0.0 and 0.0."""
+    below: Columns = frozenset().union(*map(equal_only, rel.inputs))
+    match rel:
+        case Project():
+            return frozenset(o.column for o in rel.outputs if o.expr.columns & below)
+        case Aggregate():
+            keys = frozenset(k.column for k in rel.keys if k.expr.columns & below)
+            return keys | frozenset(a.column for a in rel.aggregates if _takes_an_equal(a.call, below))
+        case Window():
+            return below | frozenset(f.column for f in rel.functions if _takes_an_equal(f.call, below))
+    return below & frozenset(rel.columns)
+
+
+def _takes_an_equal(call: AggregateCall, open_below: Columns) -> bool:
+    return picks_among_equals(call) or bool(call.columns & open_below)
 
 
 def determined(rel: Rel) -> tuple[Columns, ...]:

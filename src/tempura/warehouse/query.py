@@ -33,7 +33,7 @@ from tempura.warehouse.replace import ReplaceReport, usable
 from tempura.warehouse.replace import report_of as replaced
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, plan_of, report_of
 from tempura.warehouse.required import ANY, Demand, assuming_deletes
-from tempura.warehouse.run import Run, alone, step_now
+from tempura.warehouse.run import Run, alone, executed, step_now
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage
 from tempura.warehouse.situation import Situation, assess, names_read
@@ -137,8 +137,10 @@ class Query:
         if result:
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {result.slot}")
         run = self._run(history, found, found.slot, *self._sound_plan(situation, demand, history))
-        reasons = (*run.situation.lost, *run.plan.fallbacks)
-        return self._dry(run) if dry_run else report_of(self.name, run.execute(progress), reasons)
+        if dry_run:
+            return self._dry(run)
+        run, manifest = executed(run, progress)
+        return report_of(self.name, manifest, (*run.situation.lost, *run.plan.fallbacks))
 
     @errors_by_code()
     def result(self) -> DataFrame:

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tempura.errors import TempuraError
+from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredState
 from tempura.execute.failure import errors_by_code
-from tempura.explain.character import Character
+from tempura.execute.of_data import is_of_data
+from tempura.explain.character import NOTHING, Character
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.search.planner import make_plan
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
 from tempura.warehouse.files import Files
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.locks import HeldError
+from tempura.warehouse.report import plan_of
 from tempura.warehouse.seals import sealed
 from tempura.warehouse.situation import Situation
 from tempura.warehouse.slots import Due, Slot
@@ -46,6 +49,27 @@ class Run:
     def step(self) -> Step:
         """The step to execute; empty when the plan does nothing now."""
         return step_now(self.plan, self.situation)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the run gives a result."""
+        return self.situation.problem.points[self.situation.now].output
+
+    def recomputed(self, error: Exception) -> "Run":
+        """The run with its result computed from the tables, after incremental work has failed for a row."""
+        reason = Reason("FAILED_INCREMENTALLY", f"computed from the tables: {first_line(error)}")
+        plan = make_plan(self.situation.problem, ("batch",))
+        return self._instead(replace(plan, fallbacks=(*plan.fallbacks, reason)))
+
+    def left_out(self, error: Exception) -> "Run":
+        """The run without work, after early work has failed for a row."""
+        reason = Reason("FAILED_EARLY", f"nothing is due, and nothing was done: {first_line(error)}")
+        return self._instead(replace(self.plan, steps=(), weights=(), cost=0, method="none", fallbacks=(reason,)))
+
+    def _instead(self, plan: ProgressivePlan) -> "Run":
+        shown = plan_of(plan, self.situation, first=False)
+        does = shown.does.get(self.situation.now, Character(NOTHING))
+        return replace(self, plan=plan, explained=shown.explain(), does=does)
 
     def execute(self, progress: Progress | None = None) -> StepManifest:
         """Execute the step and commit its manifest. Raises TempuraError RUN_IN_PROGRESS when a living process runs the query, and
@@ -108,9 +132,30 @@ class Run:
         return relative(part if part.seals else sealed(part), self.site.root)
 
 
+def executed(run: Run, progress: Progress | None = None) -> tuple[Run, StepManifest]:
+    """Execute a run; where an expression of the query fails for a row, the one that takes its place. Raises what :meth:`Run.execute`
+    raises.
+
+    Only a recomputation of a result that is due fails as the query does: other work looks at rows that may be gone by then, or that are
+    gone already. So early work that fails is not done, and the run is recorded with the reason; a result is then computed from the tables.
+    """
+    try:
+        return run, run.execute(progress)
+    except Exception as error:
+        if not is_of_data(error) or (run.is_due and run.plan.method == "batch"):
+            raise
+        instead = run.recomputed(error) if run.is_due else run.left_out(error)
+    return instead, instead.execute(progress)
+
+
 def step_now(plan: ProgressivePlan, situation: Situation) -> Step:
     """The step of a plan that can be run now; empty when the plan does nothing now."""
     return next((s for s in plan.steps if s.time == situation.now), Step(situation.now, (), None, 0))
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    return str(error).strip().partition("\n")[0]
 
 
 def label_of(step: Step, key: StateKey) -> str:
