@@ -335,6 +335,15 @@ class BagEngine:
         columns = {name: counted(values, found.num_rows) for name, values in counts.items()}
         return FileSummary(found.num_rows, found.nbytes, columns)
 
+    def count(self, rows: Any) -> int:
+        return len(rows)
+
+    def net(self, source: Source) -> Changes:
+        rows = [(row, n) for row, n in bag(source, source.schema.names).items()]
+        sides = ([row for row, n in rows for _ in range(sign * n)] for sign in (1, -1))
+        inserts, deletes = sides
+        return Changes(inserts, deletes if source.rows.deleted else None)
+
     def missing(self, present: Source, arriving: Rows) -> str | None:
         names = present.schema.names
         net = bag(present, names) + bag(Source(present.schema, arriving), names)

@@ -25,6 +25,7 @@ from tempura.physical.operators import StateKey
 from tempura.plan.progressive import Alternative, ProgressivePlan, Save, Step
 from tempura.warehouse.engine import Verification
 from tempura.warehouse.files import Files
+from tempura.warehouse.garbage import Removed
 from tempura.warehouse.replace import ReplaceReport
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
 from tempura.warehouse.schedule import Schedule
@@ -129,8 +130,8 @@ class FakeWarehouse:
             "queries": {"revenue": {"runs": 1, "next": "24:00", "due": False}},
         }
 
-    def gc(self, keep: int, dry_run: bool) -> tuple[str, ...]:
-        return ("queries/revenue/attempts/x",) * keep
+    def gc(self, keep: int, dry_run: bool) -> Removed:
+        return Removed(("queries/revenue/attempts/x",) * keep, {"results": 1000 * keep})
 
     def replace_query(
         self, name: str, sql: str | None = None, dry_run: bool = False, methods: Any = None, require: Any = None
@@ -346,7 +347,8 @@ def test_history_status_and_gc(tempura: Tempura, warehouse: FakeWarehouse) -> No
     assert "12,345" in tempura("status").stdout
     assert json.loads(tempura("status", "--json").stdout)["tables"]["sales"]["rows"] == 12345
     assert json.loads(tempura("gc", "--keep", "1", "--json").stdout) == ["queries/revenue/attempts/x"]
-    assert "2 removed" in tempura("gc").stdout
+    assert json.loads(tempura("gc", "--json", "--bytes").stdout) == {"results": 2000}
+    assert "results: 2,000 bytes removed\n2 removed" in tempura("gc").stdout
     assert "3 to be removed" in tempura("gc", "--dry-run", "--keep", "3").stdout
 
 
@@ -387,7 +389,11 @@ def test_table_add_says_what_becomes_of_links_and_new_columns(tempura: Tempura, 
 def test_warnings_are_one_line_on_standard_error(
     tempura: Tempura, warehouse: FakeWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warehouse, "gc", lambda keep, dry_run: [warnings.warn("look", TempuraWarning, stacklevel=1)])
+    def warning(keep: int, dry_run: bool) -> Removed:
+        warnings.warn("look", TempuraWarning, stacklevel=1)
+        return Removed((), {})
+
+    monkeypatch.setattr(warehouse, "gc", warning)
     for _ in range(2):
         assert tempura("gc").stderr == "look\n"
 

@@ -57,20 +57,23 @@ _OF_QUERIES = ("runs", "last", "next", "due", "result_of", "result_rows", "state
 @click.command(epilog=example("tempura gc --dry-run"))
 @click.option("--keep", default=2, show_default=True, help="How many of the last results of each query stay.")
 @click.option("--dry-run", is_flag=True, help="List what would be removed, and remove nothing.")
+@click.option("--bytes", "sizes", is_flag=True, help="With --json: the bytes of each kind instead of the paths.")
 @json_option
 @click.pass_obj
-def gc(shell: Shell, keep: int, dry_run: bool, as_json: bool) -> None:
+def gc(shell: Shell, keep: int, dry_run: bool, sizes: bool, as_json: bool) -> None:
     """Remove what nothing needs any more.
 
-    The remains of interrupted runs, old results, and states that no later run can load.
+    The remains of interrupted runs, old results, states that no later run can load, and copies of arrivals that are stored together
+    as well. Bytes are told for each kind.
     """
     with shell.progress("collecting"):
         removed = shell.warehouse.gc(keep, dry_run)
     if as_json:
-        shell.json(list(removed))
+        shell.json(dict(removed.bytes) if sizes else list(removed))
         return
     verb = "to be removed" if dry_run else "removed"
-    shell.say(*(f"{verb}: {path}" for path in removed), f"{len(removed)} {verb}")
+    kinds = (f"{kind}: {size:,} bytes {verb}" for kind, size in sorted(removed.bytes.items()))
+    shell.say(*(f"{verb}: {path}" for path in removed), *kinds, f"{len(removed)} {verb}")
 
 
 for command in (init, table, query, plan, explain, run, result, changes, verify, history, status, gc, demo, bench):

@@ -66,6 +66,11 @@ def is_ordered(type: str) -> bool:
     return not _UNORDERED.search(type)
 
 
+def is_comparable(column: Column) -> bool:
+    """Whether rows with such a column can be consolidated."""
+    return column.type in _BY_TEXT or not _NOT_COMPARABLE.search(column.type)
+
+
 def text(column: Column) -> SparkColumn:
     """A string that differs for any two values of a column that SQL holds for equal but are not identical."""
     value = attribute(column.id)
@@ -76,7 +81,7 @@ def text(column: Column) -> SparkColumn:
 
 
 def _part(column: Column, i: int) -> _Part:
-    if _NOT_COMPARABLE.search(column.type) and column.type not in _BY_TEXT:
+    if not is_comparable(column):
         raise TempuraError(
             "NOT_COMPARABLE",
             f"column {column.name} has type {column.type}, whose values cannot be compared, so its rows cannot be consolidated.",

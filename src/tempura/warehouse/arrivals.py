@@ -1,7 +1,7 @@
 """Arrivals: what came into a table, one manifest each. Version n of a table is its first n arrivals."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tempura.search.problem import ColumnStats
@@ -71,10 +71,27 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Pushed:
+    """What was pushed under an id: the ``kind`` of call, and how many rows it gave."""
+
+    id: str
+    kind: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """The transaction that an arrival is a part of, and the version that it makes of each of its tables."""
+
+    id: str
+    versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Arrival:
     """One arrival: files of inserted and files of deleted rows. ``schema`` is the one they were checked against, ``time`` is when
     they were registered (ISO, UTC). Rows that were copied into the warehouse come from files, the ``origins``, or from a
-    ``position`` in a feed. ``ignored`` are columns of the source that were not read."""
+    ``position`` in a feed. ``ignored`` are columns of the source that were not read. ``pushed``: under which id, if one was given."""
 
     inserted: tuple[DataFile, ...]
     deleted: tuple[DataFile, ...]
@@ -84,6 +101,8 @@ class Arrival:
     origins: tuple[Origin, ...] = ()
     position: str = ""
     ignored: tuple[str, ...] = ()
+    pushed: Pushed | None = None
+    transaction: Membership | None = None
 
     @property
     def copied(self) -> bool:
@@ -110,6 +129,7 @@ class Arrival:
         inserted, deleted = (tuple(DataFile(**f) for f in data[side]) for side in ("inserted", "deleted"))
         columns = {name: ColumnSummary(**summary) for name, summary in data["columns"].items()}
         origins = tuple(Origin(**o) for o in data.get("origins", ()))
+        pushed, transaction = data.get("pushed"), data.get("transaction")
         return Arrival(
             inserted,
             deleted,
@@ -119,6 +139,8 @@ class Arrival:
             origins,
             data.get("position", ""),
             tuple(data.get("ignored", ())),
+            Pushed(**pushed) if pushed else None,
+            Membership(transaction["id"], transaction["versions"]) if transaction else None,
         )
 
 
@@ -144,6 +166,16 @@ class Rows:
         base, given = self.base or other.base, self.given + other.given
         narrow = {**self.narrow, **other.narrow}
         return Rows(self.inserted + other.inserted, self.deleted + other.deleted, base, given, narrow)
+
+
+def united(arrivals: Sequence[Arrival]) -> Arrival:
+    """Several arrivals, which were checked one after the other, as one."""
+    inserted, deleted = tuple(f for a in arrivals for f in a.inserted), tuple(f for a in arrivals for f in a.deleted)
+    pushed = [a.pushed for a in arrivals if a.pushed]
+    counted = replace(pushed[-1], rows=sum(p.rows for p in pushed)) if pushed else None
+    return replace(
+        arrivals[-1], inserted=inserted, deleted=deleted, columns=summarise(a.columns for a in arrivals), pushed=counted
+    )
 
 
 def totals(arrivals: Iterable[Arrival]) -> tuple[int, int]:

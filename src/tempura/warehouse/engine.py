@@ -168,6 +168,12 @@ class Engine(Protocol):
     def look(self, rows: Any, schema: StructType, table: str) -> FileSummary:
         """What :meth:`write` would write, in figures; nothing is written. Raises as it does."""
 
+    def count(self, rows: Any) -> int:
+        """How many rows a caller gives."""
+
+    def net(self, source: Source) -> Changes:
+        """The inserts and deletes that are left when rows that came and went are taken out."""
+
     def missing(self, present: Source, arriving: Rows) -> str | None:
         """A row of which more are deleted than are there; None when all are there."""
 

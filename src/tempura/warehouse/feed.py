@@ -7,14 +7,15 @@ from typing import Protocol
 
 from pyspark.sql.types import StructField, StructType
 
-from tempura.warehouse.arrivals import Arrival, Origin
+from tempura.warehouse.arrivals import Arrival, Origin, Pushed
 from tempura.warehouse.engine import Changes, Source
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What becomes one arrival: Parquet files read where they are (``in_place``), or ``changes`` to the rows that are there, which are
-    copied into the warehouse. ``origins``, ``position`` and ``ignored`` as in :class:`Arrival`. ``trust``: the deletes are known to be
+    copied into the warehouse. ``origins``, ``position``, ``ignored`` and ``pushed`` as in :class:`Arrival`. ``trust``: the deletes are
+    known to be
     there."""
 
     in_place: tuple[Path, ...] = ()
@@ -23,6 +24,7 @@ class Batch:
     position: str = ""
     trust: bool = False
     ignored: tuple[str, ...] = ()
+    pushed: Pushed | None = None
 
 
 Widen = Callable[[Sequence[StructField]], StructType]

@@ -1,13 +1,17 @@
 """Garbage collection: what killed processes left behind, and results and states that nobody will read again."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from tempura.errors import TempuraError
+from tempura.warehouse.arrivals import Arrival
 from tempura.warehouse.declare import DeclarationFile
 from tempura.warehouse.history import History
+from tempura.warehouse.ledger import attempt
 from tempura.warehouse.query import Query
+from tempura.warehouse.steps import StepManifest
 from tempura.warehouse.table import Arrivals, Site
 
 
@@ -19,50 +23,158 @@ class Sweep:
     dry_run: bool = False
 
 
+LEFT_BEHIND = "left behind"
+
+
+class Removed(tuple[str, ...]):
+    """The paths that were removed, or would be, relative to the warehouse. ``bytes`` of their files by what they were: results,
+    states, rows (copies of arrivals that are stored together), ledger (manifests that others repeat), or left behind by work that
+    was interrupted."""
+
+    bytes: Mapping[str, int]
+
+    def __new__(cls, paths: Iterable[str], bytes: Mapping[str, int]) -> "Removed":
+        """Paths and bytes."""
+        made = super().__new__(cls, paths)
+        made.bytes = dict(bytes)
+        return made
+
+
+class Bin:
+    """What is removed, or would be."""
+
+    def __init__(self, site: Site, sweep: Sweep) -> None:
+        self.site = site
+        self.sweep = sweep
+        self._paths: list[Path] = []
+        self._bytes = Counter[str]()
+
+    def put(self, paths: Iterable[Path], kind: Callable[[Path], str]) -> None:
+        """Remove files and folders; ``kind`` says what a file was."""
+        for path in paths:
+            for file in [f for f in path.rglob("*") if f.is_file()] if path.is_dir() else [path]:
+                self._bytes[kind(file)] += file.stat().st_size
+            self._paths.append(path)
+            if not self.sweep.dry_run:
+                (self.site.files.remove_tree if path.is_dir() else self.site.files.remove)(path)
+
+    def put_locks(self, locks: Iterable[Path]) -> None:
+        """Remove the locks that no process holds."""
+        files = self.site.files
+        for lock in filter(Path.exists, locks):
+            if not files.is_locked(lock) if self.sweep.dry_run else files.remove_lock(lock):
+                self._paths.append(lock)
+
+    def report(self) -> Removed:
+        """All of it."""
+        return Removed((str(path.relative_to(self.site.root)) for path in self._paths), self._bytes)
+
+
 def collect(
     site: Site, queries: Iterable[Query], tables: Iterable[Arrivals], declarations: DeclarationFile, sweep: Sweep
-) -> tuple[str, ...]:
-    """Remove garbage. Returns the removed paths, relative to the warehouse. Raises TempuraError BAD_NUMBER.
+) -> Removed:
+    """Remove garbage. Raises TempuraError BAD_NUMBER.
 
     Locks are looked at first, manifests afterwards: work whose lock is free has either been committed by then, or never will be.
     """
     if sweep.keep < 1:
         raise TempuraError("BAD_NUMBER", f"{sweep.keep} results cannot be kept.", "Keep at least the last one.")
-    removed: list[Path] = []
+    bin, queries = Bin(site, sweep), tuple(queries)
     for table in tables:
-        removed += _collect_table(site, table, sweep)
+        _collect_table(bin, table, queries)
     for query in queries:
-        removed += _collect_query(site, query, sweep)
-        removed += _free_locks(site, [site.root / "queries" / query.name / "run.lock"], sweep)
-    removed += _collect_attempts(site, sweep)
-    removed += _collect_edits(site, declarations, sweep)
-    return tuple(str(path.relative_to(site.root)) for path in removed)
+        _collect_query(bin, query)
+        bin.put_locks([_lock(site, query)])
+    _collect_attempts(bin)
+    _collect_edits(bin, declarations)
+    return bin.report()
 
 
-def _collect_table(site: Site, table: Arrivals, sweep: Sweep) -> list[Path]:
-    idle = _idle(site, table.copies)
-    kept = (a for a in table.committed() if table.home_of(a) == table.copies)
-    used = {Path(f.path).parts[0] for a in kept for f in (*a.inserted, *a.deleted)}
-    return _remove(site, (folder for folder in idle if folder.name not in used), sweep)
+def _lock(site: Site, query: Query) -> Path:
+    return site.root / "queries" / query.name / "run.lock"
 
 
-def _collect_query(site: Site, query: Query, sweep: Sweep) -> list[Path]:
-    idle = _idle(site, site.root / "queries" / query.name / "attempts")
-    needed = _needed(query.committed(), sweep.keep) | {s.output.path for s in query.compared() if s.output}
-    removed = []
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _collect_table(bin: Bin, table: Arrivals, queries: Sequence[Query]) -> None:
+    running = any(bin.site.files.is_locked(_lock(bin.site, query)) for query in queries)
+    idle = _idle(bin.site, table.copies)
+    if not bin.sweep.dry_run:
+        _settle(table)
+    arrivals, blocks = table.committed(), table.blocks
+    plane = blocks.now()
+    # A run may be reading any version since the last one that was committed.
+    left = plane if running else plane.giving_up(_versions(table.name, len(arrivals), queries, bin.sweep.keep))
+    if not bin.sweep.dry_run:
+        for span in sorted(left.sole - plane.sole):
+            with attempt(bin.site.files, bin.site.attempts) as work:
+                blocks.give_up(work, span)
+    known = _folders(table, (*arrivals, *blocks.kept(plane, ())))
+    used = _folders(table, blocks.kept(left, arrivals))
+    bin.put((*blocks.freed(left), *table.ledger.superseded()), lambda file: "ledger")
+    superfluous = (folder for folder in idle if folder.name not in used)
+    bin.put(superfluous, lambda file: "rows" if known & set(file.parts) else LEFT_BEHIND)
+
+
+def _settle(table: Arrivals) -> None:
+    """Transactions whose process is gone never count: their rows may be removed."""
+    try:
+        table.opened()
+    except TempuraError as error:
+        if error.code not in ("COMMIT_LOST", "SCHEMA_CHANGED"):
+            raise
+
+
+def _folders(table: Arrivals, arrivals: Iterable[Arrival]) -> set[str]:
+    kept = (a for a in arrivals if table.home_of(a) == table.copies)
+    return {Path(f.path).parts[0] for a in kept for f in (*a.inserted, *a.deleted)}
+
+
+def _versions(name: str, last: int, queries: Iterable[Query], keep: int) -> tuple[int, ...]:
+    """The versions of a table between which rows may be asked for: those that results and states are of, none, and all."""
+    found = {0, last}
+    for query in queries:
+        history = query.committed()
+        steps = (*history.outputs[-keep:], *filter(None, (_past(history), history.last)))
+        found |= {step.inputs[name] for step in steps if name in step.inputs}
+    return tuple(sorted(version for version in found if version <= last))
+
+
+# --- queries ----------------------------------------------------------------------------------------------------------
+
+
+def _collect_query(bin: Bin, query: Query) -> None:
+    site = bin.site
+    home = site.root / "queries" / query.name / "attempts"
+    idle = _idle(site, home)
+    history = query.committed()
+    needed = _needed(history, bin.sweep.keep) | {s.output.path for s in query.compared() if s.output}
+    attempts = {run.attempt for run in history.runs}
     for folder in idle:
         parts = [site.root / path for path in needed if (site.root / path).is_relative_to(folder)]
-        removed += _remove(site, _unneeded(site, folder, parts), sweep)
-    return removed
+        bin.put(_unneeded(site, folder, parts), lambda file: _kind(file.relative_to(home), attempts))
+    bin.put(query.ledger.superseded(), lambda file: "ledger")
+
+
+def _kind(file: Path, attempts: Set[str]) -> str:
+    """What a file below the folder of a query's attempts was."""
+    if file.parts[0] not in attempts:
+        return LEFT_BEHIND
+    return "results" if file.parts[1] == "output" else "states"
 
 
 def _needed(history: History, keep: int) -> set[str]:
     """The paths of the last results and of the states that the next run could load."""
-    steps = history.loadable
     outputs = [step.output.path for step in history.outputs if step.output][-keep:]
-    past = next((step for step in reversed(steps) if step.states), None)
+    past = _past(history)
     states = past.states if past else ()
     return {*outputs, *(part.path for state in states for part in state.stored.parts)}
+
+
+def _past(history: History) -> StepManifest | None:
+    """The last run that left states."""
+    return next((step for step in reversed(history.loadable) if step.states), None)
 
 
 def _unneeded(site: Site, folder: Path, needed: Sequence[Path]) -> list[Path]:
@@ -75,31 +187,27 @@ def _unneeded(site: Site, folder: Path, needed: Sequence[Path]) -> list[Path]:
     return [p for f in inner for p in _unneeded(site, f, [n for n in needed if n.is_relative_to(f)])]
 
 
-def _collect_attempts(site: Site, sweep: Sweep) -> list[Path]:
+# --- work that was interrupted ----------------------------------------------------------------------------------------
+
+
+def _collect_attempts(bin: Bin) -> None:
     """The traces of attempts without a living owner: their files first, then the locks that told who owned them."""
+    site = bin.site
     paths = [site.attempts / name for name in site.files.names(site.attempts)]
     files = [path for path in paths if path.suffix != ".lock"]
     left = [path for path in files if not site.files.is_locked(path.with_suffix(".lock"))]
-    for path in left if not sweep.dry_run else ():
-        site.files.remove(path)
-    return left + _free_locks(site, [path for path in paths if path.suffix == ".lock"], sweep)
+    bin.put(left, lambda file: LEFT_BEHIND)
+    bin.put_locks([path for path in paths if path.suffix == ".lock"])
 
 
-def _free_locks(site: Site, locks: Iterable[Path], sweep: Sweep) -> list[Path]:
-    if sweep.dry_run:
-        return [lock for lock in locks if lock.exists() and not site.files.is_locked(lock)]
-    return [lock for lock in locks if lock.exists() and site.files.remove_lock(lock)]
-
-
-def _collect_edits(site: Site, declarations: DeclarationFile, sweep: Sweep) -> list[Path]:
-    if sweep.dry_run:
+def _collect_edits(bin: Bin, declarations: DeclarationFile) -> None:
+    site = bin.site
+    if bin.sweep.dry_run:
         # To take the lock would sign it.
-        return [] if site.files.is_locked(declarations.lock) else _edits(site, declarations)
+        bin.put([] if site.files.is_locked(declarations.lock) else _edits(site, declarations), lambda file: LEFT_BEHIND)
+        return
     with site.files.lock(declarations.lock):
-        left = _edits(site, declarations)
-        for path in left:
-            site.files.remove(path)
-    return left
+        bin.put(_edits(site, declarations), lambda file: LEFT_BEHIND)
 
 
 def _edits(site: Site, declarations: DeclarationFile) -> list[Path]:
@@ -111,10 +219,3 @@ def _idle(site: Site, folder: Path) -> list[Path]:
     """The folders of attempts that no process works on."""
     names = site.files.names(folder)
     return [folder / name for name in names if not site.files.is_locked(site.attempts / f"{name}.lock")]
-
-
-def _remove(site: Site, folders: Iterable[Path], sweep: Sweep) -> list[Path]:
-    removed = list(folders)
-    for folder in removed if not sweep.dry_run else ():
-        site.files.remove_tree(folder)
-    return removed

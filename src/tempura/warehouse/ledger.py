@@ -7,7 +7,7 @@ lock that a living process holds, so that ``gc`` can tell work in progress from 
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.warehouse.files import Files
 from tempura.warehouse.seals import checksum
+from tempura.warehouse.spans import FAN, Span, spans
 from tempura.warehouse.storage import LocalStorage
 
 Json = Mapping[str, Any]
@@ -136,10 +137,15 @@ def _corrupt(what: str) -> TempuraError:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The manifests ``1.json``, ``2.json`` … of one folder."""
+    """The manifests ``1.json``, ``2.json`` … of one folder.
+
+    Many of them are read from few files: a checkpoint, such as ``1-16.json``, holds what several manifests say, each as
+    ``settled`` gives it. It is written before the next manifest is; the manifests themselves stay.
+    """
 
     folder: Path
     files: Files
+    settled: Callable[[Json], Json] = dict
 
     def count(self) -> int:
         """How many manifests are committed. Raises TempuraError LEDGER_BROKEN when one in between is missing."""
@@ -155,7 +161,13 @@ class Ledger:
 
     def entries(self) -> tuple[dict[str, Any], ...]:
         """All manifests, oldest first."""
-        return tuple(read_manifest(self.folder / f"{n}.json") for n in range(1, self.count() + 1))
+        count, found = self.count(), list[dict[str, Any]]()
+        checkpoints = dict(sorted(self._checkpoints()))
+        while len(found) < count:
+            upto = checkpoints.get(len(found), count + 1)
+            known = self._checkpointed((len(found), upto)) if upto <= count else []
+            found += known or [read_manifest(self.folder / f"{len(found) + 1}.json")]
+        return tuple(found)
 
     def check_next(self, n: int) -> None:
         """Raises TempuraError COMMIT_LOST when manifest ``n`` is committed already: there is no use in beginning to work for it."""
@@ -164,4 +176,53 @@ class Ledger:
 
     def append(self, work: Attempt, n: int, data: Json) -> None:
         """Commit manifest ``n``, which the caller has taken for the next. Raises TempuraError COMMIT_LOST."""
+        if n > 1 and (n - 1) % FAN == 0:
+            self._checkpoint(work, n - 1)
         commit(self.files, work, self.folder / f"{n}.json", data)
+
+    # --- checkpoints ------------------------------------------------------------------------------------------------
+
+    def superseded(self) -> tuple[Path, ...]:
+        """The checkpoints of which a longer one says the same."""
+        held = self._checkpoints()
+        inner = (s for s in held if any(o != s and o[0] <= s[0] and s[1] <= o[1] for o in held))
+        return tuple(map(self._path, inner))
+
+    def _checkpoint(self, work: Attempt, count: int) -> None:
+        """Write the checkpoints that are missing for the first manifests."""
+        missing = [span for span in spans(count) if span not in self._checkpoints()]
+        entries = self.entries() if missing else ()
+        for after, upto in missing:
+            held = [dict(self.settled(entry)) for entry in entries[after:upto]]
+            try:
+                # As one text, whose checksum is found at once, however many entries there are.
+                commit(self.files, work, self._path((after, upto)), {"entries": json.dumps(held, allow_nan=False)})
+            except TempuraError as error:
+                # Another process was first with the same.
+                if error.code != "COMMIT_LOST":
+                    raise
+
+    def _checkpoints(self) -> list[Span]:
+        return named_spans(self.files.names(self.folder))
+
+    def _checkpointed(self, span: Span) -> list[dict[str, Any]]:
+        """What a checkpoint says; nothing if it was altered, or removed meanwhile: the manifests themselves say the same."""
+        try:
+            return list(json.loads(read_manifest(self._path(span))["entries"]))
+        except TempuraError:
+            return []
+
+    def _path(self, span: Span) -> Path:
+        return self.folder / span_name(span)
+
+
+def span_name(span: Span) -> str:
+    """The name of a manifest about the entries after one number up to another."""
+    return f"{span[0] + 1}-{span[1]}.json"
+
+
+def named_spans(names: tuple[str, ...]) -> list[Span]:
+    """The inverse of :func:`span_name`, for those of the names that it gives; shorter ranges first."""
+    parts = (name[:-5].split("-") for name in names if name.endswith(".json"))
+    found = [(int(p[0]) - 1, int(p[1])) for p in parts if len(p) == 2 and all(map(str.isdigit, p))]
+    return sorted(found, key=lambda span: (span[1] - span[0], span))

@@ -258,7 +258,12 @@ class Query:
 
     def committed(self) -> History:
         """All that is committed of the query."""
-        return History.from_json(Ledger(self._folder / "steps", self._site.files).entries())
+        return History.from_json(self.ledger.entries())
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the query's runs committed."""
+        return Ledger(self._folder / "steps", self._site.files)
 
     def steps(self) -> tuple[StepManifest, ...]:
         """The manifests of the query's committed runs, oldest first."""
@@ -292,7 +297,7 @@ class Query:
         """Nothing is to be replaced before the first run."""
         if entry.n > 1:
             with attempt(self._site.files, self._site.attempts) as work:
-                Ledger(self._folder / "steps", self._site.files).append(work, entry.n, entry.to_json())
+                self.ledger.append(work, entry.n, entry.to_json())
 
     @property
     def lifted(self) -> Lifted:
@@ -421,7 +426,7 @@ class Query:
             explained=shown.explain(),
             does=shown.does.get(situation.now, Character(NOTHING)),
             uses=self.schedule.uses,
-            query=self._whole(history, situation),
+            query=partial(self._whole, history, situation),
         )
 
     def _whole(self, history: History, situation: Situation) -> WholeQuery | None:

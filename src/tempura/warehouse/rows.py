@@ -6,6 +6,7 @@ Users may name a column as they like, ``_w`` too: next to weights, columns are n
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -15,17 +16,19 @@ from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType
 from tempura.algebra.rel import Values
 from tempura.algebra.scalar import Column
 from tempura.execute.contract import WEIGHT
-from tempura.execute.identity import consolidate
+from tempura.execute.identity import consolidate, is_comparable
 from tempura.execute.naming import attribute
 from tempura.execute.relation import Relation, expand
 from tempura.execute.render import constant_rows
 from tempura.frontend.marker import MARKER
 from tempura.frontend.session import no_rows
 from tempura.warehouse.arrivals import Rows
-from tempura.warehouse.engine import Source
+from tempura.warehouse.engine import Changes, Source
 from tempura.warehouse.widening import beginning
 
 _NO_ROWS = Rows()
+_FILE_BYTES = 128 << 20
+"""About how large a file is that rows of many are written into."""
 
 
 def nullable(type: DataType) -> DataType:
@@ -111,6 +114,20 @@ def plain_rows(session: SparkSession, source: Source) -> DataFrame:
     columns = columns_of(source.schema)
     net = consolidate(signed_rows(session, source), columns)
     return expand(Relation(net, weighted=True), columns).toDF(*source.schema.names)
+
+
+def net_changes(session: SparkSession, source: Source) -> Changes:
+    """Signed rows as few inserts and deletes, in few files. Where rows cannot be compared, all of them."""
+    rows, columns, names = source.rows, columns_of(source.schema), source.schema.names
+    files = 1 + sum(Path(file).stat().st_size for file in (*rows.inserted, *rows.deleted)) // _FILE_BYTES
+    if rows.deleted and all(is_comparable(column) for column in columns):
+        net = consolidate(signed_rows(session, source), columns).localCheckpoint(eager=True)
+        signs = (net.filter(fn.col(WEIGHT) > 0), net.filter(fn.col(WEIGHT) < 0).withColumn(WEIGHT, -fn.col(WEIGHT)))
+        sides = [expand(Relation(side, weighted=True), columns).toDF(*names) for side in signs]
+    else:
+        sides = [read_files(session, source.schema, side, rows) for side in (rows.inserted, rows.deleted)]
+    few = [side.coalesce(files) for side in sides]
+    return Changes(few[0], few[1] if rows.deleted else None)
 
 
 def marked_rows(session: SparkSession, source: Source, table: str) -> DataFrame:

@@ -1,6 +1,6 @@
 """Executing one step of a plan and committing it whole."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,7 +43,7 @@ class Run:
     explained: str
     does: Character
     uses: int
-    query: WholeQuery | None = None
+    query: Callable[[], WholeQuery | None] = lambda: None
 
     @property
     def step(self) -> Step:
@@ -91,7 +91,7 @@ class Run:
     def _executed(self, folder: Path, progress: Progress | None) -> StepOutcome | None:
         if self.step.is_empty:
             return None
-        query = self.query if self.step.is_recomputation else None
+        query = self.query() if self.step.is_recomputation else None
         source, state = self.situation.source, self.situation.state
         work = Work(self.step, source, state, folder, self.settings, progress, self.uses, query)
         return self.site.engine.execute(work)

@@ -24,7 +24,8 @@ from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage_of
 from tempura.warehouse.slots import Slot
 from tempura.warehouse.steps import SavedState, StepManifest, absolute
-from tempura.warehouse.table import Site
+from tempura.warehouse.table import Arrivals, Site
+from tempura.warehouse.transaction import untorn
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def assess(
     the past is used."""
     read = {name: input(name) for name in names_read(lifted)}
     versions = {name: table.register() for name, table in read.items()}
+    versions |= untorn({n: t for n, t in read.items() if isinstance(t, Arrivals)}, versions)
     _check_static(read, versions)
     past = None if anew else _past(steps, site.engine, settings)
     points = schedule.points_from(slot.index, done=past is not None, extra=slot.extra)

@@ -25,7 +25,7 @@ from tempura.warehouse.engine import Changes, Check, FileSet, Fit, Settings, Sou
 from tempura.warehouse.figures import figures
 from tempura.warehouse.incoming import conform, duplicate_key, merged_rows, missing_row, replaced_rows, split_changes
 from tempura.warehouse.parquet import FileSummary
-from tempura.warehouse.rows import difference, marked_rows, nullable, plain_rows
+from tempura.warehouse.rows import difference, marked_rows, net_changes, nullable, plain_rows
 from tempura.warehouse.settings import semantic_settings, session_with
 from tempura.warehouse.text import CHANGE
 from tempura.warehouse.verify import no_state, read_columns, verify
@@ -185,6 +185,12 @@ class SparkEngine:
     def look(self, rows: DataFrame, schema: StructType, table: str) -> FileSummary:
         with cancelled_when_interrupted(rows.sparkSession.sparkContext):
             return figures(conform(rows, schema, table))
+
+    def count(self, rows: DataFrame) -> int:
+        return rows.count()
+
+    def net(self, source: Source) -> Changes:
+        return net_changes(clone(self._session), source)
 
     def missing(self, present: Source, arriving: Rows) -> str | None:
         return missing_row(clone(self._session), present, arriving)

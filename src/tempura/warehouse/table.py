@@ -1,6 +1,6 @@
 """Tables: rows arrive by new files in a folder, or are pushed; every promise is checked before an arrival is committed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -10,20 +10,25 @@ from typing import Any
 from pyspark.sql.types import StructField, StructType
 
 from tempura.errors import TempuraError
-from tempura.warehouse.arrivals import Arrival, ColumnSummary, DataFile, Rows, totals
+from tempura.warehouse.arrivals import Arrival, ColumnSummary, DataFile, Pushed, Rows, totals
+from tempura.warehouse.compaction import Blocks
 from tempura.warehouse.declare import DeclarationFile, TableSpec
 from tempura.warehouse.engine import Changes, Engine, Source
+from tempura.warehouse.fates import COMMITTED, Fates
 from tempura.warehouse.feed import Batch, Feed
 from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder, data_files, partition_columns
 from tempura.warehouse.lake import LAKES, Lake
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.parquet import inspect
+from tempura.warehouse.pushes import Push, check_id, check_same, version_of
 from tempura.warehouse.reads import check_whole
 from tempura.warehouse.seals import file_checksum, file_damage
+from tempura.warehouse.spans import FAN, Span
 from tempura.warehouse.widening import add_columns, beginning, check_arrived, tell_ignored, width, widths
 
 _ATTEMPTS_AT_REGISTERING = 3
+_REPLACED = "replaced"
 
 
 def _now() -> datetime:
@@ -49,6 +54,11 @@ class Site:
         """The locks and temporary files of work in progress."""
         return self.root / ".tempura" / "attempts"
 
+    @property
+    def fates(self) -> Fates:
+        """What became of transactions."""
+        return Fates(self.root / ".tempura" / "transactions", self.attempts, self.files)
+
 
 class Arrivals:
     """The stored side of a table: its arrivals, versions and files. They come from a ``feed``: from ``upstream`` if there is one, else
@@ -61,7 +71,8 @@ class Arrivals:
         self.home = site.root / "tables" / name
         self.copies = self.home / "data"
         self.folder = (site.root / spec.path).resolve() if spec.path else self.copies
-        self.ledger = Ledger(self.home / "arrivals", site.files)
+        self.ledger = Ledger(self.home / "arrivals", site.files, site.fates.settled)
+        self.blocks = Blocks(self.home / "blocks", site.files, name)
         self.feed = upstream or (self._feed() if spec.path else None)
 
     def _feed(self) -> Feed:
@@ -77,18 +88,28 @@ class Arrivals:
     def arrivals(self) -> tuple[Arrival, ...]:
         """All committed arrivals. Raises TempuraError SCHEMA_CHANGED when they were checked against a schema that the declared one
         does not only add columns to, and as :meth:`committed` does."""
-        arrivals = self.committed()
+        return self._as_declared(self.committed())
+
+    def _as_declared(self, arrivals: tuple[Arrival, ...]) -> tuple[Arrival, ...]:
         if None in widths(arrivals, self.schema).values():
             self._adopt_columns()
         check_arrived(self.name, arrivals, self.schema)
         return arrivals
 
     def committed(self) -> tuple[Arrival, ...]:
-        """All committed arrivals as they were, whatever is declared today. Raises TempuraError LEDGER_BROKEN when runs have read more,
-        LEDGER_CORRUPT."""
-        arrivals = tuple(Arrival.from_json(entry) for entry in self.ledger.entries())
-        check_whole(self.site.root, self.site.files, self.name, len(arrivals))
-        return arrivals
+        """All committed arrivals as they were, whatever is declared today; those of a transaction once it is committed. Raises
+        TempuraError LEDGER_BROKEN when runs have read more, LEDGER_CORRUPT."""
+        return self._committed(self.ledger.entries())
+
+    def _committed(self, entries: Iterable[Mapping[str, Any]]) -> tuple[Arrival, ...]:
+        found, fates = list[Arrival](), self.site.fates
+        for entry in entries:
+            fate = fates.of(entry)
+            if fate is None:
+                break
+            found += [Arrival.from_json(entry)] if fate == COMMITTED else []
+        check_whole(self.site.root, self.site.files, self.name, len(found))
+        return tuple(found)
 
     def schema_at(self, version: int) -> StructType:
         """The columns with which the last rows of a version arrived; all when nothing had."""
@@ -96,29 +117,37 @@ class Arrivals:
         return beginning(self.schema, width(arrived[-1].schema, self.schema) or 0) if arrived else self.schema
 
     def version(self) -> int:
-        """The number of arrivals. Raises TempuraError LEDGER_BROKEN when runs have read more."""
-        count = self.ledger.count()
-        check_whole(self.site.root, self.site.files, self.name, count)
-        return count
+        """The number of arrivals. Raises TempuraError as :meth:`committed` does."""
+        return len(self.committed())
+
+    def opened(self) -> tuple[tuple[Arrival, ...], int]:
+        """All committed arrivals, and the number under which the ledger takes the next. Raises TempuraError COMMIT_LOST while a
+        transaction of another process is about to add one."""
+        entries = self.ledger.entries()
+        self.site.fates.settle(entries, self.name)
+        return self._as_declared(self._committed(entries)), len(entries) + 1
 
     def source(self, after: int, upto: int) -> Source:
         """The rows of the arrivals after one version up to another. Raises TempuraError ROWS_DAMAGED when the warehouse's own files
         are no longer what was committed."""
-        arrivals = self.arrivals()[after:upto]
-        self._check_copies(arrivals)
-        return Source(self.schema, self._rows(arrivals))
-
-    def present(self, arrivals: Iterable[Arrival]) -> Source:
-        """The rows of some arrivals."""
-        return Source(self.schema, self._rows(arrivals))
-
-    def _check_copies(self, arrivals: Iterable[Arrival]) -> None:
-        files = ((self.home_of(a) / f.path, f) for a in arrivals for f in (*a.inserted, *a.deleted) if f.checksum)
-        for path, file in files:
-            wrong = file_damage(path, file.size, file.checksum)
-            if wrong:
+        while True:
+            pieces = self.blocks.read(self.arrivals(), after, upto)
+            wrong = self._damage(pieces)
+            if not wrong:
+                return Source(self.schema, self._rows(pieces))
+            # What was given up meanwhile is read from a block.
+            if self.blocks.read(self.arrivals(), after, upto) == pieces:
                 remedy = "Restore it from a backup: these rows are kept nowhere else."
                 raise TempuraError("ROWS_DAMAGED", f"Table {self.name}: {wrong}.", remedy)
+
+    def _damage(self, arrivals: Iterable[Arrival]) -> str | None:
+        """What is wrong with the copies of some arrivals' rows; None when nothing is."""
+        files = ((self.home_of(a) / f.path, f) for a in arrivals for f in (*a.inserted, *a.deleted) if f.checksum)
+        return next(filter(None, (file_damage(path, file.size, file.checksum) for path, file in files)), None)
+
+    def present(self, arrivals: Sequence[Arrival]) -> Source:
+        """The rows of the first arrivals, all of them."""
+        return Source(self.schema, self._rows(self.blocks.read(arrivals, 0, len(arrivals))))
 
     def _rows(self, arrivals: Iterable[Arrival]) -> Rows:
         # Files without rows are left out: a push may write an empty file of deletions, which makes nothing signed.
@@ -160,10 +189,10 @@ class Arrivals:
     def _register(self) -> int:
         if self.feed is None:
             return self.version()
-        arrivals = self.arrivals()
-        for batch in self.feed.pending(arrivals, self.schema, self._widen):
+        arrivals, number = self.opened()
+        for taken, batch in enumerate(self.feed.pending(arrivals, self.schema, self._widen)):
             tell_ignored(self.name, arrivals, batch.ignored)
-            arrivals = (*arrivals, self._take(arrivals, batch))
+            arrivals = (*arrivals, self._take(arrivals, number + taken, batch))
         return len(arrivals)
 
     def is_at(self, version: int) -> bool:
@@ -192,37 +221,52 @@ class Arrivals:
         if isinstance(self.feed, Folder | Lake):
             self.feed = self._feed()
 
-    def push(self, changes: Changes, trust: bool = False) -> int:
-        """Write rows and commit them as one arrival of a managed table. Returns the new version.
+    def push(self, push: Push, id: str | None = None) -> int:
+        """Write rows and commit them as one arrival of a managed table. Returns the new version, or the one that a push of the same id
+        has made.
 
         Raises TempuraError NOT_MANAGED, NO_KEYS, WRONG_SCHEMA, STATIC_TABLE, APPEND_ONLY, DELETE_OF_MISSING, DUPLICATE_KEY,
-        COMMIT_LOST.
+        BAD_ID, ID_REUSED, COMMIT_LOST.
         """
+        check_id(id)
+        self.check_managed()
+        arrivals, number = self.opened()
+        before = version_of(arrivals, id)
+        if before is not None:
+            check_same(self.name, arrivals[before - 1], push.kind, push.count())
+            return before
+        pushed = Pushed(id, push.kind, 0) if id is not None else None
+        batch = Batch(changes=lambda present: push.changes(), trust=push.trust, pushed=pushed)
+        self._take(arrivals, number, batch)
+        return len(arrivals) + 1
+
+    def check_managed(self) -> None:
+        """Raises TempuraError NOT_MANAGED for a table that takes its rows from elsewhere."""
         if self.feed is not None:
             origin = f"the files in {self.folder}" if self.spec.path else f"the results of query {self.spec.query}"
             remedy = "Put new files there." if self.spec.path else "Run that query."
             raise TempuraError("NOT_MANAGED", f"Table {self.name} takes its rows from {origin}.", remedy)
-        arrivals = self.arrivals()
-        self._take(arrivals, Batch(changes=lambda present: changes, trust=trust))
-        return len(arrivals) + 1
 
-    def _take(self, arrivals: Sequence[Arrival], batch: Batch) -> Arrival:
-        """Make a batch the next arrival. ``arrivals`` are those that it comes after."""
+    def _take(self, arrivals: Sequence[Arrival], number: int, batch: Batch) -> Arrival:
+        """Make a batch the next arrival, under the next number of the ledger. ``arrivals`` are those that it comes after."""
         self.check_static(arrivals)
+        self.compact(arrivals)
         with attempt(self.site.files, self.site.attempts) as work:
             if batch.changes is None:
                 arrival = replace(self.summarised(batch.in_place), ignored=batch.ignored)
                 self._check_keys(arrivals, arrival)
-                self.ledger.append(work, len(arrivals) + 1, arrival.to_json())
+                self.ledger.append(work, number, arrival.to_json())
                 return arrival
             folder = self.copies / work.id
             with discarding(self.site.files, folder):
-                arrival = self._copied(folder, arrivals, batch, batch.changes(self.present(arrivals)))
+                arrival = self.copied(folder, arrivals, batch, batch.changes(self.present(arrivals)))
             with discarding_if_refused(self.site.files, folder):
-                self.ledger.append(work, len(arrivals) + 1, arrival.to_json())
+                self.ledger.append(work, number, arrival.to_json())
         return arrival
 
-    def _copied(self, folder: Path, arrivals: Sequence[Arrival], batch: Batch, changes: Changes) -> Arrival:
+    def copied(self, folder: Path, arrivals: Sequence[Arrival], batch: Batch, changes: Changes) -> Arrival:
+        """An arrival whose rows are written into a new folder, and keep all promises beside those of ``arrivals``: it can be
+        committed. Raises as :meth:`push` does."""
         self.check_changes(changes)
         self.site.files.make_folder(folder)
         inserted, deleted = self._written(folder, arrivals, changes)
@@ -230,7 +274,9 @@ class Arrivals:
         for origin in batch.origins:
             Folder(self.site.engine, self.name, self.spec, self.folder).check_unchanged(origin)
         summary = self._summarised(inserted, deleted, self.copies)
-        arrival = replace(summary, origins=batch.origins, position=batch.position, ignored=batch.ignored)
+        pushed = replace(batch.pushed, rows=_given(summary)) if batch.pushed else None
+        position, ignored = batch.position, batch.ignored
+        arrival = replace(summary, origins=batch.origins, position=position, ignored=ignored, pushed=pushed)
         self._check_deletes(arrivals, arrival, batch.trust)
         self._check_keys(arrivals, arrival)
         return arrival
@@ -244,16 +290,44 @@ class Arrivals:
         updated = self._write_side(folder / "updated", changes.updates)
         if not updated:
             return inserted, deleted
-        present = self._rows(arrivals) + Rows(tuple(map(str, inserted)), tuple(map(str, deleted)))
+        present = self.present(arrivals).rows + Rows(tuple(map(str, inserted)), tuple(map(str, deleted)))
         updates = Rows(tuple(map(str, updated)))
         rows = self.site.engine.replaced(Source(self.schema, present), updates, self.spec.keys)
-        return (*inserted, *updated), (*deleted, *self._write_side(folder / "replaced", rows))
+        return (*inserted, *updated), (*deleted, *self._write_side(folder / _REPLACED, rows))
 
     def _write_side(self, folder: Path, rows: Any | None) -> tuple[Path, ...]:
         if rows is None:
             return ()
         self.site.engine.write(rows, self.schema, folder, self.name)
         return tuple(data_files(folder))
+
+    def compact(self, arrivals: Sequence[Arrival]) -> None:
+        """Store arrivals together that were copied into the warehouse, when there are sixteen more: before the next one is taken, so
+        that nothing is refused that has been committed, and what is killed or fails here has changed nothing."""
+        if len(arrivals) % FAN == 0:
+            for span in self.blocks.due(arrivals, lambda a: self.home_of(a) == self.copies):
+                self._store_together(arrivals, span)
+
+    def _store_together(self, arrivals: Sequence[Arrival], span: Span) -> None:
+        pieces = self.blocks.read(arrivals, *span)
+        if self._damage(pieces):
+            return  # whoever reads the rows is told
+        with attempt(self.site.files, self.site.attempts) as work:
+            folder = self.copies / work.id
+            with discarding(self.site.files, folder):
+                self.site.files.make_folder(folder)
+                net = self.site.engine.net(Source(self.schema, self._rows(pieces)))
+                sides = (("inserted", net.inserts), ("deleted", net.deletes))
+                inserted, deleted = (self._write_side(folder / name, rows) for name, rows in sides)
+                self.site.files.sync_tree(folder)
+                rows = self._summarised(inserted, deleted, self.copies)
+            try:
+                with discarding_if_refused(self.site.files, folder):
+                    self.blocks.commit(work, span, replace(rows, position=f"arrivals {span[0] + 1} to {span[1]}"))
+            except TempuraError as error:
+                # Another process has stored the same.
+                if error.code != "COMMIT_LOST":
+                    raise
 
     # --- promises ---------------------------------------------------------------------------------------------------
 
@@ -323,7 +397,8 @@ class Arrivals:
         """What is stored, as plain data."""
         arrivals = self.committed()
         inserted, deleted = totals(arrivals)
-        files = [f for a in arrivals for f in (*a.inserted, *a.deleted)]
+        pieces = self.blocks.read(arrivals, 0, len(arrivals))
+        files = [f for a in pieces for f in (*a.inserted, *a.deleted)]
         return {
             "version": len(arrivals),
             "rows": inserted - deleted,
@@ -332,3 +407,9 @@ class Arrivals:
             "last_arrival": arrivals[-1].time if arrivals else None,
             **self.spec.to_toml(),
         }
+
+
+def _given(arrival: Arrival) -> int:
+    """How many rows were pushed: those that an update replaces are found."""
+    files = (*arrival.inserted, *arrival.deleted)
+    return sum(f.rows for f in files if Path(f.path).parent.name != _REPLACED)

@@ -1,6 +1,7 @@
 """A warehouse: a folder with tables that fill up, queries over them, and all that was computed."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -13,16 +14,18 @@ from pyspark.sql.types import StructType
 from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
+from tempura.warehouse import pushes
 from tempura.warehouse.declare import Declarations, QuerySpec, TableSpec, check_name, declared_path, local_path
 from tempura.warehouse.derived import Upstream, check_acyclic
-from tempura.warehouse.engine import Changes, Engine, schema_of
+from tempura.warehouse.engine import Engine, schema_of
 from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder
 from tempura.warehouse.forecast import check_expect
-from tempura.warehouse.garbage import Sweep, collect
+from tempura.warehouse.garbage import Removed, Sweep, collect
 from tempura.warehouse.lake import LAKES, Lake
 from tempura.warehouse.ledger import FORMAT, attempt, commit, read_manifest
 from tempura.warehouse.places import check_source_place
+from tempura.warehouse.pushes import check_id
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.replace import ReplaceReport
 from tempura.warehouse.required import Demand, check_maintainable
@@ -30,6 +33,7 @@ from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.storage import refuse_other_schemes
 from tempura.warehouse.table import Arrivals, Site
 from tempura.warehouse.text import check_format
+from tempura.warehouse.transaction import Transaction, transaction
 from tempura.warehouse.widening import beginning, check_new_columns
 
 
@@ -45,45 +49,53 @@ class Table:
         return self._arrivals.name
 
     @property
+    def arrivals(self) -> Arrivals:
+        """What is stored of it."""
+        return self._arrivals
+
+    @property
     def schema(self) -> StructType:
         """Its columns; all may be NULL."""
         return self._arrivals.schema
 
     @errors_by_code()
-    def append(self, rows: DataFrame) -> int:
-        """Add rows to a managed table, in one arrival. Returns the table's new version.
+    def append(self, rows: DataFrame, id: str | None = None) -> int:
+        """Add rows to a managed table, in one arrival. Returns the table's new version. With an ``id`` the call may be repeated: the
+        second time nothing is written, and the version is that of the first.
 
-        Raises TempuraError WRONG_SCHEMA, NOT_MANAGED, STATIC_TABLE, DUPLICATE_KEY, COMMIT_LOST.
+        Raises TempuraError WRONG_SCHEMA, NOT_MANAGED, STATIC_TABLE, DUPLICATE_KEY, COMMIT_LOST, BAD_ID; ID_REUSED when the id was
+        used for another kind of call, or another number of rows.
         """
-        return self._arrivals.push(Changes(inserts=rows))
+        return self._arrivals.push(pushes.append(self._arrivals.site.engine, rows), id)
 
     @errors_by_code()
-    def upsert(self, rows: DataFrame) -> int:
-        """Put each row in the place of the one of the same key, if there is one. Returns the table's new version.
+    def upsert(self, rows: DataFrame, id: str | None = None) -> int:
+        """Put each row in the place of the one of the same key, if there is one. Returns the table's new version. ``id`` as in
+        :meth:`append`.
 
         Raises TempuraError NO_KEYS when the table has none, DUPLICATE_KEY when two of the rows have one key, APPEND_ONLY when
         a row would be replaced, and as :meth:`append` does.
         """
-        return self._arrivals.push(Changes(updates=rows))
+        return self._arrivals.push(pushes.upsert(self._arrivals.site.engine, rows), id)
 
     @errors_by_code()
-    def delete(self, rows: DataFrame, trust: bool = False) -> int:
-        """Delete rows, each as often as it occurs in ``rows``. Returns the table's new version.
+    def delete(self, rows: DataFrame, trust: bool = False, id: str | None = None) -> int:
+        """Delete rows, each as often as it occurs in ``rows``. Returns the table's new version. ``id`` as in :meth:`append`.
 
         Raises TempuraError DELETE_OF_MISSING when a row is not there as often (``trust=True`` skips that check), APPEND_ONLY, and
         as :meth:`append` does.
         """
-        return self._arrivals.push(Changes(deletes=rows), trust)
+        return self._arrivals.push(pushes.delete(self._arrivals.site.engine, rows, trust), id)
 
     @errors_by_code()
-    def apply(self, changes: DataFrame, trust: bool = False) -> int:
+    def apply(self, changes: DataFrame, trust: bool = False, id: str | None = None) -> int:
         """Apply inserts, deletes and updates, told apart by a column ``_change``, as one arrival: all or nothing. A delete takes
         away a row that was there before, or one inserted by the same changes; an update is as in :meth:`upsert`. Returns the
-        table's new version.
+        table's new version. ``id`` as in :meth:`append`.
 
         Raises TempuraError BAD_CHANGE for another value of ``_change``, and as :meth:`delete` and :meth:`upsert` do.
         """
-        return self._arrivals.push(self._arrivals.site.engine.split_changes(changes), trust)
+        return self._arrivals.push(pushes.apply(self._arrivals.site.engine, changes, trust), id)
 
     @errors_by_code()
     def df(self) -> DataFrame:
@@ -179,6 +191,25 @@ class Warehouse:
                 "UNKNOWN_TABLE", f"There is no table {name!r}.", *_choices(tables, "add_table", "tempura table add")
             )
         return Table(tables[name])
+
+    def transaction(self, id: str | None = None) -> AbstractContextManager[Transaction]:
+        """Push into several managed tables at once, all or nothing.
+
+        ::
+
+            with warehouse.transaction() as t:
+                t.table("orders").append(orders)
+                t.table("stock").delete(sold)
+
+        Each push is written and checked when it is called, beside those before it in the transaction. When the block ends, all of
+        them are committed, as one arrival of each table; when it raises, nothing is. With an ``id`` the block may be repeated: the
+        second time nothing is written.
+
+        Raises TempuraError COMMIT_LOST when another process has pushed into one of the tables meanwhile: nothing was changed; BAD_ID,
+        ID_REUSED, TRANSACTION_ENDED for a push after the block.
+        """
+        check_id(id)
+        return transaction(self._site, lambda name: self.table(name).arrivals, self._tables, id)
 
     def _tables(self) -> dict[str, Arrivals]:
         return {name: self._arrivals(name, spec) for name, spec in self._declarations.read().tables.items()}
@@ -362,10 +393,11 @@ class Warehouse:
         }
 
     @errors_by_code()
-    def gc(self, keep: int = 2, dry_run: bool = False) -> tuple[str, ...]:
-        """Remove what no committed run or arrival refers to and no living process works on, and results and states that are no
-        longer needed: the last ``keep`` results of each query stay. ``dry_run`` removes nothing. Returns the paths, relative to the
-        warehouse. Raises TempuraError BAD_NUMBER."""
+    def gc(self, keep: int = 2, dry_run: bool = False) -> Removed:
+        """Remove what no committed run or arrival refers to and no living process works on, results and states that are no longer
+        needed (the last ``keep`` results of each query stay), and copies of arrivals that are stored together as well and that no
+        such result or state asks for apart. ``dry_run`` removes nothing. Returns the paths, relative to the warehouse, with the
+        ``bytes`` of each kind. Raises TempuraError BAD_NUMBER."""
         queries = [self.query(name) for name in self._declarations.read().queries]
         return collect(self._site, queries, self._tables().values(), self._declarations, Sweep(keep, dry_run))
 

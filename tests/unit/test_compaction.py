@@ -1,0 +1,367 @@
+"""A thousand arrivals: read from few files, kept in few bytes, by work that does not grow. Counts, because times depend on the machine."""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tempura.algebra.bag import SignedBag
+from tempura.errors import TempuraError
+from tempura.warehouse import ledger
+from tempura.warehouse.arrivals import totals
+from tempura.warehouse.compaction import Plane
+from tempura.warehouse.engine import Source
+from tempura.warehouse.files import Files
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.spans import spans
+from tempura.warehouse.table import Arrivals
+from tempura.warehouse.warehouse import Warehouse, open_site
+from tests.unit.bag_engine import COUNT, BagEngine, Row, bag, parse, write_rows
+from tests.unit.test_commit import at_operation, counting, die
+
+STEPS = 1000
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SALES = "o_id INT, cat STRING, price INT"
+
+
+@dataclass
+class Churning:
+    """A table in which, at each step, some rows come and as many go."""
+
+    folder: Path
+    random: Random = field(default_factory=lambda: Random(5))
+    rows: list[Row] = field(default_factory=list)
+    key: int = 0
+
+    def __post_init__(self) -> None:
+        self.wh = open_site(self.folder / "wh", BagEngine(), Files(), lambda: NOON)
+        self.table = self.wh.add_table("sales", schema=SALES)
+
+    @property
+    def arrivals(self) -> Arrivals:
+        return self.table.arrivals
+
+    def come(self, count: int) -> list[Row]:
+        self.key += count
+        return [(self.key - i, f"c{self.random.randrange(6)}", self.random.randrange(99)) for i in range(count)]
+
+    def step(self, come: int = 2, go: int = 2) -> None:
+        gone, new = self.random.sample(self.rows, go), self.come(come)
+        changes = [(*r, "insert") for r in new] + [(*r, "delete") for r in gone]
+        self.table.apply(changes, trust=True)  # type: ignore[arg-type]
+        self.rows = [row for row in self.rows if row not in gone] + new
+
+    def bag(self, after: int, upto: int) -> SignedBag:
+        source = self.arrivals.source(after, upto)
+        return bag(source, source.schema.names)
+
+    def files(self, after: int, upto: int) -> int:
+        rows = self.arrivals.source(after, upto).rows
+        return len(rows.inserted) + len(rows.deleted)
+
+
+@pytest.fixture
+def churning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Churning:
+    # Nothing is lost here but by the tests themselves.
+    monkeypatch.setattr("tempura.warehouse.files.os.fsync", lambda descriptor: None)
+    made = Churning(tmp_path)
+    made.step(come=150, go=0)
+    return made
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The manifests that are read."""
+    seen: list[str] = []
+    real = ledger.read_manifest
+
+    def read(path: Path) -> dict[str, Any]:
+        seen.append(path.name)
+        return real(path)
+
+    for module in ("ledger", "compaction", "fates"):
+        monkeypatch.setattr(f"tempura.warehouse.{module}.read_manifest", read)
+    return seen
+
+
+def data_bytes(table: Arrivals) -> int:
+    return sum(f.stat().st_size for f in table.copies.rglob("*.parquet"))
+
+
+@pytest.mark.slow
+def test_a_thousand_steps_of_churn_cost_no_more_late_than_early(churning: Churning, opened: list[str]) -> None:
+    """Files opened per read, manifests read and files written per step, and bytes on disk after gc are bounded."""
+    written, manifests, files, bytes, stored = [], [], [], [], []
+    for step in range(2, STEPS + 1):
+        opened.clear()
+        before = set(churning.arrivals.copies.iterdir())
+        churning.step()
+        manifests.append(len(opened))
+        written.append(len(set(churning.arrivals.copies.iterdir()) - before))
+        if step % 50 == 0:
+            files.append(churning.files(0, step))
+            assert churning.bag(0, step) == SignedBag.of(churning.rows)
+            churning.wh.gc()
+            bytes.append(data_bytes(churning.arrivals))
+            stored.append(sum(totals(churning.arrivals.blocks.read(churning.arrivals.arrivals(), 0, step))))
+    half, live = STEPS // 2, len(churning.rows)
+    # At most fifteen blocks of 256, fifteen of sixteen, and fifteen arrivals, each of inserts and deletes; one of all before.
+    assert max(files) <= 2 * (3 * 15 + 1), files
+    assert max(manifests[half:]) <= 1.5 * max(manifests[:half]), "work per step does not grow with the steps"
+    assert sum(written[half:]) <= 1.2 * sum(written[:half]), "copying goes on as it began"
+    assert sum(written) < 1.25 * STEPS, "an arrival in sixteen is stored together with others"
+    assert max(stored) <= 3 * live, "rows that were deleted again are left out"
+    table = churning.wh.add_table("live", schema=SALES)
+    table.append(churning.rows)  # type: ignore[arg-type]
+    # Each of these tiny files has a footer that is larger than its rows.
+    assert max(bytes) <= 3 * data_bytes(table.arrivals) + 1500 * max(files), bytes
+
+
+@pytest.mark.slow
+def test_any_range_is_read_exactly(churning: Churning) -> None:
+    """Before gc all ranges can be asked for, whatever is stored together."""
+    for _ in range(70):
+        churning.step()
+    singles = churning.arrivals.arrivals()
+    schema = churning.arrivals.schema
+    parts = [bag(Source(schema, churning.arrivals._rows([a])), schema.names) for a in singles]
+    assert len(churning.arrivals.blocks.now().blocks) > 3
+    for after in range(0, 72, 8):
+        for upto in range(after, 72, 7):
+            assert churning.bag(after, upto) == sum(parts[after:upto], SignedBag()), (after, upto)
+
+
+@pytest.mark.slow
+def test_versions_of_results_and_states_can_be_read_after_gc(churning: Churning) -> None:
+    """Old originals go, but none between two versions that a result or a state is of."""
+    early = churning.wh.add_query("early", COUNT, schedule=Schedule.view())
+    late = churning.wh.add_query("late", COUNT, schedule=Schedule.view())
+    for step in range(2, 120):
+        churning.step()
+        if step == 37:
+            early.run()
+        if step % 10 == 0:
+            late.run()
+    referred = [0, 37, 100, 110, 119]
+    ranges = [(a, b) for a in referred for b in referred if a <= b]
+    expected = {r: churning.bag(*r) for r in ranges}
+    removed = churning.wh.gc()
+    assert removed.bytes["rows"] > 0
+    assert churning.wh.gc() == ()
+    for r in ranges:
+        assert churning.bag(*r) == expected[r], r
+    assert early.verify()
+    assert late.verify()
+    with pytest.raises(TempuraError) as error:
+        churning.bag(0, 20)
+    assert error.value.code == "VERSION_COLLECTED"
+    early.run()
+    assert early.verify()
+    churning.wh.gc(keep=1)
+    with pytest.raises(TempuraError, match="VERSION_COLLECTED"):
+        churning.bag(0, 37)
+
+
+def test_gc_reports_what_it_would_free_by_kind(churning: Churning) -> None:
+    """Line 6 of "stuck for good"."""
+    query = churning.wh.add_query("n", COUNT, schedule=Schedule.view())
+    for _ in range(40):
+        churning.step()
+        query.run()
+    (churning.arrivals.copies / ("a" * 32)).mkdir()
+    (churning.arrivals.copies / ("a" * 32) / "part").write_bytes(b"12345")
+    before = sum(f.stat().st_size for f in churning.wh.path.rglob("*") if f.is_file())
+    would = churning.wh.gc(dry_run=True)
+    assert sum(f.stat().st_size for f in churning.wh.path.rglob("*") if f.is_file()) == before
+    assert would.bytes["left behind"] == 5
+    assert {"rows", "results", "left behind"} <= set(would.bytes)
+    did = churning.wh.gc()
+    assert (set(did), did.bytes) == (set(would), would.bytes)
+    after = sum(f.stat().st_size for f in churning.wh.path.rglob("*") if f.is_file())
+    notes = sum(f.stat().st_size for f in churning.wh.path.rglob("sole-*"))
+    assert before - after == sum(did.bytes.values()) - notes
+
+
+def test_a_running_query_keeps_all_originals(churning: Churning) -> None:
+    churning.wh.add_query("n", COUNT, schedule=Schedule.view()).run()
+    for _ in range(40):
+        churning.step()
+    with churning.arrivals.site.files.lock(churning.wh.path / "queries/n/run.lock"):
+        assert churning.wh.gc().bytes.get("rows", 0) == 0
+    assert churning.wh.gc().bytes["rows"] > 0
+
+
+def test_a_damaged_copy_is_not_stored_together(churning: Churning) -> None:
+    for _ in range(14):
+        churning.step()
+    victim = next(churning.arrivals.copies.rglob("*.parquet"))
+    victim.write_bytes(victim.read_bytes()[:-1] + b"x")
+    churning.step()
+    churning.table.append([(1, "a", 1)])  # type: ignore[arg-type]
+    assert churning.arrivals.blocks.now().blocks == frozenset()
+    with pytest.raises(TempuraError, match="ROWS_DAMAGED"):
+        churning.bag(0, 17)
+
+
+def test_files_that_are_read_in_place_are_left_alone(tmp_path: Path) -> None:
+    wh = open_site(tmp_path / "wh", BagEngine(), Files(), lambda: NOON)
+    (tmp_path / "lake").mkdir()
+    table = wh.add_table("sales", path=tmp_path / "lake", schema=SALES)
+    for i in range(35):
+        write_rows(tmp_path / "lake" / f"{i}.parquet", parse(SALES), [(i, "a", i)])
+        table.df()
+    assert table.arrivals.blocks.now().blocks == frozenset()
+    assert len(table.arrivals.source(0, 35).rows.inserted) == 35
+
+
+def test_two_processes_store_the_same_together(churning: Churning, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(15):
+        churning.step()
+    done: list[int] = []
+
+    def before(operation: str, path: Path) -> None:
+        if operation == "link" and path.parent.name == "blocks" and not done:
+            done.append(1)
+            again = open_site(churning.folder / "wh", BagEngine(), Files(), lambda: NOON).table("sales").arrivals
+            again.compact(again.arrivals())
+
+    mine = open_site(churning.folder / "wh", BagEngine(), Files(before), lambda: NOON).table("sales")
+    assert mine.append([(999, "z", 1)]) == 17  # type: ignore[arg-type]
+    assert done
+    assert churning.bag(0, 17) == SignedBag.of([*churning.rows, (999, "z", 1)])
+    churning.wh.gc()
+    assert churning.wh.gc() == ()
+
+
+@pytest.mark.slow
+def test_killed_at_every_file_operation_while_storing_together_and_in_gc(tmp_path: Path) -> None:
+    def prepare(folder: Path) -> Churning:
+        made = Churning(folder)
+        made.step(come=20, go=0)
+        for _ in range(15):
+            made.step()
+        return made
+
+    def act(folder: Path, files: Files) -> None:
+        wh = open_site(folder / "wh", BagEngine(), files, lambda: NOON)
+        wh.table("sales").append([(999, "z", 1)], id="last")  # type: ignore[arg-type]
+        wh.gc()
+
+    made = prepare(tmp_path / "made")
+    shutil.copytree(tmp_path / "made", tmp_path / "calm")
+    files, seen = counting()
+    act(tmp_path / "calm", files)
+    kept = shape(Churning(tmp_path / "calm").wh)
+    assert any("blocks" in name for name in kept)
+    for n in range(1, len(seen) + 1):
+        shutil.copytree(tmp_path / "made", tmp_path / str(n))
+        child = os.fork()
+        if child == 0:
+            try:
+                act(tmp_path / str(n), at_operation(n, die))
+            finally:
+                os._exit(1)
+        os.waitpid(child, 0)
+        left = Churning(tmp_path / str(n))
+        assert left.bag(0, 16) == SignedBag.of(made.rows), seen[n - 1]
+        act(tmp_path / str(n), Files())
+        assert left.bag(0, 17) == SignedBag.of([*made.rows, (999, "z", 1)])
+        assert left.wh.gc() == ()
+        assert shape(left.wh) == kept, seen[n - 1]
+
+
+def shape(wh: Warehouse) -> Counter[str]:
+    paths = (path.relative_to(wh.path).parts for path in wh.path.rglob("*"))
+    return Counter("/".join("ID" if len(p.split(".")[0]) == 32 else p for p in parts) for parts in paths)
+
+
+class TestCheckpoints:
+    """The ledger is read from few files, and is no less sure."""
+
+    def test_a_thousand_manifests_are_read_from_few_files(self, tmp_path: Path, opened: list[str]) -> None:
+        made = committed(tmp_path, STEPS)
+        opened.clear()
+        assert [entry["i"] for entry in made.entries()] == list(range(1, STEPS + 1))
+        assert len(opened) <= 16 * 3
+        superseded = made.superseded()
+        for path in superseded:
+            path.unlink()
+        assert len(superseded) > 40
+        opened.clear()
+        assert len(made.entries()) == STEPS
+        assert len(opened) <= 16 * 3
+
+    def test_an_altered_checkpoint_is_passed_over(self, tmp_path: Path) -> None:
+        made = committed(tmp_path, 40)
+        path = tmp_path / "ledger/1-16.json"
+        assert b": 3}" in path.read_bytes()
+        path.write_bytes(path.read_bytes().replace(b": 3}", b": 9}"))
+        assert [entry["i"] for entry in made.entries()] == list(range(1, 41))
+
+    def test_a_lost_checkpoint_is_written_again(self, tmp_path: Path) -> None:
+        made = committed(tmp_path, 20)
+        (tmp_path / "ledger/1-16.json").unlink()
+        assert len(made.entries()) == 20
+        append(made, tmp_path, range(21, 34))
+        assert (tmp_path / "ledger/1-16.json").exists()
+        assert (tmp_path / "ledger/17-32.json").exists()
+
+    def test_a_manifest_that_is_missing_is_told_though_a_checkpoint_has_it(self, tmp_path: Path) -> None:
+        made = committed(tmp_path, 20)
+        (tmp_path / "ledger/3.json").unlink()
+        with pytest.raises(TempuraError, match="LEDGER_BROKEN"):
+            made.entries()
+
+
+def committed(folder: Path, count: int) -> ledger.Ledger:
+    made = ledger.Ledger(folder / "ledger", Files())
+    append(made, folder, range(1, count + 1))
+    return made
+
+
+def append(made: ledger.Ledger, folder: Path, numbers: Sequence[int]) -> None:
+    with ledger.attempt(made.files, folder / "attempts") as work:
+        for n in numbers:
+            made.append(work, n, {"i": n})
+
+
+class TestPlane:
+    """Which ranges make up a range, and what can be given up."""
+
+    def test_the_ranges_of_a_count(self) -> None:
+        assert list(spans(15)) == []
+        assert list(spans(40)) == [(0, 16), (16, 32)]
+        assert list(spans(256 + 17)) == [(0, 256), (256, 272)]
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_what_is_given_up_is_never_asked_for(self, seed: int) -> None:
+        random = Random(seed)
+        count = random.randrange(30, 400)
+        starts = [(random.randrange(count), random.randrange(1, 60)) for _ in range(25)]
+        blocks = frozenset([*spans(count), *((a, min(count, a + n)) for a, n in starts if a + n > a + 1)])
+        versions = sorted({0, count, *(random.randrange(count) for _ in range(random.randrange(5)))})
+        plane = Plane(frozenset(b for b in blocks if b[1] - b[0] > 1))
+        left = plane.giving_up(versions)
+        assert left.giving_up(versions) == left
+        for i, after in enumerate(versions):
+            for upto in versions[i:]:
+                way = left.cover(after, upto)
+                assert way is not None
+                assert joined(way, after) == upto
+                assert not any(map(left.is_given_up, way))
+                assert len(way) >= len(plane.cover(after, upto) or ())
+                assert all(b in left.blocks or b[1] - b[0] == 1 for b in way)
+
+
+def joined(way: Sequence[tuple[int, int]], at: int) -> int:
+    for after, upto in way:
+        assert after == at
+        at = upto
+    return at
