@@ -8,6 +8,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref
 from tempura.algebra.states import Finalize, Partial
+from tempura.execute.metrics import Meter
 from tests.spark.bags import executor, read
 
 
@@ -39,3 +40,27 @@ def test_looking_up_does_not_grow_with_the_number_of_columns(
     monkeypatch.setattr(ClientServerConnection, "send_command", counting)
     few, many = looked_up(2), looked_up(12)
     assert many <= few + 2 * (12 - 2), lookups  # of an average: the children of its expressions, as a sequence
+
+
+def test_measuring_does_not_grow_with_the_jobs_of_a_session(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    send = ClientServerConnection.send_command
+
+    def counting(self: ClientServerConnection, command: str) -> object:
+        calls.append(command)
+        return send(self, command)
+
+    def measured() -> int:
+        calls.clear()
+        with Meter(spark.sparkContext) as meter:
+            spark.range(1).count()
+        assert meter.usage.jobs >= 1
+        return len(calls)
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", counting)
+    first = measured()
+    for _ in range(20):
+        spark.range(1).collect()
+    assert measured() <= first

@@ -55,8 +55,9 @@ class Meter:
         # Events reach the status store asynchronously: without waiting, the last stages would be missing.
         scala_context.listenerBus().waitUntilEmpty()
         store = scala_context.statusStore()
-        jobs = [job for job in _each(store.jobsList(None)) if job.jobTags().contains(self._tag)]
-        self.jobs = tuple(job.jobId() for job in jobs)
+        # The JVM picks them: a session may have run thousands of jobs before.
+        self.jobs = tuple(scala_context.statusTracker().getJobIdsForTag(self._tag))
+        jobs = [store.job(id) for id in self.jobs]
         ids = {stage for job in jobs for stage in _each(job.stageIds())}
         ran = [stage for stage in _stages(store, ids) if stage.numCompleteTasks()]
         return Usage(
