@@ -237,6 +237,8 @@ class BagEngine:
         return self.split_changes(rows) if changing else Changes(inserts=rows)
 
     def lift(self, query: Any, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
+        if query != ALL and query.strip() not in QUERIES:
+            raise TempuraError("INVALID_SQL", f"Bags know no query {query!r}.")
         rel = all_rel(tables["sales"]) if query == ALL else QUERIES[query.strip()]()
         return Lifted(rel, (), tuple(c.name for c in rel.columns), len(rel.columns), "{}")
 
@@ -343,6 +345,12 @@ class BagEngine:
         sides = ([row for row, n in rows for _ in range(sign * n)] for sign in (1, -1))
         inserts, deletes = sides
         return Changes(inserts, deletes if source.rows.deleted else None)
+
+    def difference(self, now: Sequence[Any], before: Source) -> Changes:
+        net = SignedBag([(row, 1) for rows in now for row in rows]) - bag(before, before.schema.names)
+        inserts = [row for row, n in net.items() for _ in range(n)]
+        deletes = [row for row, n in net.items() for _ in range(-n)]
+        return Changes(inserts=inserts or None, deletes=deletes or None)
 
     def missing(self, present: Source, arriving: Rows) -> str | None:
         names = present.schema.names

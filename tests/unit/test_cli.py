@@ -130,6 +130,9 @@ class FakeWarehouse:
             "queries": {"revenue": {"runs": 1, "next": "24:00", "due": False}},
         }
 
+    def undeclared(self) -> tuple[str, ...]:
+        return ()
+
     def gc(self, keep: int, dry_run: bool) -> Removed:
         return Removed(("queries/revenue/attempts/x",) * keep, {"results": 1000 * keep})
 

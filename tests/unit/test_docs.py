@@ -92,6 +92,19 @@ def test_every_error_is_on_the_page_of_errors_and_provoked_by_a_test() -> None:
     assert listed - set().union(*map(codes_provoked, tests)) == set(), "not provoked by a test"
 
 
+def test_the_page_for_operators_names_codes_and_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([A-Z]+_[A-Z_]+)`", page))
+    listed = re.findall(r"^\| `([A-Z_]+)` \|", (ROOT / "docs/errors.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(named) > 25
+    assert named - set(listed) == set()
+    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| fault")]
+    tests = [re.findall(r"`(test_\w+)`", row.split(" | ")[-1]) for row in rows]
+    assert all(tests), "a fault that no test provokes"
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for found in tests for name in found if f"def {name}(" not in sources] == []
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [

@@ -7,7 +7,7 @@ import pytest
 
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival, DataFile
-from tempura.warehouse.forecast import Forecast, Interval, forecast
+from tempura.warehouse.forecast import Forecast, Interval, forecast, of_a_view
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tests.unit.bag_engine import SUMMARY, Row
@@ -132,3 +132,15 @@ class TestInAWarehouse:
             with pytest.raises(TempuraError) as error:
                 world.wh.add_table("other", schema=RETURNS, expect=wrong)
             assert code(error) == "BAD_EXPECT"
+
+
+def test_a_view_is_not_expected_to_be_refreshed_for_nothing() -> None:
+    """Of two tables that change in turn the median of each may be nothing; a view is refreshed when something has come."""
+    silent = Forecast("a", ((0, 0), (0, 0)), "median", mean=(3, 1))
+    never = Forecast("b", ((0, 0), (0, 0)), "median")
+    found = of_a_view({"a": silent, "b": never})
+    assert found["a"].arrivals == ((3, 1), (3, 1))
+    assert "mean" in found["a"].why
+    assert found["b"] == never
+    growing = Forecast("b", ((5, 0), (5, 0)), "median")
+    assert of_a_view({"a": silent, "b": growing}) == {"a": silent, "b": growing}

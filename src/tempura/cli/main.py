@@ -1,5 +1,6 @@
 """The command ``tempura``."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from tempura.cli.demo import demo
 from tempura.cli.effectiveness import effectiveness
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
 from tempura.cli.shell import Commands, Shell, example, quiet_python_logs
+from tempura.cli.tables import OF_QUERIES, OF_TABLES
 
 
 @click.group(cls=Commands, epilog=example("tempura demo"))
@@ -48,6 +50,16 @@ def status(shell: Shell, as_json: bool) -> None:
     shell.say(f"warehouse {found['path']}")
     shell.table(("table", *_OF_TABLES), [(n, *map(about.get, _OF_TABLES)) for n, about in found["tables"].items()])
     shell.table(("query", *_OF_QUERIES), [(n, *map(about.get, _OF_QUERIES)) for n, about in found["queries"].items()])
+    tell_undeclared(shell, found.get("undeclared", ()))
+
+
+def tell_undeclared(shell: Shell, paths: Iterable[str]) -> None:
+    """What is stored of tables and queries that tempura.toml does not declare, and the ways on."""
+    for path in paths:
+        section, name = path.split("/")
+        command = f"tempura {'table' if section == 'tables' else 'query'}"
+        ways = f"declare it again, or: {command} rename {name} NEW, {command} remove {name}"
+        shell.say(f"{path} is kept, but not declared: {ways}")
 
 
 _OF_TABLES = ("rows", "version", "files", "bytes", "last_arrival")
@@ -71,11 +83,16 @@ def gc(shell: Shell, keep: int, dry_run: bool, sizes: bool, as_json: bool) -> No
     if as_json:
         shell.json(dict(removed.bytes) if sizes else list(removed))
         return
+    tell_undeclared(shell, shell.warehouse.undeclared())
     verb = "to be removed" if dry_run else "removed"
     kinds = (f"{kind}: {size:,} bytes {verb}" for kind, size in sorted(removed.bytes.items()))
     shell.say(*(f"{verb}: {path}" for path in removed), *kinds, f"{len(removed)} {verb}")
 
 
+for command in OF_TABLES:
+    table.add_command(command)
+for command in OF_QUERIES:
+    query.add_command(command)
 for command in (init, table, query, plan, explain, run, result, changes, verify, history, status, gc, demo, bench):
     main.add_command(command)
 bench.add_command(effectiveness)

@@ -51,7 +51,7 @@ def _outer(pick: Any, left: float | None, right: float | None) -> float | None:
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A file of an arrival. ``path`` is relative to the table's folder; ``mtime`` in nanoseconds; ``bytes`` uncompressed;
-    ``checksum`` of a file that the warehouse wrote, else empty."""
+    ``checksum`` of a file that the warehouse wrote, else empty; ``identity`` is the checksum of one that is read where it is."""
 
     path: str
     size: int
@@ -59,15 +59,19 @@ class DataFile:
     rows: int
     bytes: int
     checksum: str = ""
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A file that was seen in a table's folder: its path relative to that, its size, its mtime in nanoseconds."""
+    """A file that was seen in a table's folder: its path relative to that, its size, its mtime in nanoseconds; ``identity`` is its
+    checksum, ``changing`` says that it holds changes."""
 
     path: str
     size: int
     mtime: int
+    identity: str = ""
+    changing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,11 @@ class Membership:
 class Arrival:
     """One arrival: files of inserted and files of deleted rows. ``schema`` is the one they were checked against, ``time`` is when
     they were registered (ISO, UTC). Rows that were copied into the warehouse come from files, the ``origins``, or from a
-    ``position`` in a feed. ``ignored`` are columns of the source that were not read. ``pushed``: under which id, if one was given."""
+    ``position`` in a feed. ``ignored`` are columns of the source that were not read. ``pushed``: under which id, if one was given.
+
+    ``reset``: the table begins anew, and nothing before counts. ``refreshed``: the source was taken as it was then; the rows are what
+    it differed by, and the ``origins`` are all files that had arrived. ``whole`` are then those that are read where they are: they hold
+    what all such files before them held."""
 
     inserted: tuple[DataFile, ...]
     deleted: tuple[DataFile, ...]
@@ -103,16 +111,29 @@ class Arrival:
     ignored: tuple[str, ...] = ()
     pushed: Pushed | None = None
     transaction: Membership | None = None
+    reset: bool = False
+    refreshed: bool = False
+    whole: tuple[DataFile, ...] | None = None
 
     @property
     def copied(self) -> bool:
         """Whether the rows were copied from somewhere, not read where they are or pushed."""
-        return bool(self.origins or self.position)
+        return bool(self.origins or self.position or self.refreshed)
+
+    @property
+    def changing(self) -> bool:
+        """Whether the rows are changes that a file told."""
+        return not self.refreshed and any(origin.changing for origin in self.origins)
+
+    @property
+    def kind(self) -> str:
+        """What it was, for people."""
+        return "reset" if self.reset else "refresh" if self.refreshed else "changes" if self.changing else "arrival"
 
     @property
     def seen(self) -> tuple[Origin, ...]:
         """The files of the table's folder that have arrived with it."""
-        return self.origins if self.copied else tuple(Origin(f.path, f.size, f.mtime) for f in self.inserted)
+        return self.origins if self.copied else tuple(map(origin_of, self.inserted))
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -130,6 +151,7 @@ class Arrival:
         columns = {name: ColumnSummary(**summary) for name, summary in data["columns"].items()}
         origins = tuple(Origin(**o) for o in data.get("origins", ()))
         pushed, transaction = data.get("pushed"), data.get("transaction")
+        whole = tuple(DataFile(**f) for f in data["whole"]) if data.get("whole") is not None else None
         return Arrival(
             inserted,
             deleted,
@@ -141,7 +163,19 @@ class Arrival:
             tuple(data.get("ignored", ())),
             Pushed(**pushed) if pushed else None,
             Membership(transaction["id"], transaction["versions"]) if transaction else None,
+            data.get("reset", False),
+            data.get("refreshed", False),
+            whole,
         )
+
+
+FORGOTTEN = Arrival((), ())
+"""An arrival before a reset."""
+
+
+def origin_of(file: DataFile) -> Origin:
+    """A file that is read where it is, as it was seen."""
+    return Origin(file.path, file.size, file.mtime, file.identity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,14 @@ class Clock:
             return (self.time.astimezone(zone_of(zone)).date() - _EPOCH.date()).days
         return (self.time.astimezone(UTC).replace(tzinfo=None) - _EPOCH) // timedelta(microseconds=1)
 
+    def mark(self, version: int) -> str:
+        """A time is no other's."""
+        return ""
+
+    def follows(self, version: int, mark: str | None) -> bool:
+        """One time follows on another."""
+        return True
+
     def source(self, after: int, upto: int) -> Source:
         """What it shows at one version, in the place of what it showed at another (0: of nothing)."""
         signs = [(upto, 1), *([(after, -1)] if after else [])]

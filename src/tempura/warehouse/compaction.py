@@ -10,7 +10,7 @@ A block is *sole* when what lies inside of it has been given up: no version insi
 That is committed first; then ``gc`` frees the files.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -112,22 +112,22 @@ class Blocks:
                 if self.now() == plane:
                     raise
 
-    def due(self, arrivals: Sequence[Arrival], may: Callable[[Arrival], bool]) -> Iterator[Span]:
-        """The ranges of which blocks are to be made, one after the other; ``may`` says whether an arrival may be part of one."""
+    def due(self, arrivals: Sequence[Arrival], since: int = 0) -> Iterator[Span]:
+        """The ranges of which blocks are to be made, one after the other, of what arrived ``since`` a version."""
         for span in spans(len(arrivals)):
-            if self._is_due(span) and all(may(a) for a in arrivals[slice(*span)]):
+            if since <= span[0] and self._is_due(span):
                 yield span
-        if all(map(may, arrivals)) and self._is_stale(arrivals):
-            yield 0, len(arrivals)
+        if self._is_stale(arrivals, since):
+            yield since, len(arrivals)
 
     def _is_due(self, span: Span) -> bool:
         plane = self.now()
         return span not in plane.blocks and len(plane.cover(*span) or ()) > 1
 
-    def _is_stale(self, arrivals: Sequence[Arrival]) -> bool:
+    def _is_stale(self, arrivals: Sequence[Arrival], since: int) -> bool:
         """Whether more than half of the rows that make up the table have been deleted again."""
-        pieces = self.read(arrivals, 0, len(arrivals))
-        inserted, deleted = totals(arrivals)
+        pieces = self.read(arrivals, since, len(arrivals))
+        inserted, deleted = totals(arrivals[since:])
         return len(pieces) > 1 and sum(totals(pieces)) > 2 * (inserted - deleted)
 
     def commit(self, work: Attempt, span: Span, rows: Arrival) -> None:
@@ -138,17 +138,20 @@ class Blocks:
         """Commit that a block is sole."""
         commit(self.files, work, self.folder / f"{_SOLE}{span_name(span)}", {})
 
-    def freed(self, plane: Plane) -> tuple[Path, ...]:
-        """The manifests of blocks, and of their being sole, that say nothing more since some are sole."""
-        blocks = [s for s in plane.blocks if plane.is_given_up(s)]
-        sole = [s for s in plane.sole if any(o != s and o[0] <= s[0] and s[1] <= o[1] for o in plane.sole)]
+    def freed(self, plane: Plane, since: int = 0) -> tuple[Path, ...]:
+        """The manifests of blocks, and of their being sole, that say nothing more since some are sole, and those of what a reset has
+        forgotten: all up to the version ``since``."""
+        blocks = [s for s in plane.blocks if plane.is_given_up(s) or s[1] <= since]
+        covered = [s for s in plane.sole if any(o != s and o[0] <= s[0] and s[1] <= o[1] for o in plane.sole)]
+        sole = [s for s in plane.sole if s in covered or s[1] <= since]
         names = [*map(span_name, sorted(blocks)), *(f"{_SOLE}{span_name(s)}" for s in sorted(sole))]
         return tuple(self.folder / name for name in names if (self.folder / name).exists())
 
-    def kept(self, plane: Plane, arrivals: Sequence[Arrival]) -> list[Arrival]:
-        """The blocks and arrivals whose files are needed."""
+    def kept(self, plane: Plane, arrivals: Sequence[Arrival], since: int = 0) -> list[Arrival]:
+        """The blocks and arrivals whose files are needed; ``since`` as in :meth:`freed`."""
         singles = [a for n, a in enumerate(arrivals) if not plane.is_given_up((n, n + 1))]
-        return [*singles, *(self._block(span) for span in sorted(plane.blocks) if not plane.is_given_up(span))]
+        blocks = (span for span in sorted(plane.blocks) if span[1] > since and not plane.is_given_up(span))
+        return [*singles, *map(self._block, blocks)]
 
     def _block(self, span: Span) -> Arrival:
         return Arrival.from_json(read_manifest(self.folder / span_name(span)))

@@ -5,7 +5,8 @@ The file belongs to the user: edits keep comments and order, and are written ato
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -197,13 +198,23 @@ class DeclarationFile:
             raise TempuraError("BAD_TOML", f"{self.path}: {error}.", "Correct the file.") from error
 
     def _edit(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
+        with self.editing():
+            self.change(change)
+
+    @contextmanager
+    def editing(self) -> Iterator[None]:
+        """Hold the lock of those who edit the file."""
         with errors_by_code(), self.files.lock(self.lock):
-            document = self._parse()
-            change(document)
-            temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.tmp")
-            self.files.write(temporary, tomlkit.dumps(document).encode())
-            self.files.replace(temporary, self.path)
-            self.files.sync_folder(self.path.parent)
+            yield
+
+    def change(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
+        """Edit the file. The caller holds the lock."""
+        document = self._parse()
+        change(document)
+        temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.tmp")
+        self.files.write(temporary, tomlkit.dumps(document).encode())
+        self.files.replace(temporary, self.path)
+        self.files.sync_folder(self.path.parent)
 
 
 def _put(document: tomlkit.TOMLDocument, kind: str, name: str, values: Mapping[str, Any]) -> None:

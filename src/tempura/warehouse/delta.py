@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 from tempura.errors import TempuraError
-from tempura.warehouse.feed import Advance
+from tempura.warehouse.feed import Advance, ways_on
 
 _FEED = "delta.enableChangeDataFeed"
 
@@ -65,17 +65,14 @@ def advance(table: str, path: Path, position: str) -> Advance | None:
 
     Raises TempuraError FEED_UNREADABLE, FEED_REPLACED, FEED_EXPIRED or FEED_OFF when the change feed does not say all that happened.
     """
-    log = Log.read(path)
-    id = str(log.settings(log.last).get("id", ""))
-    if not id:
-        what = f"The metadata of the Delta table at {path} is neither in its log nor in a Parquet checkpoint."
-        raise TempuraError("FEED_UNREADABLE", what, "Let its writer make a checkpoint of the classic kind.")
     if not position:
-        return Advance(f"{log.last} {id}", {"versionAsOf": str(log.last)})
+        return whole(table, path)
+    log = Log.read(path)
+    id = _id(log)
     since, known = int(position.split()[0]), position.split()[1]
     if id != known or since > log.last:
         what = f"Table {table}: the Delta table at {path} is not the one of which version {since} has arrived."
-        raise TempuraError("FEED_REPLACED", what, "Restore it, or add a table of another name.")
+        raise TempuraError("FEED_REPLACED", what, *ways_on(table, "Restore it"))
     if since == log.last:
         return None
     _check_versions(table, log, since)
@@ -84,17 +81,31 @@ def advance(table: str, path: Path, position: str) -> Advance | None:
     return Advance(f"{log.last} {id}", options)
 
 
+def whole(table: str, path: Path) -> Advance:
+    """How to read all rows of the table's last version. Raises TempuraError FOLDER_MISSING, FEED_UNREADABLE."""
+    log = Log.read(path)
+    return Advance(f"{log.last} {_id(log)}", {"versionAsOf": str(log.last)})
+
+
+def _id(log: Log) -> str:
+    id = str(log.settings(log.last).get("id", ""))
+    if not id:
+        what = f"The metadata of the Delta table at {log.path} is neither in its log nor in a Parquet checkpoint."
+        raise TempuraError("FEED_UNREADABLE", what, "Let its writer make a checkpoint of the classic kind.")
+    return id
+
+
 def _check_versions(table: str, log: Log, since: int) -> None:
     """All commits are there, and all files that the feed of their changes is made of."""
-    remedy = "Add a table of another name, which begins with all rows; run more often than the log is kept."
+    remedy = ways_on(table, "Run more often than the log is kept")
     for version in range(since + 1, log.last + 1):
         if version not in log.commits:
             what = f"Table {table}: version {version} of the Delta table at {log.path} is no longer in its log."
-            raise TempuraError("FEED_EXPIRED", what, remedy)
+            raise TempuraError("FEED_EXPIRED", what, *remedy)
         for file in _feed_files(log.commits[version]):
             if "://" not in file and not (log.path / unquote(file)).exists():
                 what = f"Table {table}: file {log.path / unquote(file)}, which says what changed in version {version}, is gone."
-                raise TempuraError("FEED_EXPIRED", what, remedy)
+                raise TempuraError("FEED_EXPIRED", what, *remedy)
 
 
 def _check_feed(table: str, log: Log, since: int) -> None:
@@ -104,8 +115,7 @@ def _check_feed(table: str, log: Log, since: int) -> None:
         # A commit without rows needs no feed: the one that turns it on, or OPTIMIZE.
         if _changes(log.commits[version]) and (settings.get("configuration") or {}).get(_FEED) != "true":
             what = f"Table {table}: the change feed of the Delta table at {log.path} was off in version {version}."
-            remedy = f"Turn it on ({_FEED} = true), then add a table of another name."
-            raise TempuraError("FEED_OFF", what, remedy)
+            raise TempuraError("FEED_OFF", what, *ways_on(table, f"Turn it on ({_FEED} = true)", "then"))
 
 
 def check_feed_on(table: str, path: Path) -> None:

@@ -40,6 +40,11 @@ class Changes:
     deletes: Any | None = None
     updates: Any | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none of any kind."""
+        return self.inserts is None and self.deletes is None and self.updates is None
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
@@ -173,6 +178,9 @@ class Engine(Protocol):
 
     def net(self, source: Source) -> Changes:
         """The inserts and deletes that are left when rows that came and went are taken out."""
+
+    def difference(self, now: Sequence[Any], before: Source) -> Changes:
+        """What inserts and deletes lead from some rows to those of ``now`` together; None for a side without rows."""
 
     def missing(self, present: Source, arriving: Rows) -> str | None:
         """A row of which more are deleted than are there; None when all are there."""

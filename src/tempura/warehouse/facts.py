@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql.types import DateType, IntegralType, StructType
 
 from tempura.search.problem import ColumnStats, TableFacts
-from tempura.warehouse.arrivals import Arrival, ColumnSummary, summarise, totals
+from tempura.warehouse.arrivals import Arrival, ColumnSummary, summarise
 from tempura.warehouse.clock import Clock, Input, clock_facts
+from tempura.warehouse.content import content, cumulative, described
 from tempura.warehouse.forecast import Forecast, Interval, forecast
 from tempura.warehouse.widening import summaries
 
@@ -19,7 +20,7 @@ def table_facts(table: Input, pinned: Sequence[int], forecast: Forecast) -> Tabl
     if isinstance(table, Clock):
         return clock_facts(pinned, len(pinned) + len(forecast.arrivals))
     arrivals = table.arrivals()[: pinned[-1]]
-    known = [totals(arrivals[:version]) for version in pinned]
+    known, present = cumulative(arrivals, pinned), content(arrivals)
     expected = _expected(known[-1], forecast)
     counts = [*known, *expected]
     rows = known[-1][0] + known[-1][1]
@@ -30,8 +31,8 @@ def table_facts(table: Input, pinned: Sequence[int], forecast: Forecast) -> Tabl
         # Promises may be declared late, by an edit of tempura.toml: what the past says otherwise is not promised.
         static=table.spec.static and len(set(pinned)) == 1,
         append_only=(table.spec.append_only or table.spec.path is not None) and known[-1][1] == 0,
-        row_bytes=_bytes(arrivals) / rows if rows else 64.0,
-        columns=column_stats(summarise(summaries(arrivals, table.schema)), table.schema, rows),
+        row_bytes=sum(file.bytes for file in present.files) / rows if rows else 64.0,
+        columns=column_stats(summarise(summaries(described(arrivals), table.schema)), table.schema, rows),
     )
 
 

@@ -14,9 +14,8 @@ from tempura.warehouse.engine import Changes, Source
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What becomes one arrival: Parquet files read where they are (``in_place``), or ``changes`` to the rows that are there, which are
-    copied into the warehouse. ``origins``, ``position``, ``ignored`` and ``pushed`` as in :class:`Arrival`. ``trust``: the deletes are
-    known to be
-    there."""
+    copied into the warehouse. ``origins``, ``position``, ``ignored``, ``pushed`` and ``refreshed`` as in :class:`Arrival`, ``whole`` by
+    the paths of its files. ``trust``: the deletes are known to be there."""
 
     in_place: tuple[Path, ...] = ()
     changes: Callable[[Source], Changes] | None = None
@@ -25,6 +24,8 @@ class Batch:
     trust: bool = False
     ignored: tuple[str, ...] = ()
     pushed: Pushed | None = None
+    refreshed: bool = False
+    whole: tuple[Path, ...] | None = None
 
 
 Widen = Callable[[Sequence[StructField]], StructType]
@@ -48,3 +49,15 @@ class Advance:
 
     position: str
     options: Mapping[str, str]
+
+
+def ways_on(table: str, other: str, link: str = "or") -> tuple[str, str]:
+    """A remedy: something else, or to take the source as it is now; in a program and on the command line."""
+    remedy = f"{other}, {link} take the table as it is now"
+    return f'{remedy}: table("{table}").refresh().', f"{remedy}: tempura table refresh {table}"
+
+
+def anew(table: str, undo: str) -> tuple[str, str]:
+    """A remedy: something, or to begin anew; in a program and on the command line."""
+    remedy = f"{undo}, or begin anew with what the source holds now"
+    return f'{remedy}: table("{table}").reset().', f"{remedy}: tempura table reset {table}"

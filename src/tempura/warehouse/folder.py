@@ -12,10 +12,12 @@ from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival, Origin
+from tempura.warehouse.content import seen_files
 from tempura.warehouse.declare import TableSpec
 from tempura.warehouse.engine import Engine, FileSet
-from tempura.warehouse.feed import Batch, Widen
+from tempura.warehouse.feed import Batch, Widen, ways_on
 from tempura.warehouse.parquet import column_names, inspect
+from tempura.warehouse.seals import file_checksum
 from tempura.warehouse.source import SourceFiles, counts
 from tempura.warehouse.text import CHANGE, header
 from tempura.warehouse.widening import Unknown
@@ -43,12 +45,12 @@ class Folder:
         unknown = self._unknown(new, schema)
         added = unknown.fields(schema) if widen and self.spec.on_new_columns == "add" else []
         schema = widen(added) if widen and added else schema
-        kinds = self._kinds(new, schema)
+        kinds = self.kinds(new, schema)
         if self.spec.format == "parquet" and (len(set(kinds.values())) > 1 or any(kind[1] for kind in kinds.values())):
             # A file that does not fit is refused before the first of the arrivals, and changes are not looked at again.
             optional = {*self.spec.added, *(field.name for field in added)}
             for path in new:
-                inspect(path, schema, partition_columns(self._name(path)), optional=optional)
+                inspect(path, schema, partition_columns(self.name_of(path)), optional=optional)
         for kind, files in groupby(new, key=kinds.__getitem__):
             yield replace(self._batch(kind, tuple(files), schema), ignored=() if added else tuple(unknown.places))
 
@@ -59,7 +61,7 @@ class Folder:
     def file_set(self, files: Iterable[Path], schema: StructType, columns: tuple[str, ...] = ()) -> FileSet:
         """Files of this folder as the engine is told of them."""
         paths = tuple(files)
-        base = str(self.path) if any(partition_columns(self._name(p)) for p in paths) else None
+        base = str(self.path) if any(partition_columns(self.name_of(p)) for p in paths) else None
         names = tuple(map(str, paths))
         return FileSet(self.table, schema, self.spec.format, self.spec.options, names, base, columns)
 
@@ -70,17 +72,23 @@ class Folder:
     # --- which files ------------------------------------------------------------------------------------------------
 
     def _new(self, arrivals: Sequence[Arrival]) -> list[Path]:
-        if not self.path.is_dir():
-            remedy = "Make the folder, or correct its path in tempura.toml."
-            raise TempuraError("FOLDER_MISSING", f"Table {self.table}: there is no folder {self.path}.", remedy)
-        known = {origin.path: origin for arrival in arrivals for origin in arrival.seen}
-        present = {self._name(path): path for path in self.files()}
+        self.check_there()
+        known = seen_files(arrivals)
+        present = {self.name_of(path): path for path in self.files()}
         for origin in known.values():
             self.check_unchanged(origin)
         # Files carry the system's time, whatever clock the warehouse has.
         newest = time.time() - self.spec.settle
         new = [(path.stat().st_mtime_ns, name, path) for name, path in present.items() if name not in known]
         return [path for mtime, _, path in sorted(new) if mtime <= newest * 1e9]
+
+    def check_there(self) -> None:
+        """Raises TempuraError FOLDER_MISSING."""
+        if not self.path.is_dir():
+            remedy = "Make the folder, or name another"
+            command = f"{remedy}: tempura table alter {self.table} --path FOLDER"
+            what = f"Table {self.table}: there is no folder {self.path}."
+            raise TempuraError("FOLDER_MISSING", what, f'{remedy}: alter_table("{self.table}", path=…).', command)
 
     def check_unchanged(self, origin: Origin) -> None:
         """Raises TempuraError FILE_GONE or FILE_CHANGED when a file is no longer as it was when it arrived."""
@@ -89,19 +97,18 @@ class Folder:
         try:
             stat = path.stat()
         except FileNotFoundError:
-            remedy = "Put it back; rows that arrived cannot leave by a file."
-            raise TempuraError("FILE_GONE", f"{what} is gone.", remedy) from None
+            raise TempuraError("FILE_GONE", f"{what} is gone.", *ways_on(self.table, "Put it back")) from None
         if (stat.st_size, stat.st_mtime_ns) != (origin.size, origin.mtime):
-            remedy = "Restore it, and write changed rows to new files."
-            raise TempuraError("FILE_CHANGED", f"{what} was written again.", remedy)
+            raise TempuraError("FILE_CHANGED", f"{what} was written again.", *ways_on(self.table, "Restore it"))
 
-    def _name(self, path: Path) -> str:
+    def name_of(self, path: Path) -> str:
+        """The path of a file relative to the folder."""
         return str(path.relative_to(self.path))
 
     def _check_layout(self, new: Sequence[Path], arrivals: Sequence[Arrival]) -> None:
         """All files lie equally deep in folders that spell the same columns, as Spark needs it."""
-        names = [self._name(path) for path in new]
-        first = next((o.path for arrival in arrivals for o in arrival.seen), names[0] if names else "")
+        names = [self.name_of(path) for path in new]
+        first = next(iter(seen_files(arrivals)), names[0] if names else "")
         wanted = partition_columns(first)
         for name in names:
             found = partition_columns(name)
@@ -111,6 +118,13 @@ class Folder:
                 raise TempuraError("WRONG_SCHEMA", what, "Move the file into a folder like those of the others.")
 
     # --- what they hold ---------------------------------------------------------------------------------------------
+
+    def widened(self, files: Sequence[Path], schema: StructType, widen: Widen) -> bool:
+        """Give the table the columns of some files that it does not have, if it is declared so. Raises TempuraError WRONG_SCHEMA."""
+        found = self._unknown(files, schema).fields(schema) if self.spec.on_new_columns == "add" else []
+        if found:
+            widen(found)
+        return bool(found)
 
     def _unknown(self, files: Sequence[Path], schema: StructType) -> Unknown:
         """The columns of files that the table does not have. Raises TempuraError WRONG_SCHEMA when they are refused."""
@@ -123,7 +137,7 @@ class Folder:
         elif self.spec.format == "parquet":
             for path in files:
                 found |= {name: path for name in column_names(path) if name not in found}
-        known = {*schema.names, CHANGE, *(partition_columns(self._name(files[0])) if files else ())}
+        known = {*schema.names, CHANGE, *(partition_columns(self.name_of(files[0])) if files else ())}
         unknown = Unknown(
             self.table,
             {n: path for n, path in found.items() if n not in known},
@@ -136,7 +150,8 @@ class Folder:
     def _inferred(self, path: Path) -> StructType:
         return self.engine.infer_schema(self.file_set([path], StructType()))
 
-    def _kinds(self, files: Sequence[Path], schema: StructType) -> dict[Path, Kind]:
+    def kinds(self, files: Sequence[Path], schema: StructType) -> dict[Path, Kind]:
+        """The kind of each file."""
         if self.spec.format == "csv":
             columns = {path: self._header(path, schema) for path in files}
             return {path: self._kind(path, CHANGE in found, found) for path, found in columns.items()}
@@ -151,20 +166,21 @@ class Folder:
         return (str(path) if changing else "", changing, columns)
 
     def _header(self, path: Path, schema: StructType) -> tuple[str, ...]:
-        partitions = partition_columns(self._name(path))
+        partitions = partition_columns(self.name_of(path))
         return header(path, self.spec.options, [n for n in schema.names if n not in partitions])
 
     def _batch(self, kind: Kind, files: tuple[Path, ...], schema: StructType) -> Batch:
         _, changing, columns = kind
         if self.spec.format == "parquet" and not changing:
             return Batch(in_place=files)
-        origins = tuple(self._origin(path) for path in files)
+        origins = tuple(self.origin(path, changing) for path in files)
         wanted = self.file_set(files, schema, columns)
         return Batch(changes=lambda present: self.engine.load(wanted, changing), origins=origins)
 
-    def _origin(self, path: Path) -> Origin:
+    def origin(self, path: Path, changing: bool = False) -> Origin:
+        """A file as it is now."""
         stat = path.stat()
-        return Origin(self._name(path), stat.st_size, stat.st_mtime_ns)
+        return Origin(self.name_of(path), stat.st_size, stat.st_mtime_ns, file_checksum(path), changing)
 
 
 def data_files(folder: Path) -> Iterator[Path]:

@@ -6,15 +6,17 @@ was there before the query's first run, or came into an empty table, was loaded:
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 from statistics import median
 
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival, totals
+from tempura.warehouse.content import content
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.slots import Slot
 from tempura.warehouse.steps import StepManifest
@@ -47,16 +49,23 @@ def check_expect(table: str, expect: object) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What is expected to arrive in a table before each of the time points to come, and ``why``. Never a fact."""
+    """What is expected to arrive in a table before each of the time points to come, and ``why``. Never a fact. ``mean``: what has come
+    before each run, taken over those that are looked at."""
 
     table: str
     arrivals: tuple[Rows, ...]
     why: str
+    mean: Rows = (0, 0)
 
     def text(self, labels: Sequence[str]) -> str:
         """One line for people; ``labels`` name the time points."""
         parts = (f"{_rows(rows)} by {label}" for rows, label in zip(self.arrivals, labels, strict=True))
         return f"{self.table}: {', '.join(parts)} ({self.why})"
+
+    def on_average(self) -> "Forecast":
+        """The mean in the place of the median: of a table in which something comes at times."""
+        why = "the mean of what came before each of the last runs: a view is refreshed when something has come"
+        return replace(self, arrivals=(self.mean,) * len(self.arrivals), why=why) if any(self.mean) else self
 
     def with_deletes(self) -> "Forecast":
         """The same with one row more that goes, and another in its place: for plans that must not rely on that none does."""
@@ -101,7 +110,7 @@ def forecast(
 ) -> Forecast:
     """What is expected to arrive in a table whose ``arrivals`` the run reads, before each of the points ``to_come`` (a label, and the
     length of the interval before it). ``expect`` is what its declaration says."""
-    inserted, deleted = totals(arrivals)
+    inserted, deleted = content(arrivals).rows
     seen = list(_seen(table, arrivals, past))
     if expect is not None:
         came = [(i.length, (0, rows[1])) for i, rows in seen]
@@ -114,7 +123,16 @@ def forecast(
         why = f"{float(UNKNOWN):.0%} of its rows: nothing is known but its first load" if rows else "nothing ever came"
         return Forecast(table, tuple(growth), why)
     found = [_learned(seen, label, length) for label, length in to_come]
-    return Forecast(table, tuple(rows for rows, _ in found), "; ".join(dict.fromkeys(why for _, why in found)))
+    why = "; ".join(dict.fromkeys(why for _, why in found))
+    last = [rows for _, rows in seen][-INTERVALS:]
+    mean = ceil(Fraction(sum(i for i, _ in last), len(last))), ceil(Fraction(sum(d for _, d in last), len(last)))
+    return Forecast(table, tuple(rows for rows, _ in found), why, mean)
+
+
+def of_a_view(forecasts: Mapping[str, Forecast]) -> dict[str, Forecast]:
+    """What is expected in the tables of a view, which is refreshed when something has come: so not nothing in all of them."""
+    silent = not any(any(rows) for found in forecasts.values() for rows in found.arrivals)
+    return {table: found.on_average() if silent else found for table, found in forecasts.items()}
 
 
 def points_to_come(schedule: Schedule, slot: Slot, count: int) -> list[tuple[str, int]]:
@@ -133,8 +151,9 @@ def _seen(table: str, arrivals: Sequence[Arrival], past: Sequence[Interval]) -> 
         before, after = interval.before.get(table), interval.after.get(table)
         if before is None or after is None or not before <= after <= len(arrivals):
             continue
-        inserted, deleted = totals(arrivals[:before])
-        if inserted > deleted:
+        inserted, deleted = content(arrivals[:before]).rows
+        # What a reset or a refresh brings is no growth.
+        if inserted > deleted and not any(a.reset or a.refreshed for a in arrivals[before:after]):
             yield interval, totals(arrivals[before:after])
 
 
@@ -153,7 +172,7 @@ def _middle(came: Sequence[tuple[int, Rows]], length: int) -> Rows:
     if not came:
         return 0, 0
     inserted, deleted = (median(Fraction(rows[side] * length, max(1, of)) for of, rows in came) for side in (0, 1))
-    return round(inserted), round(deleted)
+    return ceil(inserted), ceil(deleted)
 
 
 def _declared(expect: str, rows: int) -> int:

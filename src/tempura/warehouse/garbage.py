@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival
+from tempura.warehouse.content import content, last_reset
 from tempura.warehouse.declare import DeclarationFile
 from tempura.warehouse.history import History
 from tempura.warehouse.ledger import attempt
@@ -82,6 +83,7 @@ def collect(
     bin, queries = Bin(site, sweep), tuple(queries)
     for table in tables:
         _collect_table(bin, table, queries)
+        _collect_held(bin, table, queries)
     for query in queries:
         _collect_query(bin, query)
         bin.put_locks([_lock(site, query)])
@@ -111,10 +113,24 @@ def _collect_table(bin: Bin, table: Arrivals, queries: Sequence[Query]) -> None:
             with attempt(bin.site.files, bin.site.attempts) as work:
                 blocks.give_up(work, span)
     known = _folders(table, (*arrivals, *blocks.kept(plane, ())))
-    used = _folders(table, blocks.kept(left, arrivals))
-    bin.put((*blocks.freed(left), *table.ledger.superseded()), lambda file: "ledger")
+    since = last_reset(arrivals)
+    used = _folders(table, blocks.kept(left, arrivals, since))
+    bin.put((*blocks.freed(left, since), *table.ledger.superseded()), lambda file: "ledger")
     superfluous = (folder for folder in idle if folder.name not in used)
     bin.put(superfluous, lambda file: "rows" if known & set(file.parts) else LEFT_BEHIND)
+
+
+def _collect_held(bin: Bin, table: Arrivals, queries: Sequence[Query]) -> None:
+    """Second names of files whose rows no result that stays and no state was computed from."""
+    site, arrivals = bin.site, table.committed()
+    read = [version for version in _versions(table.name, len(arrivals), queries, bin.sweep.keep) if version]
+    since = max(min(read, default=len(arrivals)), last_reset(arrivals))
+    later = [f for a in arrivals[since:] for f in (*(a.whole or ()), *(() if a.copied else a.inserted))]
+    left = table.held.without((*(file for file, _ in content(arrivals[:since]).in_place), *later))
+    if any(site.files.is_locked(site.attempts / name) for name in site.files.names(site.attempts)):
+        # An arrival at work may give a name that nothing is known of yet.
+        return
+    bin.put(left, lambda file: "rows")
 
 
 def _settle(table: Arrivals) -> None:

@@ -46,6 +46,10 @@ class History:
         """The history that a ledger holds."""
         return History(tuple((Replacement if e.get("kind") else StepManifest).from_json(e) for e in entries))
 
+    def at(self, name: str) -> "History":
+        """The history of a query that has another name by now: what it wrote lies in the folder of that name."""
+        return History(tuple(e.at(name) if isinstance(e, StepManifest) else e for e in self.entries))
+
     @cached_property
     def runs(self) -> tuple[StepManifest, ...]:
         """All runs, those of replaced queries too."""

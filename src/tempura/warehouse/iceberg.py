@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tempura.errors import TempuraError
-from tempura.warehouse.feed import Advance
+from tempura.warehouse.feed import Advance, ways_on
 
 _NO_ROWS = ("replace",)
 """Operations that change files and no rows."""
@@ -24,16 +24,28 @@ def advance(table: str, path: Path, position: str) -> Advance | None:
     metadata = _metadata(path)
     uuid, current = str(metadata["table-uuid"]), int(metadata.get("current-snapshot-id") or -1)
     if not position:
-        return None if current < 0 else Advance(f"{current} {uuid}", {"snapshot-id": str(current)})
+        return None if current < 0 else whole(table, path)
     since, known = int(position.split()[0]), position.split()[1]
     if uuid != known:
         what = f"Table {table}: the Iceberg table at {path} is not the one of which snapshot {since} has arrived."
-        raise TempuraError("FEED_REPLACED", what, "Restore it, or add a table of another name.")
+        raise TempuraError("FEED_REPLACED", what, *ways_on(table, "Restore it"))
     if since == current:
         return None
     for snapshot in _between(table, path, metadata, since, current):
         _check_appended(table, path, snapshot)
     return Advance(f"{current} {uuid}", {"start-snapshot-id": str(since), "end-snapshot-id": str(current)})
+
+
+def whole(table: str, path: Path) -> Advance:
+    """How to read all rows of the table's current snapshot; nothing is to be read, and the position is "", when it has none. Raises
+    TempuraError FOLDER_MISSING."""
+    metadata = _metadata(path)
+    current = int(metadata.get("current-snapshot-id") or -1)
+    return (
+        Advance("", {})
+        if current < 0
+        else Advance(f"{current} {metadata['table-uuid']}", {"snapshot-id": str(current)})
+    )
 
 
 def _between(
@@ -46,8 +58,7 @@ def _between(
         if at not in snapshots:
             what = f"Table {table}: snapshot {since} of the Iceberg table at {path}, which has arrived, does not lead to {current}: "
             what += "snapshots in between have expired, or the table was rolled back."
-            remedy = "Add a table of another name, which begins with all rows; run more often than snapshots expire."
-            raise TempuraError("FEED_EXPIRED", what, remedy)
+            raise TempuraError("FEED_EXPIRED", what, *ways_on(table, "Run more often than snapshots expire"))
         yield snapshots[at]
         at = snapshots[at].get("parent-snapshot-id")
 
@@ -57,7 +68,7 @@ def _check_appended(table: str, path: Path, snapshot: Mapping[str, Any]) -> None
     if operation not in ("append", *_NO_ROWS):
         what = f"Table {table}: snapshot {snapshot['snapshot-id']} of the Iceberg table at {path} is an {operation!r}, whose "
         what += "deletes an incremental read leaves out."
-        raise TempuraError("FEED_NOT_APPENDED", what, "Add a table of another name, which begins with all rows.")
+        raise TempuraError("FEED_NOT_APPENDED", what, *ways_on(table, "Append only"))
 
 
 def _metadata(path: Path) -> Mapping[str, Any]:

@@ -93,6 +93,19 @@ def split_changes(changes: DataFrame) -> Changes:
     return Changes(*parts)
 
 
+def differing_rows(session: SparkSession, now: Sequence[DataFrame], before: Source) -> Changes:
+    """What inserts and deletes lead from the rows that were there to those that are there now, under the table's names."""
+    columns, names = columns_of(before.schema), before.schema.names
+    was = signed_rows(session, before).withColumn(WEIGHT, -fn.col(WEIGHT))
+    present = (rows.select(*map(attribute, names)).toDF(*(c.id for c in columns)) for rows in now)
+    weighted = [rows.withColumn(WEIGHT, fn.lit(1).cast("bigint")) for rows in present]
+    # Both sides come from one look at the files, which others may be writing.
+    net = consolidate(reduce(DataFrame.unionAll, weighted, was), columns).localCheckpoint(eager=True)
+    sides = (net.filter(fn.col(WEIGHT) > 0), net.filter(fn.col(WEIGHT) < 0).withColumn(WEIGHT, -fn.col(WEIGHT)))
+    rows = [None if s.isEmpty() else expand(Relation(s, weighted=True), columns).toDF(*names) for s in sides]
+    return Changes(inserts=rows[0], deletes=rows[1])
+
+
 def missing_row(session: SparkSession, present: Source, arriving: Rows) -> str | None:
     """A row that would be there a negative number of times; None when there is none."""
     columns = columns_of(present.schema)

@@ -1,7 +1,7 @@
 """Tables of a lake, Delta or Iceberg, as feeds: all rows at first, then what their feed says has changed, if it can be trusted."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql.types import StructType
@@ -9,12 +9,16 @@ from pyspark.sql.types import StructType
 from tempura.warehouse import delta, iceberg
 from tempura.warehouse.arrivals import Arrival
 from tempura.warehouse.declare import TableSpec
-from tempura.warehouse.engine import Engine, Fit
+from tempura.warehouse.engine import Changes, Engine, Fit, Source
 from tempura.warehouse.feed import Advance, Batch, Widen
 from tempura.warehouse.widening import Unknown
 
 LAKES: Mapping[str, Callable[[str, Path, str], Advance | None]] = {"delta": delta.advance, "iceberg": iceberg.advance}
 """Per format, what is to be read to come from a position to the table as it is now."""
+
+
+WHOLE: Mapping[str, Callable[[str, Path], Advance]] = {"delta": delta.whole, "iceberg": iceberg.whole}
+"""Per format, how to read all rows that the table holds now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +36,30 @@ class Lake:
         Raises TempuraError FOLDER_MISSING, FEED_REPLACED, FEED_EXPIRED, FEED_OFF, FEED_NOT_APPENDED; NO_PACKAGE, FEED_UNREADABLE when
         the rows are read; WRONG_SCHEMA for new columns that are refused.
         """
-        found = self._advance(arrivals)
-        if not found:
-            return
+        if not arrivals:
+            self.check_followed()
+        found = LAKES[self.format](self.table, self.path, arrivals[-1].position if arrivals else "")
+        if found:
+            yield self._batch(found, schema, widen)
+
+    def whole(self, schema: StructType, widen: Widen) -> Batch:
+        """All rows that the table holds now, to be compared with what has arrived. Raises as :meth:`pending` does."""
+        found = WHOLE[self.format](self.table, self.path)
+        batch = self._batch(found, schema, widen) if found.position else Batch(changes=lambda present: Changes())
+
+        def changes(present: Source) -> Changes:
+            rows = batch.changes(present).inserts if batch.changes else None
+            return self.engine.difference([] if rows is None else [rows], present)
+
+        return replace(batch, changes=changes, refreshed=True, trust=True)
+
+    def _batch(self, found: Advance, schema: StructType, widen: Widen | None) -> Batch:
         unknown = self._unknown(schema)
         added = unknown.fields(schema) if widen and self.spec.on_new_columns == "add" else []
         schema = widen(added) if widen and added else schema
         optional = (*self.spec.added, *(field.name for field in added))
         fit = Fit(schema, optional, drop=self.spec.on_new_columns != "refuse")
-        yield Batch(
+        return Batch(
             changes=lambda present: self.engine.load_lake(self.format, self.path, found.options, fit),
             position=found.position,
             ignored=() if added else tuple(unknown.places),

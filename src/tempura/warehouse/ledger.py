@@ -135,6 +135,11 @@ def _corrupt(what: str) -> TempuraError:
     return TempuraError("LEDGER_CORRUPT", what, "Restore it from a backup; what later manifests say builds on it.")
 
 
+def begins_anew(manifest: Json) -> bool:
+    """Whether nothing before a manifest counts."""
+    return bool(manifest.get("reset"))
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """The manifests ``1.json``, ``2.json`` … of one folder.
@@ -148,26 +153,54 @@ class Ledger:
     settled: Callable[[Json], Json] = dict
 
     def count(self) -> int:
-        """How many manifests are committed. Raises TempuraError LEDGER_BROKEN when one in between is missing."""
-        names = self.files.names(self.folder)
-        numbers = sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit())
-        if numbers != list(range(1, len(numbers) + 1)):
-            missing = sorted(set(range(1, numbers[-1])) - set(numbers))
+        """The number of the last manifest; 0 when there is none. Raises TempuraError LEDGER_BROKEN when one before it is missing, unless
+        a later one begins the ledger anew."""
+        numbers = self._numbers()
+        whole = len(numbers)
+        while whole and numbers[-whole] != numbers[-1] - whole + 1:
+            whole -= 1
+        missing = sorted(set(range(1, numbers[-1])) - set(numbers)) if numbers else []
+        if missing and not any(map(self._begins_anew, numbers[-whole:])):
             what = f"{self.folder} lacks {', '.join(f'{n}.json' for n in missing)}."
             raise TempuraError(
                 "LEDGER_BROKEN", what, "Restore what is missing from a backup: what comes after builds on it."
             )
-        return len(numbers)
+        return numbers[-1] if numbers else 0
 
-    def entries(self) -> tuple[dict[str, Any], ...]:
-        """All manifests, oldest first."""
-        count, found = self.count(), list[dict[str, Any]]()
-        checkpoints = dict(sorted(self._checkpoints()))
-        while len(found) < count:
-            upto = checkpoints.get(len(found), count + 1)
-            known = self._checkpointed((len(found), upto)) if upto <= count else []
-            found += known or [read_manifest(self.folder / f"{len(found) + 1}.json")]
-        return tuple(found)
+    def _begins_anew(self, n: int) -> bool:
+        try:
+            return begins_anew(read_manifest(self._file(n)))
+        except TempuraError:
+            return False
+
+    def last(self) -> int:
+        """The number of the last manifest, whatever is missing before it."""
+        return max(self._numbers(), default=0)
+
+    def _numbers(self) -> list[int]:
+        names = self.files.names(self.folder)
+        return sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit())
+
+    def _file(self, n: int) -> Path:
+        return self.folder / f"{n}.json"
+
+    def mark(self, n: int) -> str:
+        """The checksum of manifest ``n``, which tells it from that of another ledger. Raises TempuraError LEDGER_CORRUPT."""
+        return checksum(to_bytes(read_manifest(self._file(n))))
+
+    def entries(self) -> tuple[dict[str, Any] | None, ...]:
+        """All manifests, oldest first; None for those before the last that begins the ledger anew: whatever became of them, they do not
+        count."""
+        count, newest_first = self.count(), list[dict[str, Any]]()
+        longest = {upto: after for after, upto in self._checkpoints()}
+        while len(newest_first) < count:
+            n = count - len(newest_first)
+            held = self._checkpointed((longest[n], n)) if n in longest else []
+            for entry in reversed(held or [read_manifest(self._file(n))]):
+                newest_first.append(entry)
+                if begins_anew(entry):
+                    return (*[None] * (count - len(newest_first)), *reversed(newest_first))
+        return tuple(reversed(newest_first))
 
     def check_next(self, n: int) -> None:
         """Raises TempuraError COMMIT_LOST when manifest ``n`` is committed already: there is no use in beginning to work for it."""
@@ -176,7 +209,8 @@ class Ledger:
 
     def append(self, work: Attempt, n: int, data: Json) -> None:
         """Commit manifest ``n``, which the caller has taken for the next. Raises TempuraError COMMIT_LOST."""
-        if n > 1 and (n - 1) % FAN == 0:
+        # What begins anew may do so because the manifests before it are damaged.
+        if n > 1 and (n - 1) % FAN == 0 and not begins_anew(data):
             self._checkpoint(work, n - 1)
         commit(self.files, work, self.folder / f"{n}.json", data)
 
@@ -193,7 +227,9 @@ class Ledger:
         missing = [span for span in spans(count) if span not in self._checkpoints()]
         entries = self.entries() if missing else ()
         for after, upto in missing:
-            held = [dict(self.settled(entry)) for entry in entries[after:upto]]
+            held = [dict(self.settled(entry)) for entry in entries[after:upto] if entry is not None]
+            if len(held) < upto - after:
+                continue  # some are forgotten
             try:
                 # As one text, whose checksum is found at once, however many entries there are.
                 commit(self.files, work, self._path((after, upto)), {"entries": json.dumps(held, allow_nan=False)})

@@ -7,6 +7,7 @@ from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival, ColumnSummary, DataFile, totals
+from tempura.warehouse.content import live
 from tempura.warehouse.declare import TableSpec
 from tempura.warehouse.engine import Source
 from tempura.warehouse.feed import Batch
@@ -44,6 +45,14 @@ class Prospect:
         """The arrivals that are committed, then those that would be."""
         return (*self._known, *self._coming)
 
+    def follows(self, version: int, mark: str | None) -> bool:
+        """As :meth:`Arrivals.follows`."""
+        return self._table.follows(version, mark)
+
+    def mark(self, version: int) -> str:
+        """As :meth:`Arrivals.mark`; "" for what is not committed."""
+        return self._table.mark(version) if version <= len(self._known) else ""
+
     def source(self, after: int, upto: int) -> Source:
         """Raises TempuraError NOT_EXECUTABLE: a step is run over what is registered."""
         what = f"A step reads table {self.name} up to version {upto}, which is only looked at."
@@ -70,7 +79,7 @@ class Prospect:
     def _pending(self) -> Iterator[Arrival]:
         arrivals = self._known
         feed = self._table.feed
-        for batch in feed.pending(arrivals, self.schema) if feed else ():
+        for batch in feed.pending(live(arrivals), self.schema) if feed else ():
             self._table.check_static(arrivals)
             arrival = self._counted(batch) if batch.changes else self._table.summarised(batch.in_place)
             arrivals = (*arrivals, arrival)

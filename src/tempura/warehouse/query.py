@@ -1,5 +1,6 @@
 """Queries: planned over all the times at which work may run, run step by step, each step committed whole."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -36,7 +37,7 @@ from tempura.warehouse.required import ANY, Demand, assuming_deletes
 from tempura.warehouse.run import Run, alone, executed, step_now
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage
-from tempura.warehouse.situation import Situation, assess, names_read
+from tempura.warehouse.situation import Situation, assess, is_followed, names_read
 from tempura.warehouse.slots import Due, Slot, due, named, unscheduled, upcoming, zone_of
 from tempura.warehouse.steps import StepManifest, absolute
 from tempura.warehouse.table import Arrivals, Site
@@ -186,6 +187,11 @@ class Query:
         self._site.declarations.put_query(self.name, self._spec)
         return self._site.root / spec.path
 
+    @property
+    def published_at(self) -> tuple[Path, ...]:
+        """The paths at which its results are published."""
+        return tuple(self._site.root / output.path for output in self._spec.outputs)
+
     @errors_by_code()
     def publish(self, progress: Progress | None = None) -> tuple[Path, ...]:
         """Publish the last result where :meth:`output` has declared it, unless it is there: after a run that was interrupted.
@@ -258,7 +264,8 @@ class Query:
 
     def committed(self) -> History:
         """All that is committed of the query."""
-        return History.from_json(self.ledger.entries())
+        entries = self.ledger.entries()
+        return History.from_json([entry for entry in entries if entry is not None]).at(self._folder.name)
 
     @property
     def ledger(self) -> Ledger:
@@ -317,6 +324,20 @@ class Query:
             return ()
         lifted = self._lifted[-1] if self._lifted else self.lifted_anew
         return tuple(self._tables[name] for name in names_read(lifted) if name in self._tables)
+
+    def names(self, table: str) -> bool:
+        """Whether the query reads a table, or cannot be understood without it."""
+        try:
+            if any(read.name == table for read in self.reads):
+                return True
+            if self._spec.sql is not None:
+                others = {name: t.schema for name, t in self._tables.items() if name != table}
+                self._site.engine.lift(self._spec.sql, others, self._settings(History(())))
+        except TempuraError:
+            # What cannot be understood may read whatever its text has a word for.
+            return bool(re.search(rf"\b{table}\b", self._spec.sql or "", re.IGNORECASE))
+        last = self.committed().last
+        return self._spec.sql is None and self._frame is None and last is not None and table in last.inputs
 
     def check_unchanged(self) -> None:
         """Raises TempuraError QUERY_CHANGED when the query's committed runs computed another query, BAD_TIMEZONE when it asks for
@@ -394,7 +415,9 @@ class Query:
         last = history.outputs[-1] if history.outputs else None
         if last is None or not (slot.extra or self.schedule.kind == "view"):
             return None
-        return last if dict(last.inputs) == dict(situation.versions) and self._damage(last) is None else None
+        if dict(last.inputs) != dict(situation.versions) or not is_followed(last, situation.tables):
+            return None
+        return last if self._damage(last) is None else None
 
     def _sound_plan(self, situation: Situation, demand: Demand, history: History) -> tuple[Situation, ProgressivePlan]:
         """A plan that loads no damaged state, and the situation that it was made for."""

@@ -121,6 +121,7 @@ class Run:
             sql=self.sql,
             does=self.does,
             schemas=self.schemas,
+            pins={name: self.situation.tables[name].mark(n) for name, n in self.situation.versions.items()},
         )
 
     def _saved(self, key: StateKey, stored: StoredState) -> SavedState:

@@ -18,7 +18,7 @@ from tempura.tvr.views import Delta
 from tempura.warehouse.clock import Input
 from tempura.warehouse.engine import Engine, Settings, Source
 from tempura.warehouse.facts import Versions, forecast_of, table_facts
-from tempura.warehouse.forecast import Forecast, intervals, points_to_come
+from tempura.warehouse.forecast import Forecast, intervals, of_a_view, points_to_come
 from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage_of
@@ -105,7 +105,7 @@ def assess(
     versions = {name: table.register() for name, table in read.items()}
     versions |= untorn({n: t for n, t in read.items() if isinstance(t, Arrivals)}, versions)
     _check_static(read, versions)
-    past = None if anew else _past(steps, site.engine, settings)
+    past = None if anew else _past(steps, site.engine, settings, read)
     points = schedule.points_from(slot.index, done=past is not None, extra=slot.extra)
     # Of a table that the past did not read, no state was built either: nothing has arrived in it since.
     before = {name: past.inputs.get(name, versions[name]) for name in read} if past else {}
@@ -113,6 +113,7 @@ def assess(
     past_runs = intervals(schedule, steps, slot, versions)
     to_come = points_to_come(schedule, slot, len(points) - len(pinned))
     forecasts = {name: forecast_of(table, versions[name], past_runs, to_come) for name, table in read.items()}
+    forecasts = of_a_view(forecasts) if schedule.kind == "view" else forecasts
     facts = {n: table_facts(t, [v[n] for v in pinned], forecasts[n]) for n, t in read.items()}
     states = {s.key(0): s for s in past.states} if past else {}
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
@@ -128,10 +129,19 @@ def names_read(lifted: Lifted) -> tuple[str, ...]:
     return tuple(sorted({scan.table for scan in scans(lifted.rel)}))
 
 
-def _past(steps: Sequence[StepManifest], engine: Engine, settings: Settings) -> StepManifest | None:
+def _past(
+    steps: Sequence[StepManifest], engine: Engine, settings: Settings, tables: Mapping[str, Input]
+) -> StepManifest | None:
     """The last step that left states which can be loaded now. Those of one before it are none, though it may have read the same rows:
-    sums of floats that were computed apart must not meet."""
-    return next((s for s in reversed(steps) if s.states and s.is_loadable(engine.version, settings)), None)
+    sums of floats that were computed apart must not meet. Nor are those over rows that a table has forgotten."""
+    past = next((s for s in reversed(steps) if s.states and s.is_loadable(engine.version, settings)), None)
+    return past if past and is_followed(past, tables) else None
+
+
+def is_followed(step: StepManifest, tables: Mapping[str, Input]) -> bool:
+    """Whether the tables have gone on from what a step read of them: none was reset or made anew since."""
+    read = ((tables[name], name, version) for name, version in step.inputs.items() if name in tables)
+    return all(table.follows(version, step.pins.get(name)) for table, name, version in read)
 
 
 def _check_static(tables: Mapping[str, Input], versions: Versions) -> None:

@@ -23,7 +23,15 @@ from tempura.warehouse import reading
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.engine import Changes, Check, FileSet, Fit, Settings, Source, Verification, WholeQuery, Work
 from tempura.warehouse.figures import figures
-from tempura.warehouse.incoming import conform, duplicate_key, merged_rows, missing_row, replaced_rows, split_changes
+from tempura.warehouse.incoming import (
+    conform,
+    differing_rows,
+    duplicate_key,
+    merged_rows,
+    missing_row,
+    replaced_rows,
+    split_changes,
+)
 from tempura.warehouse.parquet import FileSummary
 from tempura.warehouse.rows import difference, marked_rows, net_changes, nullable, plain_rows
 from tempura.warehouse.settings import semantic_settings, session_with
@@ -191,6 +199,10 @@ class SparkEngine:
 
     def net(self, source: Source) -> Changes:
         return net_changes(clone(self._session), source)
+
+    def difference(self, now: Sequence[DataFrame], before: Source) -> Changes:
+        session = clone(self._session)
+        return differing_rows(session, now, before)
 
     def missing(self, present: Source, arriving: Rows) -> str | None:
         return missing_row(clone(self._session), present, arriving)

@@ -49,8 +49,8 @@ class StepManifest:
     """A committed step. ``inputs`` are the versions of the tables it read; ``logical_time`` is ISO in UTC; ``estimated_cost`` in
     nanoseconds of one core, unweighted; ``settings``, ``engine``, ``fingerprint``, ``sql`` and the ``schemas`` of the tables that it
     read (DDL; not known of steps of earlier versions) say what could change its result. ``does``: whether
-    it maintained the result or recomputed it (None in manifests of before that was told).
-    Paths of states and output are relative to the warehouse."""
+    it maintained the result or recomputed it (None in manifests of before that was told). ``pins`` tell the versions that it read from
+    those of other tables of the same names. Paths of states and output are relative to the warehouse."""
 
     n: int
     slot: Slot
@@ -73,11 +73,13 @@ class StepManifest:
     sql: str | None
     does: Character | None = None
     schemas: Mapping[str, str] = field(default_factory=dict)
+    pins: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         return plain | {
+            "pins": dict(self.pins),
             "slot": self.slot.to_json(),
             "skipped": [slot.to_json() for slot in self.skipped],
             "states": [state.to_json() for state in self.states],
@@ -96,8 +98,15 @@ class StepManifest:
             output=StoredOutput.from_json(data["output"]) if data["output"] else None,
             does=Character.from_json(data["does"]) if data.get("does") else None,
             schemas=data.get("schemas", {}),
+            pins=data.get("pins", {}),
             **{name: data[name] for name in _PLAIN},
         )
+
+    def at(self, query: str) -> "StepManifest":
+        """The step of a query that has another name by now."""
+        output = self.output.with_part(_renamed(self.output.part, query)) if self.output else None
+        stored = ((s, s.stored.with_parts(_renamed(part, query) for part in s.stored.parts)) for s in self.states)
+        return replace(self, output=output, states=tuple(replace(state, stored=found) for state, found in stored))
 
     def is_loadable(self, engine: str, settings: Mapping[str, str]) -> bool:
         """Whether the step's states mean the same under a version of the engine and its settings: only patch releases may differ."""
@@ -112,6 +121,12 @@ _PLAIN = (
 
 def _minor(version: str) -> tuple[str, ...]:
     return tuple(version.split(".")[:2])
+
+
+def _renamed(part: Part, query: str) -> Part:
+    """A part where it lies when its query has this name: in ``queries/NAME``."""
+    section, _, *rest = Path(part.path).parts
+    return replace(part, path=str(Path(section, query, *rest)))
 
 
 def relative(part: Part, root: Path) -> Part:

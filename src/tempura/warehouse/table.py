@@ -10,19 +10,21 @@ from typing import Any
 from pyspark.sql.types import StructField, StructType
 
 from tempura.errors import TempuraError
-from tempura.warehouse.arrivals import Arrival, ColumnSummary, DataFile, Pushed, Rows, totals
+from tempura.warehouse.arrivals import FORGOTTEN, Arrival, ColumnSummary, DataFile, Pushed, Rows
 from tempura.warehouse.compaction import Blocks
+from tempura.warehouse.content import Content, Placed, content, last_reset, live
 from tempura.warehouse.declare import DeclarationFile, TableSpec
 from tempura.warehouse.engine import Changes, Engine, Source
 from tempura.warehouse.fates import COMMITTED, Fates
-from tempura.warehouse.feed import Batch, Feed
+from tempura.warehouse.feed import Batch, Feed, anew
 from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder, data_files, partition_columns
+from tempura.warehouse.held import Held
 from tempura.warehouse.lake import LAKES, Lake
-from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
+from tempura.warehouse.ledger import Ledger, attempt, begins_anew, discarding, discarding_if_refused
 from tempura.warehouse.parquet import inspect
 from tempura.warehouse.pushes import Push, check_id, check_same, version_of
-from tempura.warehouse.reads import check_whole
+from tempura.warehouse.reads import check_whole, last_read
 from tempura.warehouse.seals import file_checksum, file_damage
 from tempura.warehouse.spans import FAN, Span
 from tempura.warehouse.widening import add_columns, beginning, check_arrived, tell_ignored, width, widths
@@ -70,6 +72,7 @@ class Arrivals:
         self.spec = spec
         self.home = site.root / "tables" / name
         self.copies = self.home / "data"
+        self.held = Held(self.home / "held", site.files)
         self.folder = (site.root / spec.path).resolve() if spec.path else self.copies
         self.ledger = Ledger(self.home / "arrivals", site.files, site.fates.settled)
         self.blocks = Blocks(self.home / "blocks", site.files, name)
@@ -91,25 +94,34 @@ class Arrivals:
         return self._as_declared(self.committed())
 
     def _as_declared(self, arrivals: tuple[Arrival, ...]) -> tuple[Arrival, ...]:
-        if None in widths(arrivals, self.schema).values():
+        if None in widths(live(arrivals), self.schema).values():
             self._adopt_columns()
-        check_arrived(self.name, arrivals, self.schema)
+        check_arrived(self.name, live(arrivals), self.schema)
         return arrivals
 
     def committed(self) -> tuple[Arrival, ...]:
-        """All committed arrivals as they were, whatever is declared today; those of a transaction once it is committed. Raises
-        TempuraError LEDGER_BROKEN when runs have read more, LEDGER_CORRUPT."""
+        """All committed arrivals as they were, whatever is declared today; those of a transaction once it is committed; those before a
+        reset are forgotten. Raises TempuraError LEDGER_BROKEN when runs have read more, LEDGER_CORRUPT."""
         return self._committed(self.ledger.entries())
 
-    def _committed(self, entries: Iterable[Mapping[str, Any]]) -> tuple[Arrival, ...]:
-        found, fates = list[Arrival](), self.site.fates
-        for entry in entries:
+    def _committed(self, entries: Iterable[Mapping[str, Any] | None]) -> tuple[Arrival, ...]:
+        arrivals = tuple(arrival for _, arrival in self._numbered(entries))
+        check_whole(self.site.root, self.site.files, self.name, len(arrivals))
+        return arrivals
+
+    def _numbered(self, entries: Iterable[Mapping[str, Any] | None]) -> list[tuple[int, Arrival]]:
+        """The arrivals with their numbers in the ledger. The version that a reset makes is its number."""
+        found, fates = list[tuple[int, Arrival]](), self.site.fates
+        for number, entry in enumerate(entries, 1):
+            if entry is None:
+                continue
+            if begins_anew(entry):
+                found = [(n, FORGOTTEN) for n in range(1, number)]
             fate = fates.of(entry)
             if fate is None:
                 break
-            found += [Arrival.from_json(entry)] if fate == COMMITTED else []
-        check_whole(self.site.root, self.site.files, self.name, len(found))
-        return tuple(found)
+            found += [(number, Arrival.from_json(entry))] if fate == COMMITTED else []
+        return found
 
     def schema_at(self, version: int) -> StructType:
         """The columns with which the last rows of a version arrived; all when nothing had."""
@@ -124,21 +136,49 @@ class Arrivals:
         """All committed arrivals, and the number under which the ledger takes the next. Raises TempuraError COMMIT_LOST while a
         transaction of another process is about to add one."""
         entries = self.ledger.entries()
-        self.site.fates.settle(entries, self.name)
+        self.site.fates.settle(filter(None, entries), self.name)
         return self._as_declared(self._committed(entries)), len(entries) + 1
+
+    def mark(self, version: int) -> str:
+        """What tells a version from that of another table which had the same name."""
+        return self.ledger.mark(self._numbered(self.ledger.entries())[version - 1][0]) if version else ""
+
+    def follows(self, version: int, mark: str | None) -> bool:
+        """Whether what was computed from a version, with its mark if that is known, can be brought up to date by what came since:
+        the table is the same, and was not reset."""
+        arrivals = self.committed()
+        if any(arrival.reset for arrival in arrivals[version:]):
+            return False
+        return mark is None or version > len(arrivals) or mark == self.mark(version)
 
     def source(self, after: int, upto: int) -> Source:
         """The rows of the arrivals after one version up to another. Raises TempuraError ROWS_DAMAGED when the warehouse's own files
-        are no longer what was committed."""
+        are no longer what was committed, ROWS_FORGOTTEN for a version before a reset, ROWS_UNKNOWN when the source's files are gone."""
         while True:
-            pieces = self.blocks.read(self.arrivals(), after, upto)
-            wrong = self._damage(pieces)
+            arrivals = self.arrivals()
+            since = last_reset(arrivals)
+            if upto < since or 0 < after < since:
+                version = upto if upto < since else after
+                what = f"Version {version} of table {self.name} was forgotten when the table was reset."
+                raise TempuraError(
+                    "ROWS_FORGOTTEN", what, "Run the query first: it is computed from what is there now."
+                )
+            wanted = self._wanted(arrivals, after, upto)
+            wrong = self._damage(wanted.arrivals)
             if not wrong:
-                return Source(self.schema, self._rows(pieces))
+                return Source(self.schema, self._rows(wanted))
             # What was given up meanwhile is read from a block.
-            if self.blocks.read(self.arrivals(), after, upto) == pieces:
-                remedy = "Restore it from a backup: these rows are kept nowhere else."
-                raise TempuraError("ROWS_DAMAGED", f"Table {self.name}: {wrong}.", remedy)
+            if self._wanted(self.arrivals(), after, upto) == wanted:
+                undo = "Restore it from a backup" + ("" if self.feed else " (these rows are kept nowhere else)")
+                raise TempuraError("ROWS_DAMAGED", f"Table {self.name}: {wrong}.", *anew(self.name, undo))
+
+    def _wanted(self, arrivals: Sequence[Arrival], after: int, upto: int) -> Content:
+        """What the rows that arrived after one version up to another are read from: of what is stored together, that."""
+        if after:
+            return Content(None, self.blocks.read(arrivals, after, upto))
+        whole = content(arrivals[:upto])
+        # Beside a refresh of files that are read where they are nothing is stored together.
+        return whole if whole.base else Content(None, self.blocks.read(arrivals, last_reset(arrivals[:upto]), upto))
 
     def _damage(self, arrivals: Iterable[Arrival]) -> str | None:
         """What is wrong with the copies of some arrivals' rows; None when nothing is."""
@@ -146,24 +186,70 @@ class Arrivals:
         return next(filter(None, (file_damage(path, file.size, file.checksum) for path, file in files)), None)
 
     def present(self, arrivals: Sequence[Arrival]) -> Source:
-        """The rows of the first arrivals, all of them."""
-        return Source(self.schema, self._rows(self.blocks.read(arrivals, 0, len(arrivals))))
+        """The rows of the version after these arrivals."""
+        return Source(self.schema, self.rows(arrivals))
 
-    def _rows(self, arrivals: Iterable[Arrival]) -> Rows:
+    def rows(self, arrivals: Sequence[Arrival]) -> Rows:
+        """The rows of the version after these arrivals."""
+        return self._rows(self._wanted(arrivals, 0, len(arrivals)))
+
+    def _rows_of(self, arrival: Arrival) -> Rows:
+        """The rows of one arrival."""
+        return self._rows(Content(None, (arrival,)))
+
+    def _rows(self, wanted: Content) -> Rows:
         # Files without rows are left out: a push may write an empty file of deletions, which makes nothing signed.
-        arrivals = tuple(arrivals)
-        inserted = tuple(str(self.home_of(a) / f.path) for a in arrivals for f in a.inserted if f.rows)
-        deleted = tuple(str(self.home_of(a) / f.path) for a in arrivals for f in a.deleted if f.rows)
-        in_place = (f for a in arrivals if not a.copied for f in a.inserted)
-        partitioned = self.spec.path and any(partition_columns(f.path) for f in in_place)
-        return Rows(inserted, deleted, str(self.folder) if partitioned else None, narrow=self._narrow(arrivals))
+        return self.in_place(wanted.in_place) + self.copies_of(a for a in wanted.arrivals if a.copied or a.deleted)
 
-    def _narrow(self, arrivals: Sequence[Arrival]) -> dict[str, int]:
-        """The files that arrived before columns were added, and how many columns they have. Files lying where they were written may
-        have had a column of that name all along: of what arrived without it, it is NULL all the same."""
-        known = widths(arrivals, self.schema)
-        older = ((a, n) for a in arrivals if (n := known[a.schema]) is not None and n < len(self.schema.fields))
-        return {str(self.home_of(a) / f.path): n for a, n in older for f in (*a.inserted, *a.deleted) if f.rows}
+    def copies_of(self, arrivals: Iterable[Arrival]) -> Rows:
+        """The rows of some arrivals that are in files of the warehouse's own."""
+        arrivals = tuple(arrivals)
+        inserted = tuple(str(self.copies / f.path) for a in arrivals if a.copied for f in a.inserted if f.rows)
+        deleted = tuple(str(self.copies / f.path) for a in arrivals for f in a.deleted if f.rows)
+        files = [(self.copies / f.path, a.schema) for a in arrivals for f in (*a.inserted, *a.deleted) if f.rows]
+        return Rows(inserted, deleted, narrow=self._narrow(files))
+
+    def _narrow(self, files: Sequence[tuple[Path, str]]) -> dict[str, int]:
+        """Of files with the schemas under which they arrived, those from before columns were added, and how many columns they have.
+        Files lying where they were written may have had a column of that name all along: of what arrived without it, it is NULL all
+        the same."""
+        known = {schema: width(schema, self.schema) for schema in {schema for _, schema in files}}
+        full = len(self.schema.fields)
+        return {str(path): n for path, schema in files if (n := known[schema]) is not None and n < full}
+
+    def in_place(self, files: Iterable[Placed]) -> Rows:
+        """The rows of files that are read where they are, or under their second names when they are there no more as they arrived.
+        Raises TempuraError ROWS_UNKNOWN."""
+        wanted = [(file, schema) for file, schema in files if file.rows]
+        places = [self.folder / file.path for file, _ in wanted]
+        if self.feed is None or all(_is_as_it_was(path, file) for path, (file, _) in zip(places, wanted, strict=True)):
+            return self._below(self.folder, wanted, places)
+        named = [self._named_otherwise(file) for file, _ in wanted]
+        bases = {self.held.folder if path.is_relative_to(self.held.folder) else self.folder for path in named}
+        if len(bases) > 1 and any(partition_columns(file.path) for file, _ in wanted):
+            # Columns are read out of paths below one folder only.
+            raise self._unknown(next(f for (f, _), p in zip(wanted, named, strict=True) if self.folder in p.parents))
+        return self._below(min(bases), wanted, named)
+
+    def _named_otherwise(self, file: DataFile) -> Path:
+        """A file under its second name, or under the one that a refresh has found it under."""
+        found = self.held.find(file)
+        if found is not None:
+            return found
+        for other in content(self.committed()).whole:
+            path = self.folder / other.path
+            if other.identity == file.identity != "" and _is_as_it_was(path, other):
+                return path
+        raise self._unknown(file)
+
+    def _unknown(self, file: DataFile) -> TempuraError:
+        what = f"Table {self.name}: the rows of {self.folder / file.path}, which has arrived, are not known any more."
+        return TempuraError("ROWS_UNKNOWN", what, *anew(self.name, "Put the file back"))
+
+    def _below(self, base: Path, files: Sequence[Placed], paths: Sequence[Path]) -> Rows:
+        partitioned = self.spec.path and any(partition_columns(file.path) for file, _ in files)
+        narrow = self._narrow([(path, schema) for path, (_, schema) in zip(paths, files, strict=True)])
+        return Rows(tuple(map(str, paths)), (), str(base) if partitioned else None, narrow=narrow)
 
     def home_of(self, arrival: Arrival) -> Path:
         """The folder that the paths of an arrival's files are relative to."""
@@ -190,20 +276,20 @@ class Arrivals:
         if self.feed is None:
             return self.version()
         arrivals, number = self.opened()
-        for taken, batch in enumerate(self.feed.pending(arrivals, self.schema, self._widen)):
+        for taken, batch in enumerate(self.feed.pending(live(arrivals), self.schema, self.widen)):
             tell_ignored(self.name, arrivals, batch.ignored)
-            arrivals = (*arrivals, self._take(arrivals, number + taken, batch))
+            arrivals = (*arrivals, self.take(arrivals, number + taken, batch))
         return len(arrivals)
 
     def is_at(self, version: int) -> bool:
         """Whether a version is the last one, and nothing waits to be registered. What a run would be refused for counts as waiting."""
         arrivals = self.committed()
         try:
-            return len(arrivals) == version and not (self.feed and self.feed.waits(arrivals))
+            return len(arrivals) == version and not (self.feed and self.feed.waits(live(arrivals)))
         except TempuraError:
             return False
 
-    def _widen(self, columns: Sequence[StructField]) -> StructType:
+    def widen(self, columns: Sequence[StructField]) -> StructType:
         """Give the table more columns. Returns all. Raises TempuraError SCHEMA_CHANGED, COMMIT_LOST."""
         self._adopt_columns()
         self._redeclared(add_columns(self.site.declarations, self.site.engine, self.name, self.spec, columns))
@@ -237,7 +323,7 @@ class Arrivals:
             return before
         pushed = Pushed(id, push.kind, 0) if id is not None else None
         batch = Batch(changes=lambda present: push.changes(), trust=push.trust, pushed=pushed)
-        self._take(arrivals, number, batch)
+        self.take(arrivals, number, batch)
         return len(arrivals) + 1
 
     def check_managed(self) -> None:
@@ -247,53 +333,94 @@ class Arrivals:
             remedy = "Put new files there." if self.spec.path else "Run that query."
             raise TempuraError("NOT_MANAGED", f"Table {self.name} takes its rows from {origin}.", remedy)
 
-    def _take(self, arrivals: Sequence[Arrival], number: int, batch: Batch) -> Arrival:
-        """Make a batch the next arrival, under the next number of the ledger. ``arrivals`` are those that it comes after."""
-        self.check_static(arrivals)
+    def take(self, arrivals: Sequence[Arrival], number: int, batch: Batch) -> Arrival:
+        """Make a batch the next arrival, under the next number of the ledger. ``arrivals`` are those that it comes after. Raises as
+        :meth:`push` does."""
+        if not batch.refreshed:
+            self.check_static(arrivals)
         self.compact(arrivals)
         with attempt(self.site.files, self.site.attempts) as work:
             if batch.changes is None:
                 arrival = replace(self.summarised(batch.in_place), ignored=batch.ignored)
                 self._check_keys(arrivals, arrival)
+                self._hold(arrival.inserted)
                 self.ledger.append(work, number, arrival.to_json())
                 return arrival
             folder = self.copies / work.id
             with discarding(self.site.files, folder):
-                arrival = self.copied(folder, arrivals, batch, batch.changes(self.present(arrivals)))
+                # A refresh of files that are read where they are looks at those that are there no more.
+                present = Rows() if batch.whole is not None else self.rows(arrivals)
+                changes = batch.changes(Source(self.schema, present))
+                arrival = self.copied(folder, arrivals, batch, changes)
+                self._hold(arrival.whole or ())
             with discarding_if_refused(self.site.files, folder):
                 self.ledger.append(work, number, arrival.to_json())
         return arrival
+
+    def _hold(self, files: Iterable[DataFile]) -> None:
+        for file in files:
+            self.held.hold(self.folder / file.path, file)
 
     def copied(self, folder: Path, arrivals: Sequence[Arrival], batch: Batch, changes: Changes) -> Arrival:
         """An arrival whose rows are written into a new folder, and keep all promises beside those of ``arrivals``: it can be
         committed. Raises as :meth:`push` does."""
         self.check_changes(changes)
-        self.site.files.make_folder(folder)
-        inserted, deleted = self._written(folder, arrivals, changes)
-        self.site.files.sync_tree(folder)
+        inserted, deleted = ((), ()) if changes.is_empty else self._written(folder, arrivals, changes)
         for origin in batch.origins:
             Folder(self.site.engine, self.name, self.spec, self.folder).check_unchanged(origin)
         summary = self._summarised(inserted, deleted, self.copies)
         pushed = replace(batch.pushed, rows=_given(summary)) if batch.pushed else None
-        position, ignored = batch.position, batch.ignored
-        arrival = replace(summary, origins=batch.origins, position=position, ignored=ignored, pushed=pushed)
+        summary = replace(summary, origins=batch.origins, position=batch.position, ignored=batch.ignored)
+        arrival = replace(summary, refreshed=batch.refreshed, pushed=pushed)
+        if batch.refreshed and any(arrival.rows):
+            self.check_static(arrivals)
         self._check_deletes(arrivals, arrival, batch.trust)
         self._check_keys(arrivals, arrival)
-        return arrival
+        return arrival if batch.whole is None else self._with_whole(arrival, batch.whole)
+
+    def _with_whole(self, arrival: Arrival, paths: Sequence[Path]) -> Arrival:
+        """A refresh with the files that are read where they are; what is known of the columns is what these say."""
+        known = {origin.path: origin.identity for origin in arrival.origins}
+        found = self._summarised(paths, (), self.folder, known)
+        return replace(arrival, whole=found.inserted, columns=found.columns)
+
+    def reset(self) -> int:
+        """Forget all arrivals, and begin anew with what the source holds now; empty, if rows are pushed. Returns the version.
+
+        What is wrong with the source, as far as it is seen without reading all rows, is told before anything is forgotten. Raises
+        TempuraError FOLDER_MISSING, WRONG_SCHEMA and what else :meth:`register` raises, COMMIT_LOST.
+        """
+        for batch in self.feed.pending((), self.schema) if self.feed else ():
+            self._summarised(batch.in_place, (), self.folder, dict.fromkeys(self._names(batch.in_place), "-"))
+        # Whatever became of its manifests: no version that a run has read is given again.
+        version = max(self.ledger.last(), last_read(self.site.root, self.site.files, self.name)[0])
+        if version:
+            now = self.site.clock().astimezone(UTC).isoformat()
+            begin = Arrival((), (), {}, self.schema.simpleString(), now, reset=True)
+            with attempt(self.site.files, self.site.attempts) as work:
+                self.ledger.append(work, version + 1, begin.to_json())
+        return self.register()
+
+    def _names(self, paths: Iterable[Path]) -> Iterable[str]:
+        return (str(path.relative_to(self.folder)) for path in paths)
 
     def _written(
         self, folder: Path, arrivals: Sequence[Arrival], changes: Changes
     ) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         """The files of the rows inserted and of those deleted: by name, and because an update takes their place."""
+        self.site.files.make_folder(folder)
         inserted = self._write_side(folder / "inserted", changes.inserts)
         deleted = self._write_side(folder / "deleted", changes.deletes)
         updated = self._write_side(folder / "updated", changes.updates)
         if not updated:
+            self.site.files.sync_tree(folder)
             return inserted, deleted
-        present = self.present(arrivals).rows + Rows(tuple(map(str, inserted)), tuple(map(str, deleted)))
+        present = self.rows(arrivals) + Rows(tuple(map(str, inserted)), tuple(map(str, deleted)))
         updates = Rows(tuple(map(str, updated)))
         rows = self.site.engine.replaced(Source(self.schema, present), updates, self.spec.keys)
-        return (*inserted, *updated), (*deleted, *self._write_side(folder / _REPLACED, rows))
+        replaced = self._write_side(folder / _REPLACED, rows)
+        self.site.files.sync_tree(folder)
+        return (*inserted, *updated), (*deleted, *replaced)
 
     def _write_side(self, folder: Path, rows: Any | None) -> tuple[Path, ...]:
         if rows is None:
@@ -304,8 +431,9 @@ class Arrivals:
     def compact(self, arrivals: Sequence[Arrival]) -> None:
         """Store arrivals together that were copied into the warehouse, when there are sixteen more: before the next one is taken, so
         that nothing is refused that has been committed, and what is killed or fails here has changed nothing."""
-        if len(arrivals) % FAN == 0:
-            for span in self.blocks.due(arrivals, lambda a: self.home_of(a) == self.copies):
+        # Of a folder's files a refresh has to tell what each has brought.
+        if len(arrivals) % FAN == 0 and not isinstance(self.feed, Folder):
+            for span in self.blocks.due(arrivals, last_reset(arrivals)):
                 self._store_together(arrivals, span)
 
     def _store_together(self, arrivals: Sequence[Arrival], span: Span) -> None:
@@ -316,7 +444,7 @@ class Arrivals:
             folder = self.copies / work.id
             with discarding(self.site.files, folder):
                 self.site.files.make_folder(folder)
-                net = self.site.engine.net(Source(self.schema, self._rows(pieces)))
+                net = self.site.engine.net(Source(self.schema, self._rows(Content(None, pieces))))
                 sides = (("inserted", net.inserts), ("deleted", net.deletes))
                 inserted, deleted = (self._write_side(folder / name, rows) for name, rows in sides)
                 self.site.files.sync_tree(folder)
@@ -345,7 +473,7 @@ class Arrivals:
 
     def check_static(self, arrivals: Sequence[Arrival]) -> None:
         """Whether another arrival may follow on these. Raises TempuraError STATIC_TABLE."""
-        if self.spec.static and arrivals:
+        if self.spec.static and live(arrivals):
             remedy = "Take static from its declaration if it changes."
             raise TempuraError("STATIC_TABLE", f"Table {self.name} is static, and more rows come.", remedy)
 
@@ -354,17 +482,17 @@ class Arrivals:
             raise self._append_only()
         if trust or not arrival.deleted:
             return
-        row = self.site.engine.missing(self.present(arrivals), self._rows([arrival]))
+        row = self.site.engine.missing(self.present(arrivals), self._rows_of(arrival))
         if row is not None:
             what = f"Table {self.name}: a row to be deleted is not there, or not as often: {row}."
             remedy = "Nothing was changed. trust=True skips this check." if self.feed is None else "Correct the file."
             raise TempuraError("DELETE_OF_MISSING", what, remedy)
 
     def _check_keys(self, arrivals: Sequence[Arrival], arrival: Arrival) -> None:
-        if not self.spec.keys:
+        if not self.spec.keys or not arrival.inserted:
             return
         present = self.present(arrivals)
-        key = self.site.engine.duplicate(present, self._rows([arrival]), self.spec.keys)
+        key = self.site.engine.duplicate(present, self._rows_of(arrival), self.spec.keys)
         if key is not None:
             what = f"Table {self.name}: more than one row would have the key {key}."
             raise TempuraError("DUPLICATE_KEY", what, "Nothing was registered. Remove the row, or the keys promise.")
@@ -375,30 +503,43 @@ class Arrivals:
         """The arrival that new files of the table's folder are. Raises TempuraError WRONG_SCHEMA, NOT_PARQUET."""
         return self._summarised(files, (), self.folder)
 
-    def _summarised(self, inserted: Sequence[Path], deleted: Sequence[Path], home: Path) -> Arrival:
-        """An arrival of these files. Raises TempuraError WRONG_SCHEMA, NOT_PARQUET."""
+    def _summarised(
+        self, inserted: Sequence[Path], deleted: Sequence[Path], home: Path, known: Mapping[str, str] | None = None
+    ) -> Arrival:
+        """An arrival of these files. ``known`` are the checksums of some of them. Raises TempuraError WRONG_SCHEMA, NOT_PARQUET."""
         columns: dict[str, ColumnSummary] = {}
         sides = [
-            tuple(self._file(p, home, columns, sample=p == paths[0]) for p in paths) for paths in (inserted, deleted)
+            tuple(self._file(p, home, columns, p == paths[0], known or {}) for p in paths)
+            for paths in (inserted, deleted)
         ]
         now = self.site.clock().astimezone(UTC).isoformat()
         return Arrival(sides[0], sides[1], columns, self.schema.simpleString(), now)
 
-    def _file(self, path: Path, home: Path, columns: dict[str, ColumnSummary], sample: bool) -> DataFile:
+    def _file(
+        self, path: Path, home: Path, columns: dict[str, ColumnSummary], sample: bool, known: Mapping[str, str]
+    ) -> DataFile:
         stat = path.stat()
         name = str(path.relative_to(home))
         summary = inspect(path, self.schema, partition_columns(name), sample, self.spec.added)
         for column, found in summary.columns.items():
             columns[column] = columns[column] + found if column in columns else found
-        checksum = file_checksum(path) if home == self.copies else ""
-        return DataFile(name, stat.st_size, stat.st_mtime_ns, summary.rows, summary.bytes, checksum)
+        written = DataFile(name, stat.st_size, stat.st_mtime_ns, summary.rows, summary.bytes)
+        digest = known.get(name) or file_checksum(path)
+        return replace(written, checksum=digest) if home == self.copies else replace(written, identity=digest)
+
+    def history(self) -> list[dict[str, Any]]:
+        """The arrivals, as plain data."""
+        return [
+            {"version": n, "time": a.time, "inserted": a.rows[0], "deleted": a.rows[1], "kind": a.kind}
+            for n, a in enumerate(self.committed(), 1)
+            if a is not FORGOTTEN
+        ]
 
     def status(self) -> dict[str, Any]:
         """What is stored, as plain data."""
         arrivals = self.committed()
-        inserted, deleted = totals(arrivals)
-        pieces = self.blocks.read(arrivals, 0, len(arrivals))
-        files = [f for a in pieces for f in (*a.inserted, *a.deleted)]
+        inserted, deleted = content(arrivals).rows
+        files = self._wanted(arrivals, 0, len(arrivals)).files
         return {
             "version": len(arrivals),
             "rows": inserted - deleted,
@@ -413,3 +554,12 @@ def _given(arrival: Arrival) -> int:
     """How many rows were pushed: those that an update replaces are found."""
     files = (*arrival.inserted, *arrival.deleted)
     return sum(f.rows for f in files if Path(f.path).parent.name != _REPLACED)
+
+
+def _is_as_it_was(path: Path, file: DataFile) -> bool:
+    """Whether a file has the size and time that it arrived with."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return False
+    return (stat.st_size, stat.st_mtime_ns) == (file.size, file.mtime)

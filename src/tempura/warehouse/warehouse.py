@@ -1,7 +1,7 @@
 """A warehouse: a folder with tables that fill up, queries over them, and all that was computed."""
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -24,24 +24,32 @@ from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.garbage import Removed, Sweep, collect
 from tempura.warehouse.lake import LAKES, Lake
 from tempura.warehouse.ledger import FORMAT, attempt, commit, read_manifest
+from tempura.warehouse.moves import Move, complete, undeclared
 from tempura.warehouse.places import check_source_place
 from tempura.warehouse.pushes import check_id
 from tempura.warehouse.query import Methods, Query
+from tempura.warehouse.refresh import check_moved, refresh, refresh_times
 from tempura.warehouse.replace import ReplaceReport
 from tempura.warehouse.required import Demand, check_maintainable
+from tempura.warehouse.run import alone
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.storage import refuse_other_schemes
 from tempura.warehouse.table import Arrivals, Site
 from tempura.warehouse.text import check_format
 from tempura.warehouse.transaction import Transaction, transaction
+from tempura.warehouse.widening import add_columns as add_columns_to
 from tempura.warehouse.widening import beginning, check_new_columns
+
+_KINDS = {"tables": "table", "queries": "query"}
+"""What a section of ``tempura.toml`` declares."""
 
 
 class Table:
     """A table of a warehouse; made by :meth:`Warehouse.add_table` and :meth:`Warehouse.table`."""
 
-    def __init__(self, arrivals: Arrivals) -> None:
+    def __init__(self, arrivals: Arrivals, readers: Callable[[], Sequence[str]]) -> None:
         self._arrivals = arrivals
+        self._readers = readers
 
     @property
     def name(self) -> str:
@@ -96,6 +104,49 @@ class Table:
         Raises TempuraError BAD_CHANGE for another value of ``_change``, and as :meth:`delete` and :meth:`upsert` do.
         """
         return self._arrivals.push(pushes.apply(self._arrivals.site.engine, changes, trust), id)
+
+    @errors_by_code()
+    def refresh(self) -> int:
+        """Take the source, a folder or a table of a lake, as it is now: what it differs by from what has arrived, as bags of rows, arrives
+        at once. For a source that was compacted, rewritten, expired or touched. Returns the table's new version.
+
+        Raises TempuraError NO_SOURCE for a managed table, ROWS_UNKNOWN when rows that left cannot be known (:meth:`reset` begins anew),
+        APPEND_ONLY, STATIC_TABLE, DUPLICATE_KEY when the source breaks a promise.
+        """
+        return refresh(self._arrivals)
+
+    @errors_by_code()
+    def reset(self) -> int:
+        """Forget all that has arrived, and begin anew with what the source holds now; a managed table is empty then. Queries that read the
+        table are recomputed at their next run; their results, their history and what they publish stay and go on. Returns the
+        table's new version.
+
+        Raises TempuraError RUN_IN_PROGRESS while a query that reads it is run, and what is wrong with the source: then nothing was
+        forgotten.
+        """
+        site = self._arrivals.site
+        with ExitStack() as stack:
+            for name in self._readers():
+                stack.enter_context(alone(site.files, site.root / "queries" / name))
+            return self._arrivals.reset()
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether its rows are pushed, and kept nowhere else."""
+        return self._arrivals.feed is None
+
+    @property
+    def read_by(self) -> tuple[str, ...]:
+        """The names of the queries that read it."""
+        return tuple(self._readers())
+
+    def status(self) -> dict[str, Any]:
+        """What is declared and stored, as plain data."""
+        return self._arrivals.status()
+
+    def history(self) -> list[dict[str, Any]]:
+        """What has arrived, oldest first, as plain data: per version the time, the rows inserted and deleted, and what it was."""
+        return self._arrivals.history()
 
     @errors_by_code()
     def df(self) -> DataFrame:
@@ -190,7 +241,84 @@ class Warehouse:
             raise TempuraError(
                 "UNKNOWN_TABLE", f"There is no table {name!r}.", *_choices(tables, "add_table", "tempura table add")
             )
-        return Table(tables[name])
+        return Table(tables[name], partial(self._readers, name))
+
+    def tables(self) -> tuple[Table, ...]:
+        """All declared tables."""
+        return tuple(Table(arrivals, partial(self._readers, name)) for name, arrivals in self._tables().items())
+
+    def _readers(self, table: str) -> tuple[str, ...]:
+        return tuple(query.name for query in self.queries() if query.names(table))
+
+    def remove_table(self, name: str) -> None:
+        """Remove a table and what is stored of it; the files of its source stay. Rows of a managed table are kept nowhere else.
+
+        Raises TempuraError UNKNOWN_TABLE, TABLE_IN_USE while queries read it.
+        """
+        if not self._is_left_over("tables", name):
+            self._check_unused(name, "removed", "remove", "Remove them first")
+        Move("tables", name).carry_out(self._site)
+
+    def rename_table(self, name: str, new: str) -> Table:
+        """Give a table another name. Where ``tempura.toml`` was edited and declares the new name already, what is stored follows.
+
+        Raises TempuraError UNKNOWN_TABLE, BAD_NAME, NAME_TAKEN, TABLE_IN_USE while queries read it, whose text has the old name.
+        """
+        if not self._is_left_over("tables", name):
+            self._check_unused(name, "renamed", "replace", "Replace them by queries that do not read it")
+        self._check_free("tables", name, new)
+        Move("tables", name, new).carry_out(self._site)
+        return self.table(new)
+
+    def alter_table(
+        self, name: str, path: str | Path | None = None, add_columns: str | StructType | None = None
+    ) -> Table:
+        """Change the declaration of a table. ``path``: the files that have arrived lie there now, the same under the same names.
+        ``add_columns``, as in ``schema`` of :meth:`add_table`: more columns at its end, NULL in what has arrived and in files that lack
+        them.
+
+        Raises TempuraError UNKNOWN_TABLE, BAD_SOURCE, UNSUPPORTED_PATH, FOLDER_MISSING, FILE_GONE for a file that is not at the new place,
+        FILE_CHANGED for one with other bytes, BAD_SCHEMA, SCHEMA_CHANGED for a column that is there.
+        """
+        known = self.table(name)._arrivals.spec
+        if path is not None:
+            if known.path is None:
+                what = f"Table {name} takes no rows from a folder."
+                raise TempuraError("BAD_SOURCE", what, "Add a table of another name for the folder.")
+            moved = replace(known, path=declared_path(self.path, path))
+            self._check_source(name, moved)
+            arrivals = self._arrivals(name, moved)
+            check_moved(arrivals)
+            self._declarations.change_table(name, known, moved)
+            refresh_times(arrivals)
+            known = moved
+        if add_columns is not None:
+            engine = self._site.engine
+            wanted = engine.parse_schema(add_columns) if isinstance(add_columns, str) else add_columns
+            add_columns_to(self._declarations, engine, name, known, wanted.fields)
+        return self.table(name)
+
+    def _check_unused(self, name: str, what: str, verb: str, way: str) -> None:
+        readers = self.table(name).read_by
+        if readers:
+            message = f"Table {name} cannot be {what}: it is read by {', '.join(readers)}."
+            raise TempuraError("TABLE_IN_USE", message, f"{way}: {verb}_query.", f"{way}: tempura query {verb} …")
+
+    def _check_free(self, section: str, old: str, new: str) -> None:
+        check_name(_KINDS[section], new, set(self._declared(section)) - {old})
+        taken = new in self._declared(section) and not self._is_left_over(section, old)
+        if taken or (self.path / section / new).exists():
+            what = f"The name {new} is taken: {'it is declared' if taken else f'there is a folder {section}/{new}'}."
+            raise TempuraError("NAME_TAKEN", what, "Use another name, or remove what has it.")
+
+    def _declared(self, section: str) -> Collection[str]:
+        declared = self._declarations.read()
+        return declared.tables if section == "tables" else declared.queries
+
+    def _is_left_over(self, section: str, name: str) -> bool:
+        """Whether something is stored under a name that ``tempura.toml`` does not declare any more."""
+        check_name(_KINDS[section], name)
+        return name not in self._declared(section) and (self.path / section / name).is_dir()
 
     def transaction(self, id: str | None = None) -> AbstractContextManager[Transaction]:
         """Push into several managed tables at once, all or nothing.
@@ -374,6 +502,43 @@ class Warehouse:
             self._queries[name] = (declared, query)
         return self._queries[name][1]
 
+    def queries(self) -> tuple[Query, ...]:
+        """All declared queries."""
+        return tuple(map(self.query, self._declarations.read().queries))
+
+    def remove_query(self, name: str) -> tuple[Path, ...]:
+        """Remove a query with its results, states and history. Returns the paths at which it was published: what is there stays.
+
+        Raises TempuraError UNKNOWN_QUERY, QUERY_IN_USE while a table takes its rows from it, RUN_IN_PROGRESS.
+        """
+        declared = self._declarations.read()
+        if not self._is_left_over("queries", name):
+            self.query(name)
+        taking = [table for table, spec in declared.tables.items() if spec.query == name]
+        if taking:
+            what = f"Query {name} cannot be removed: its results are the rows of {', '.join(taking)}."
+            calls = ("Remove them first: remove_table.", "Remove them first: tempura table remove …")
+            raise TempuraError("QUERY_IN_USE", what, *calls)
+        with alone(self._site.files, self.path / "queries" / name):
+            Move("queries", name).carry_out(self._site)
+        self._frames.pop(name, None)
+        spec = declared.queries.get(name)
+        return tuple(self.path / output.path for output in spec.outputs) if spec else ()
+
+    def rename_query(self, name: str, new: str) -> Query:
+        """Give a query another name: its states, results, outputs and history stay, and so do tables that take rows from it.
+
+        Raises TempuraError UNKNOWN_QUERY, BAD_NAME, NAME_TAKEN, RUN_IN_PROGRESS.
+        """
+        if not self._is_left_over("queries", name):
+            self.query(name)
+        self._check_free("queries", name, new)
+        with alone(self._site.files, self.path / "queries" / name):
+            Move("queries", name, new).carry_out(self._site)
+        if name in self._frames:
+            self._frames[new] = self._frames.pop(name)
+        return self.query(new)
+
     def _fingerprint(self, df: DataFrame) -> str:
         engine = self._site.engine
         schemas = {name: table.schema for name, table in self._tables().items()}
@@ -390,7 +555,13 @@ class Warehouse:
             "format": FORMAT,
             "tables": {name: table.status() for name, table in self._tables().items()},
             "queries": {name: self.query(name).status() for name in declared.queries},
+            "undeclared": list(self.undeclared()),
         }
+
+    def undeclared(self) -> tuple[str, ...]:
+        """The folders of tables and queries that ``tempura.toml`` does not declare any more, relative to the warehouse. They are kept:
+        the declaration can come back, or :meth:`rename_table` and :meth:`remove_table` lead on."""
+        return tuple(undeclared(self._site.files, self._declarations))
 
     @errors_by_code()
     def gc(self, keep: int = 2, dry_run: bool = False) -> Removed:
@@ -415,6 +586,7 @@ def open_site(path: str | Path, engine: Engine, files: Files, clock: Callable[[]
     if not marker.exists():
         _create(site, marker)
     read_manifest(marker)
+    complete(site)
     warehouse = Warehouse(site)
     warehouse.make_declarations()
     return warehouse

@@ -11,6 +11,7 @@ from tempura.errors import TempuraError, TempuraWarning
 from tempura.warehouse.arrivals import Arrival, ColumnSummary
 from tempura.warehouse.declare import NEW_COLUMNS, DeclarationFile, TableSpec
 from tempura.warehouse.engine import Engine
+from tempura.warehouse.feed import anew
 
 
 def width(arrived: str, schema: StructType) -> int | None:
@@ -35,8 +36,8 @@ def check_arrived(table: str, arrivals: Iterable[Arrival], schema: StructType) -
     for arrived, n in widths(arrivals, schema).items():
         if n is None:
             what = f"Table {table} is declared as {schema.simpleString()}, but its rows arrived as {arrived}."
-            remedy = "Restore the schema (columns may be added at its end), or add a table of another name."
-            raise TempuraError("SCHEMA_CHANGED", what, remedy)
+            remedy = "Restore the schema (columns may be added at its end)"
+            raise TempuraError("SCHEMA_CHANGED", what, *anew(table, remedy))
 
 
 def summaries(arrivals: Sequence[Arrival], schema: StructType) -> Iterator[Mapping[str, ColumnSummary]]:

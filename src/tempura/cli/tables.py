@@ -1,0 +1,223 @@
+"""Commands that look at tables and queries and lead on from any state: ``table list|show|refresh|reset|…``, ``query list|…``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tempura.cli.queries import json_option, name_argument
+from tempura.cli.shell import Shell, example
+from tempura.errors import TempuraError
+from tempura.warehouse.warehouse import Table
+
+table_argument = click.argument("name", metavar="TABLE")
+new_argument = click.argument("new", metavar="NEW")
+
+
+@click.command("list", epilog=example("tempura table list --json"))
+@json_option
+@click.pass_obj
+def list_tables(shell: Shell, as_json: bool) -> None:
+    """List the tables, where their rows come from, and how many there are."""
+    with shell.progress("reading"):
+        found = {table.name: table.status() for table in shell.warehouse.tables()}
+    if as_json:
+        shell.json(found)
+        return
+    head = ("table", "rows from", "rows", "version", "files", "bytes", "last arrival")
+    shell.table(head, [(name, origin(about), *map(about.get, _STORED)) for name, about in found.items()])
+
+
+_STORED = ("rows", "version", "files", "bytes", "last_arrival")
+
+
+def origin(about: dict[str, Any]) -> str:
+    """Where a table's rows come from, in a few words."""
+    if about.get("query"):
+        return f"query {about['query']}"
+    return f"{about['path']} ({about['format']})" if about.get("path") else "programs"
+
+
+@click.command("show", epilog=example("tempura table show sales"))
+@table_argument
+@click.option("--last", default=10, show_default=True, help="How many of the last arrivals; 0 for all.")
+@json_option
+@click.pass_obj
+def show_table(shell: Shell, name: str, last: int, as_json: bool) -> None:
+    """Show a table: its declaration, the queries that read it, and what has arrived."""
+    with shell.progress("reading"):
+        table = shell.warehouse.table(name)
+        about, history = table.status() | {"read_by": list(table.read_by)}, table.history()[-last:]
+    if as_json:
+        shell.json({"name": name, **about, "arrivals": history})
+        return
+    about["read_by"] = ", ".join(about["read_by"]) or "no query"
+    shell.table((name, ""), [(key, str(value)) for key, value in about.items()])
+    head = ("version", "time", "inserted", "deleted", "kind")
+    shell.table(head, [tuple(map(entry.get, head)) for entry in history])
+
+
+@click.command("refresh", epilog=example("tempura table refresh sales"))
+@table_argument
+@json_option
+@click.pass_obj
+def refresh_table(shell: Shell, name: str, as_json: bool) -> None:
+    """Take the source of a table as it is now.
+
+    What its folder, or its table in a lake, differs by from what has arrived, arrives. For files that were compacted, rewritten, moved,
+    expired or touched, and for feeds with a gap.
+    """
+    with shell.progress("comparing"):
+        table = shell.warehouse.table(name)
+        before = table.status()["version"]
+        table.refresh()
+    told(shell, table, before, as_json)
+
+
+@click.command("reset", epilog=example("tempura table reset sales"))
+@table_argument
+@click.option("--force", is_flag=True, help="Do not ask before rows are forgotten that are kept nowhere else.")
+@json_option
+@click.pass_obj
+def reset_table(shell: Shell, name: str, force: bool, as_json: bool) -> None:
+    """Begin a table anew with what its source holds now.
+
+    Queries that read it are recomputed at their next run; results and history stay. A managed table is empty then.
+    """
+    table = shell.warehouse.table(name)
+    confirm_loss(table, force)
+    with shell.progress("reading"):
+        table.reset()
+    told(shell, table, 0, as_json)
+
+
+def told(shell: Shell, table: Table, before: int, as_json: bool) -> None:
+    """What has arrived since a version."""
+    arrivals = [entry for entry in table.history() if entry["version"] > before]
+    if as_json:
+        shell.json({"name": table.name, "version": table.status()["version"], "arrivals": arrivals})
+        return
+    for entry in arrivals:
+        counts = f"{entry['inserted']:,} rows inserted, {entry['deleted']:,} deleted"
+        shell.say(f"table {table.name}, version {entry['version']} ({entry['kind']}): {counts}")
+    if not arrivals:
+        shell.say(f"table {table.name}: its source is what has arrived")
+
+
+def confirm_loss(table: Table, force: bool) -> None:
+    """Ask before rows go that are kept nowhere else."""
+    if force or not table.is_managed:
+        return
+    try:
+        rows = f"{table.status()['rows']:,} rows"
+    except TempuraError as error:
+        # What cannot be read may have to be begun anew for just that.
+        rows = f"rows ({error.code})"
+    if rows != "0 rows":
+        click.confirm(f"The {rows} of {table.name} are kept nowhere else. Go on?", abort=True, err=True)
+
+
+@click.command("remove", epilog=example("tempura table remove sales"))
+@table_argument
+@click.option("--force", is_flag=True, help="Do not ask before rows go that are kept nowhere else.")
+@click.pass_obj
+def remove_table(shell: Shell, name: str, force: bool) -> None:
+    """Remove a table, but not the files that its rows come from.
+
+    Refused while a query reads it.
+    """
+    known = {table.name: table for table in shell.warehouse.tables()}
+    if name in known:
+        confirm_loss(known[name], force)
+    with shell.progress("removing"):
+        shell.warehouse.remove_table(name)
+    shell.say(f"table {name} removed")
+
+
+@click.command("rename", epilog=example("tempura table rename sales orders"))
+@table_argument
+@new_argument
+@click.pass_obj
+def rename_table(shell: Shell, name: str, new: str) -> None:
+    """Give a table another name.
+
+    Refused while a query reads it. When tempura.toml declares the new name already, what is stored under the old one follows.
+    """
+    with shell.progress("renaming"):
+        shell.warehouse.rename_table(name, new)
+    shell.say(f"table {name} is {new} now")
+
+
+@click.command("alter", epilog=example('tempura table alter sales --add-column "discount INT" --path lake/orders'))
+@table_argument
+@click.option("--path", help="Another folder, relative to where you stand, to which the same files were moved.")
+@click.option("--add-column", "columns", multiple=True, help='A column to be added ("c INT"); repeat for more.')
+@click.pass_obj
+def alter_table(shell: Shell, name: str, path: str | None, columns: tuple[str, ...]) -> None:
+    """Change the declaration of a table.
+
+    An added column is NULL in what has arrived, and in files that lack it.
+    """
+    if path is None and not columns:
+        raise click.UsageError("Give --path or --add-column.")
+    folder = str(Path(path).resolve()) if path and "://" not in path else path
+    with shell.progress("checking"):
+        shell.warehouse.alter_table(name, path=folder, add_columns=", ".join(columns) or None)
+    shell.say(f"table {name} altered")
+
+
+@click.command("list", epilog=example("tempura query list --json"))
+@json_option
+@click.pass_obj
+def list_queries(shell: Shell, as_json: bool) -> None:
+    """List the queries, when they run, and where their results are published."""
+    with shell.progress("reading"):
+        found = {query.name: query.status() | {"outputs": outputs(query)} for query in shell.warehouse.queries()}
+    if as_json:
+        shell.json(found)
+        return
+    head = ("query", "schedule", "runs", "last", "next", "due", "result rows", "published at")
+    rows = [
+        (name, about["schedule"]["kind"], *map(about.get, _OF_RUNS), ", ".join(about["outputs"]))
+        for name, about in found.items()
+    ]
+    shell.table(head, rows)
+
+
+_OF_RUNS = ("runs", "last", "next", "due", "result_rows")
+
+
+def outputs(query: Any) -> list[str]:
+    """Where a query is published."""
+    return [str(path) for path in query.published_at]
+
+
+@click.command("remove", epilog=example("tempura query remove revenue"))
+@name_argument
+@click.pass_obj
+def remove_query(shell: Shell, name: str) -> None:
+    """Remove a query with its results, states and history.
+
+    Refused while a table takes its rows from it. What it has published stays where it is.
+    """
+    with shell.progress("removing"):
+        left = shell.warehouse.remove_query(name)
+    shell.say(f"query {name} removed", *(f"what it published stays: {path}" for path in left))
+
+
+@click.command("rename", epilog=example("tempura query rename revenue income"))
+@name_argument
+@new_argument
+@click.pass_obj
+def rename_query(shell: Shell, name: str, new: str) -> None:
+    """Give a query another name.
+
+    Its results, states, history and outputs stay; tables that take rows from it follow.
+    """
+    with shell.progress("renaming"):
+        shell.warehouse.rename_query(name, new)
+    shell.say(f"query {name} is {new} now")
+
+
+OF_TABLES = (list_tables, show_table, refresh_table, reset_table, alter_table, rename_table, remove_table)
+OF_QUERIES = (list_queries, rename_query, remove_query)

@@ -1,0 +1,340 @@
+"""Tables and queries that are removed, renamed and altered; killed at any moment, they are the old or the new."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tempura.errors import TempuraError
+from tempura.warehouse.declare import QuerySpec
+from tempura.warehouse.files import Files
+from tempura.warehouse.ledger import attempt, commit
+from tempura.warehouse.run import alone
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.warehouse import Warehouse
+from tests.unit.bag_engine import COUNT, PER_KEY
+from tests.unit.test_commit import shape
+from tests.unit.test_refresh import FIRST, MANY, SALES, World, code, go_on, joins_are_dear, world
+from tests.unit.test_warehouse_sources import aged
+
+__all__ = ["joins_are_dear", "world"]
+
+
+class TestTables:
+    def test_a_table_that_is_read_is_neither_removed_nor_renamed(self, world: World) -> None:
+        world.begun()
+        for change in (world.wh.remove_table, lambda name: world.wh.rename_table(name, "other")):
+            with pytest.raises(TempuraError, match="read by summary") as error:
+                change("sales")
+            assert code(error) == "TABLE_IN_USE"
+            assert "tempura query" in error.value.command
+            assert "query(" not in error.value.command
+        assert world.wh.table("sales").read_by == ("summary",)
+
+    def test_a_removed_table_leaves_nothing(self, world: World) -> None:
+        world.begun()
+        world.wh.remove_query("summary")
+        world.wh.remove_table("sales")
+        world.wh.remove_table("returns")
+        assert world.wh.tables() == ()
+        assert [path for path in shape(world.folder) if path.startswith(("tables/", "queries/"))] == []
+        assert (world.lake / "a.parquet").exists()
+        assert "sales" not in (world.wh.path / "tempura.toml").read_text()
+        world.wh.add_table("sales", path=world.lake, schema=SALES)
+        assert world.wh.status()["tables"]["sales"]["version"] == 0
+
+    def test_a_renamed_table_keeps_its_rows(self, world: World) -> None:
+        world.wh.add_table("old", schema="o_id INT", keys=["o_id"]).append([(1,)])  # type: ignore[arg-type]
+        world.wh.rename_table("old", "new").append([(2,)])  # type: ignore[arg-type]
+        assert [table.name for table in world.wh.tables()] == ["new"]
+        assert world.wh.status()["tables"]["new"]["version"] == 2
+        with pytest.raises(TempuraError) as error:
+            world.wh.table("old")
+        assert code(error) == "UNKNOWN_TABLE"
+
+    def test_names_that_are_refused(self, world: World) -> None:
+        world.wh.add_table("a", schema="o_id INT")
+        world.wh.add_table("b", schema="o_id INT")
+        with pytest.raises(TempuraError) as error:
+            world.wh.rename_table("a", "../x")
+        assert code(error) == "BAD_NAME"
+        with pytest.raises(TempuraError) as error:
+            world.wh.rename_table("a", "b")
+        assert code(error) == "NAME_TAKEN"
+        (world.wh.path / "tables/c").mkdir(parents=True)
+        with pytest.raises(TempuraError) as error:
+            world.wh.rename_table("a", "c")
+        assert code(error) == "NAME_TAKEN"
+
+    def test_files_in_another_folder(self, world: World) -> None:
+        query = world.begun()
+        other = world.folder / "moved"
+        shutil.copytree(world.lake, other)  # with the times of the files
+        shutil.rmtree(world.lake)
+        with pytest.raises(TempuraError) as error:
+            query.run()
+        assert code(error) == "FOLDER_MISSING"
+        assert "tempura table alter sales --path" in error.value.command
+        aged(other / "a.parquet", 3)
+        with pytest.raises(TempuraError) as error:
+            world.wh.alter_table("sales", path=world.folder / "nowhere")
+        assert code(error) == "FOLDER_MISSING"
+        world.wh.alter_table("sales", path=other)
+        go_on(world, world.wh.query("summary"))
+
+    def test_another_folder_without_the_files_is_refused(self, world: World) -> None:
+        world.begun()
+        other = world.folder / "other"
+        other.mkdir()
+        shutil.copy(world.lake / "b.parquet", other / "a.parquet")
+        with pytest.raises(TempuraError) as error:
+            world.wh.alter_table("sales", path=other)
+        assert code(error) == "FILE_CHANGED"
+        (other / "a.parquet").unlink()
+        with pytest.raises(TempuraError) as error:
+            world.wh.alter_table("sales", path=other)
+        assert code(error) == "FILE_GONE"
+        with pytest.raises(TempuraError) as error:
+            world.wh.alter_table("returns", path=other)
+        assert code(error) == "BAD_SOURCE"
+        assert world.wh.status()["tables"]["sales"]["path"] == str(world.lake)
+
+    def test_added_columns(self, world: World) -> None:
+        query = world.begun()
+        world.wh.alter_table("returns", add_columns="why STRING")
+        world.wh.table("returns").append([(3, 3, "torn")])  # type: ignore[arg-type]
+        query = world.wh.query("summary")
+        query.run(methods="im1")
+        assert query.verify()
+        found: object = world.wh.table("returns").df()
+        assert (3, 3, "torn") in dict(found.items())  # type: ignore[attr-defined]
+        assert (1, 10, None) in dict(found.items())  # type: ignore[attr-defined]
+        with pytest.raises(TempuraError) as error:
+            world.wh.alter_table("returns", add_columns="cost STRING")
+        assert code(error) == "SCHEMA_CHANGED"
+
+    def test_folders_that_nobody_declares_are_told(self, world: World) -> None:
+        world.begun()
+        path = world.wh.path / "tempura.toml"
+        path.write_text(path.read_text().replace("[tables.returns]", "[tables.refunds]"))
+        assert world.wh.status()["undeclared"] == ["tables/returns"]
+        assert world.wh.gc() == ()
+        with pytest.raises(TempuraError) as error:
+            world.wh.rename_table("returns", "sales")
+        assert code(error) == "NAME_TAKEN"
+        world.wh.rename_table("returns", "refunds")
+        assert world.wh.status()["undeclared"] == []
+        assert world.wh.status()["tables"]["refunds"]["rows"] == 2
+        path.write_text(path.read_text().replace("[tables.refunds]", "[tables.returns]"))
+        world.wh.remove_table("refunds")
+        assert world.wh.undeclared() == ()
+        with pytest.raises(TempuraError) as error:
+            world.wh.table("returns").df()
+        assert code(error) == "LEDGER_BROKEN"
+        world.wh.table("returns").reset()
+        query = world.wh.query("summary")
+        query.run()
+        assert query.verify()
+
+
+class TestQueries:
+    def test_a_renamed_query_goes_on(self, world: World) -> None:
+        query = world.begun()
+        query.output(world.folder / "feed", mode="changes")
+        world.wh.add_table("sums", query="summary")
+        world.wh.table("sums").df()
+        expected: object = query.result()
+        renamed = world.wh.rename_query("summary", "totals")
+        found: object = renamed.result()
+        assert found == expected
+        assert world.wh.status()["tables"]["sums"]["query"] == "totals"
+        assert [entry.n for entry in renamed.history()] == [1]
+        go_on(world, renamed)
+        assert len(list((world.folder / "feed").glob("step=*"))) == 3
+        world.wh.table("sums").df()
+        assert world.wh.status()["tables"]["sums"]["version"] == 2
+        world.wh.gc()
+        assert world.wh.gc() == ()
+        go_on(world, world.open().query("totals"))
+
+    def test_a_query_whose_results_are_rows_is_not_removed(self, world: World) -> None:
+        world.begun()
+        world.wh.add_table("sums", query="summary")
+        with pytest.raises(TempuraError, match="the rows of sums") as error:
+            world.wh.remove_query("summary")
+        assert code(error) == "QUERY_IN_USE"
+        world.wh.remove_table("sums")
+        world.wh.remove_query("summary")
+        assert world.wh.queries() == ()
+
+    def test_what_a_removed_query_published_stays(self, world: World) -> None:
+        query = world.begun()
+        path = query.output(world.folder / "mart")
+        assert world.wh.remove_query("summary") == (path,)
+        assert list(path.glob("*.parquet"))
+        again = world.wh.add_query("summary", COUNT, schedule=Schedule.view())
+        assert again.run().n == 1
+        assert again.verify()
+
+    def test_not_while_it_is_run(self, world: World) -> None:
+        world.begun()
+        with alone(Files(), world.wh.path / "queries/summary"):
+            changes: list[Callable[[], object]] = [
+                lambda: world.wh.remove_query("summary"),
+                lambda: world.wh.rename_query("summary", "totals"),
+                lambda: world.wh.table("sales").reset(),
+            ]
+            for change in changes:
+                with pytest.raises(TempuraError) as error:
+                    change()
+                assert code(error) == "RUN_IN_PROGRESS"
+        assert world.wh.rename_query("summary", "totals").name == "totals"
+
+    def test_a_query_that_cannot_be_understood_reads_what_it_names(self, world: World) -> None:
+        world.query()
+        spec = QuerySpec(Schedule.view(), "SELECT * FROM returns r")
+        world.wh._declarations.put_query("odd", spec)
+        assert world.wh.table("returns").read_by == ("summary", "odd")
+        assert world.wh.table("sales").read_by == ("summary",)
+
+    def test_queries_over_results(self, world: World) -> None:
+        world.begun()
+        world.wh.add_table("sums", query="summary")
+        world.wh.add_query("keys", PER_KEY, schedule=Schedule.view())
+        with pytest.raises(TempuraError, match="read by keys"):
+            world.wh.remove_table("sums")
+
+
+def prepared(world: World) -> None:
+    world.begun()
+    world.wh.add_table("sums", query="summary")
+    world.wh.table("sums").df()
+    world.wh.add_table("spare", schema="o_id INT").append([(1,)])  # type: ignore[arg-type]
+
+
+CHANGES: dict[str, Callable[[Warehouse], object]] = {
+    "rename a table": lambda wh: wh.rename_table("spare", "new"),
+    "remove a table": lambda wh: wh.remove_table("spare"),
+    "rename a query": lambda wh: wh.rename_query("summary", "totals"),
+    "reset a table": lambda wh: wh.table("sales").reset(),
+    "refresh a table": lambda wh: wh.table("sales").refresh(),
+}
+
+
+def state(folder: Path) -> object:
+    """What the next command finds, after gc."""
+    wh = World(folder).wh
+    wh.gc()
+    assert wh.gc() == ()
+    status = wh.status()
+    assert status["undeclared"] == []
+    for query in wh.queries():
+        query.run(methods="im1")
+        assert query.verify()
+        wh.table("sums").df()
+    rows = {name: (table["version"], table["rows"]) for name, table in wh.status()["tables"].items()}
+    return rows, list(status["queries"]), [f for f in shape(folder) if "/held/" not in f and "/attempts/" not in f]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_killed_at_some_file_operations(tmp_path: Path, change: str) -> None:
+    kill_at(tmp_path, change, 4)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("change", CHANGES)
+def test_killed_at_every_file_operation(tmp_path: Path, change: str) -> None:
+    kill_at(tmp_path, change, 1)
+
+
+def kill_at(tmp_path: Path, change: str, every: int) -> None:
+    """The next command finds the old or the new, and the change can be made again from the old."""
+    (tmp_path / "begun").mkdir()
+    prepared(World(tmp_path / "begun"))
+    if change == "refresh a table":
+        (tmp_path / "begun/lake/b.parquet").unlink()
+    world = World(copied(tmp_path, "old")) if "refresh" not in change else None
+    old = state(world.folder) if world else None
+    operations: list[str] = []
+    calm = copied(tmp_path, "calm")
+    wh = World(calm).open(Files(lambda operation, path: operations.append(operation)))
+    operations.clear()
+    CHANGES[change](wh)
+    count = len(operations)
+    new = state(calm)
+    assert count > 5
+    for n in range(every, count + 1, every):
+        folder = copied(tmp_path, str(n))
+        kill(folder, change, n)
+        if "refresh" not in change:
+            found = state(copied(tmp_path, "look", folder))
+            assert found in (old, new), operations[n - 1]
+            if found == new:
+                continue
+        CHANGES[change](World(folder).wh)
+        assert state(folder) == new, operations[n - 1]
+
+
+def test_what_another_process_left_undone_is_done_first(world: World) -> None:
+    """A process that has the warehouse open does what one that was killed had noted, before what it is asked for."""
+    world.wh.add_table("a", schema="o_id INT").append([(1,)])  # type: ignore[arg-type]
+    world.wh.add_table("c", schema="o_id INT")
+    site = world.wh._site
+    with attempt(site.files, site.attempts) as work:
+        commit(site.files, work, world.wh.path / ".tempura/move.json", {"section": "tables", "old": "a", "new": "b"})
+    world.wh.remove_table("c")
+    assert [table.name for table in world.wh.tables()] == ["b"]
+    assert world.wh.status()["tables"]["b"]["rows"] == 1
+    assert not (world.wh.path / ".tempura/move.json").exists()
+
+
+def copied(tmp_path: Path, name: str, source: Path | None = None) -> Path:
+    """A copy of a folder under the same absolute path as the original would be: its lake lies beside the warehouse."""
+    target = tmp_path / name
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source or tmp_path / "begun", target, symlinks=True)
+    toml = target / "wh/tempura.toml"
+    toml.write_text(toml.read_text().replace(str(source or tmp_path / "begun"), str(target)))
+    return target
+
+
+def kill(folder: Path, change: str, n: int) -> None:
+    """Make a change in a process that is killed at its n-th file operation."""
+    wh_files = [0, False]
+
+    def before(operation: str, path: Path) -> None:
+        wh_files[0] += wh_files[1]
+        if wh_files[1] and wh_files[0] == n:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            wh = World(folder).open(Files(before))
+            wh_files[1] = True
+            CHANGES[change](wh)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status == signal.SIGKILL, status
+
+
+def test_a_table_that_grew_many_times_is_refreshed_exactly(world: World) -> None:
+    """Arrivals, refreshes and resets in turn: each result is that of a recomputation."""
+    query = world.begun()
+    for i in range(3):
+        world.put(f"n{i}.parquet", [(1000 + i, "c1", i)], age=50 - i)
+        query.run(methods="im1")
+        (world.lake / f"n{i}.parquet").rename(world.lake / f"m{i}.parquet")
+        world.put("a.parquet", FIRST + MANY[: 300 - i], age=20 - i)
+        world.wh.table("sales").refresh()
+        query.run(methods="im1")
+        assert query.verify()
+        if i == 1:
+            world.wh.table("sales").reset()
+    query.run(methods="im1")
+    assert query.verify()
