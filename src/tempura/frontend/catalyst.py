@@ -114,21 +114,36 @@ _CODES = {
 
 
 def analyse_sql(spark: SparkSession, sql: str) -> JavaObject:
-    """The analysed plan of one query. Nothing is executed, not even a command.
+    """The analysed plan of one query. Nothing is executed, not even a command. Raises TempuraError as :func:`parse_sql` and
+    :func:`analyse` do."""
+    return analyse(spark, parse_sql(spark, sql))
 
-    Raises TempuraError UNKNOWN_TABLE, UNKNOWN_COLUMN, UNKNOWN_FUNCTION, INVALID_SQL (with Spark's message and
-    position), NOT_A_QUERY.
-    """
+
+def parse_sql(spark: SparkSession, sql: str) -> JavaObject:
+    """The plan of one query, nothing in it resolved. Raises TempuraError INVALID_SQL (with Spark's message and position), NOT_A_QUERY."""
+    with _spoken():
+        parsed = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+    _refuse_command(spark, parsed)
+    return parsed
+
+
+def analyse(spark: SparkSession, parsed: JavaObject) -> JavaObject:
+    """The analysed plan of a parsed one. Raises TempuraError UNKNOWN_TABLE, UNKNOWN_COLUMN, UNKNOWN_FUNCTION, INVALID_SQL, NOT_A_QUERY."""
     state = spark._jsparkSession.sessionState()
-    try:
-        with _quiet():
-            parsed = state.sqlParser().parsePlan(sql)
-            _refuse_command(spark, parsed)
-            analysed = state.executePlan(parsed, getattr(state, "executePlan$default$2")()).analyzed()
-    except PySparkException as error:
-        raise _analysis_error(error) from error
+    with _spoken():
+        analysed = state.executePlan(parsed, getattr(state, "executePlan$default$2")()).analyzed()
     _refuse_command(spark, analysed)
     return analysed
+
+
+@contextmanager
+def _spoken() -> Iterator[None]:
+    """Spark's errors as ours."""
+    try:
+        with _quiet():
+            yield
+    except PySparkException as error:
+        raise _analysis_error(error) from error
 
 
 def _analysis_error(error: PySparkException) -> TempuraError:

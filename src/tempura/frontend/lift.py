@@ -13,9 +13,10 @@ from pyspark.sql.types import StructType
 from tempura.algebra.rel import Opaque, Rel
 from tempura.algebra.scalar import SortKey
 from tempura.errors import Reason
-from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, first_line, items, jvm_of, optimise
+from tempura.frontend.catalyst import JavaObject, analyse, class_of, first_line, items, jvm_of, optimise, parse_sql
 from tempura.frontend.checks import plans, refuse_unrepeatable, tables_read
 from tempura.frontend.clock import with_clocks
+from tempura.frontend.compiled import compiled
 from tempura.frontend.marker import MARKER, schema_leaf
 from tempura.frontend.narrow import narrow, why_not_storable
 from tempura.frontend.opaque import Recompute, text_of, whole
@@ -66,9 +67,17 @@ def recomputation(session: SparkSession, sql: str, tables: Mapping[str, StructTy
 
 
 def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) -> JavaObject:
-    for name, schema in tables.items():
-        schema_leaf(work, name, schema).createOrReplaceTempView(name)
-    return with_clocks(work, analyse_sql(work, sql))
+    parsed = parse_sql(work, sql)
+    for name in _named(work, parsed, tuple(tables)):
+        schema_leaf(work, name, tables[name]).createOrReplaceTempView(name)
+    return with_clocks(work, analyse(work, parsed))
+
+
+def _named(work: SparkSession, parsed: JavaObject, tables: tuple[str, ...]) -> list[str]:
+    """The tables that a parsed query may read, found as Spark finds names (``java/Names.java``)."""
+    names = jvm_of(work).java.util.ArrayList(list(tables))
+    found = compiled(work, "Names").of(work._jsparkSession.sessionState(), parsed, names)
+    return [tables[i] for i in json.loads(found)]
 
 
 def lift_dataframe(df: DataFrame) -> Lifted:
