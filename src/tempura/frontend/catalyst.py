@@ -1,13 +1,12 @@
 """Catalyst over py4j: analysis without execution, and Spark's own optimizer batches with a skip list of ours.
 
-The optimizer is driven from here, rule by rule, because ``spark.sql.optimizer.excludedRules`` cannot exclude what has
+The batches are run one by one (``java/Rules.java``), because ``spark.sql.optimizer.excludedRules`` cannot exclude what has
 to be excluded: 28 rules refuse it, and it ignores names it does not know.
 """
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -15,6 +14,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
+from tempura.frontend.compiled import compiled
 from tempura.frontend.java import java
 
 JavaObject = Any
@@ -74,14 +74,6 @@ SKIPPED: dict[str, str] = {
 }
 """Catalyst's rules that are not run, by simple name, and why. Names of several Spark versions; a missing one is no
 error."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch of optimizer rules, run up to ``iterations`` times or to a fixed point."""
-
-    rules: tuple[JavaObject, ...]
-    iterations: int
 
 
 def items(seq: JavaObject) -> Iterator[Any]:
@@ -182,17 +174,10 @@ def _quiet() -> Iterator[None]:
 
 
 def _refuse_command(spark: SparkSession, plan: JavaObject) -> None:
-    kinds = (f"{PLANS}.Command", f"{PLANS}.ParsedStatement", f"{PLANS}.CompoundBody")
-    if any(is_instance(spark, plan, kind) for kind in kinds):
+    if compiled(spark, "Walk").isCommand(plan):
         raise TempuraError(
             "NOT_A_QUERY", f"The statement is a command ({class_of(plan)}).", "Give one SELECT statement."
         )
-
-
-def is_instance(spark: SparkSession, node: JavaObject, name: str) -> bool:
-    """Whether a JVM object is an instance of a class or trait."""
-    named: JavaObject = jvm_of(spark).static("org.apache.spark.util.Utils", "classForName")(name, True, False)
-    return bool(named.isInstance(node))
 
 
 # --- optimizer ------------------------------------------------------------------------------------------------------
@@ -205,43 +190,10 @@ def optimise(spark: SparkSession, plan: JavaObject) -> JavaObject:
     Sub-queries of IN and EXISTS become semi and anti joins at the end of a pass, with plans not optimised so far; more
     passes see to those.
     """
-    batches = _batches(spark)
-    nested = has_subqueries(spark, plan)
-    result = _pass(batches, plan.clone())
-    for _ in range(MAX_PASSES - 1 if nested else 0):
-        again = _pass(batches, result)
-        if again.fastEquals(result):
-            break
-        result = again
-    return result
-
-
-def has_subqueries(spark: SparkSession, plan: JavaObject) -> bool:
-    """Whether some expression of the plan holds a plan."""
-    return contains(spark, plan, "PLAN_EXPRESSION")
+    optimizer = spark._jsparkSession.sessionState().optimizer()
+    return compiled(spark, "Rules").apply(optimizer, plan, "\n".join(SKIPPED), MAX_PASSES)
 
 
 def contains(spark: SparkSession, plan: JavaObject, pattern: str) -> bool:
     """Whether a plan, its expressions or their sub-queries have one of Catalyst's tree patterns."""
-    patterns = getattr(jvm_of(spark), "org.apache.spark.sql.catalyst.trees.TreePattern")
-    return bool(plan.containsPattern(patterns.withName(pattern)))
-
-
-def _batches(spark: SparkSession) -> tuple[Batch, ...]:
-    batches = items(spark._jsparkSession.sessionState().optimizer().batches())
-    return tuple(Batch(_rules(batch), batch.strategy().maxIterations()) for batch in batches)
-
-
-def _rules(batch: JavaObject) -> tuple[JavaObject, ...]:
-    return tuple(rule for rule in items(batch.rules()) if simple_name(rule.ruleName()) not in SKIPPED)
-
-
-def _pass(batches: tuple[Batch, ...], plan: JavaObject) -> JavaObject:
-    for batch in batches:
-        for _ in range(batch.iterations):
-            before = plan
-            for rule in batch.rules:
-                plan = rule.apply(plan)
-            if not batch.rules or plan.fastEquals(before):
-                break
-    return plan
+    return bool(compiled(spark, "Walk").has(plan, pattern))

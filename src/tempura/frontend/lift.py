@@ -75,8 +75,9 @@ def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) ->
 
 def _named(work: SparkSession, parsed: JavaObject, tables: tuple[str, ...]) -> list[str]:
     """The tables that a parsed query may read, found as Spark finds names (``java/Names.java``)."""
-    names = jvm_of(work).java.util.ArrayList(list(tables))
-    found = compiled(work, "Names").of(work._jsparkSession.sessionState(), parsed, names)
+    if not tables:
+        return []
+    found = compiled(work, "Names").of(work._jsparkSession.sessionState(), parsed, "\n".join(tables))
     return [tables[i] for i in json.loads(found)]
 
 

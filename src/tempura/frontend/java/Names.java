@@ -31,16 +31,20 @@ public final class Names {
     private Set<String> views;
     private boolean anything;
 
-    /** The positions of the tables, as JSON. All of them where a name may be hidden: in the body of a function, in IDENTIFIER(). */
-    public String of(SessionState state, LogicalPlan parsed, List tables) {
+    /**
+     * The positions of the tables, whose names are a line each, as JSON. All of them where a name may be hidden: in the body of a function,
+     * in IDENTIFIER().
+     */
+    public String of(SessionState state, LogicalPlan parsed, String lines) {
+        String[] tables = lines.split("\n");
         Names names = new Names();
         names.state = state;
         names.exact = state.conf().caseSensitiveAnalysis();
         names.known = new HashMap<String, List<Integer>>();
         names.found = new TreeSet<Integer>();
         names.views = new HashSet<String>();
-        for (int i = 0; i < tables.size(); i++) {
-            String name = names.folded((String) tables.get(i));
+        for (int i = 0; i < tables.length; i++) {
+            String name = names.folded(tables[i]);
             if (!names.known.containsKey(name)) {
                 names.known.put(name, new ArrayList<Integer>());
             }
@@ -48,7 +52,7 @@ public final class Names {
         }
         names.visit(parsed, new HashSet<String>());
         if (names.anything) {
-            for (int i = 0; i < tables.size(); i++) {
+            for (int i = 0; i < tables.length; i++) {
                 names.found.add(Integer.valueOf(i));
             }
         }

@@ -1,0 +1,147 @@
+package tempura;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.optimizer.SpecialDatetimeValues$;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.CompoundBody;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
+import scala.collection.Iterator;
+
+/** What is in a plan and in the plans of its sub-queries. */
+public final class Walk {
+    /** Whether a statement is something else than a query. */
+    public boolean isCommand(LogicalPlan plan) {
+        return plan instanceof Command || plan instanceof ParsedStatement || plan instanceof CompoundBody;
+    }
+
+    /** Whether a node has one of Catalyst's tree patterns somewhere. */
+    public boolean has(TreeNode node, String pattern) {
+        return node.containsPattern(TreePattern.withName(pattern));
+    }
+
+    /** The plan and those of its sub-queries. */
+    public List plans(LogicalPlan plan) {
+        List<LogicalPlan> found = new ArrayList<LogicalPlan>();
+        found.add(plan);
+        Iterator below = plan.subqueriesAll().iterator();
+        while (below.hasNext()) {
+            found.add((LogicalPlan) below.next());
+        }
+        return found;
+    }
+
+    /** All leaves. */
+    public List leaves(LogicalPlan plan) {
+        List<LogicalPlan> found = new ArrayList<LogicalPlan>();
+        for (Object part : plans(plan)) {
+            Iterator leaves = ((LogicalPlan) part).collectLeaves().iterator();
+            while (leaves.hasNext()) {
+                found.add((LogicalPlan) leaves.next());
+            }
+        }
+        return found;
+    }
+
+    /** The texts of the views that are read. */
+    public List viewTexts(LogicalPlan plan) {
+        List<String> found = new ArrayList<String>();
+        for (Object operator : operators(plan)) {
+            if (operator instanceof View && ((View) operator).desc().viewText().isDefined()) {
+                found.add((String) ((View) operator).desc().viewText().get());
+            }
+        }
+        return found;
+    }
+
+    /** Whether a text stands where a time is meant, such as 'today'. */
+    public boolean hasTimeWords(LogicalPlan plan) {
+        for (Object part : plans(plan)) {
+            LogicalPlan same = (LogicalPlan) SpecialDatetimeValues$.MODULE$.apply((LogicalPlan) part);
+            if (!same.fastEquals((LogicalPlan) part)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Every expression of the named classes; of all classes without names. */
+    public List expressions(LogicalPlan plan, List names) {
+        List<Expression> found = new ArrayList<Expression>();
+        for (Object operator : operators(plan)) {
+            Iterator expressions = ((LogicalPlan) operator).expressions().iterator();
+            while (expressions.hasNext()) {
+                collect((Expression) expressions.next(), names, found);
+            }
+        }
+        return found;
+    }
+
+    /** The expressions with a pattern of which no operand has it. */
+    public List innermost(LogicalPlan plan, String pattern) {
+        List<Expression> found = new ArrayList<Expression>();
+        for (Object one : has(plan, pattern) ? expressions(plan, new ArrayList<String>()) : new ArrayList<Expression>()) {
+            Expression expression = (Expression) one;
+            boolean below = false;
+            Iterator children = expression.children().iterator();
+            while (children.hasNext()) {
+                below = has((TreeNode) children.next(), pattern) || below;
+            }
+            if (!below && has(expression, pattern)) {
+                found.add(expression);
+            }
+        }
+        return found;
+    }
+
+    private List operators(LogicalPlan plan) {
+        List<LogicalPlan> found = new ArrayList<LogicalPlan>();
+        for (Object part : plans(plan)) {
+            ArrayDeque<LogicalPlan> stack = new ArrayDeque<LogicalPlan>();
+            stack.push((LogicalPlan) part);
+            while (!stack.isEmpty()) {
+                LogicalPlan operator = (LogicalPlan) stack.pop();
+                found.add(operator);
+                Iterator children = operator.children().iterator();
+                while (children.hasNext()) {
+                    stack.push((LogicalPlan) children.next());
+                }
+            }
+        }
+        return found;
+    }
+
+    private static void collect(Expression expression, List names, List found) {
+        if (names.isEmpty() || names.contains(expression.getClass().getSimpleName())) {
+            found.add(expression);
+        }
+        Iterator children = expression.children().iterator();
+        while (children.hasNext()) {
+            collect((Expression) children.next(), names, found);
+        }
+    }
+
+    /** The types of the columns that an operator gets and reads; of its leaves, all columns. */
+    public List typesRead(LogicalPlan plan) {
+        List<String> found = new ArrayList<String>();
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            LogicalPlan child = (LogicalPlan) children.next();
+            Iterator columns = child.output().iterator();
+            while (columns.hasNext()) {
+                Attribute column = (Attribute) columns.next();
+                if (!child.children().isEmpty() || plan.references().contains(column)) {
+                    found.add(column.dataType().catalogString());
+                }
+            }
+        }
+        return found;
+    }
+}
