@@ -12,8 +12,9 @@ from tempura.algebra.scalar import TRUE
 from tempura.frontend.lift import Lifted, lift_dataframe
 from tempura.frontend.marker import schema_leaf
 from tempura.frontend.opaque import Recompute
-from tempura.frontend.operators import PlanLifter
+from tempura.frontend.operators import Part, PlanLifter
 from tempura.frontend.session import clone
+from tempura.frontend.tree import Node
 from tests.spark.lifting import lift, schemas, tree
 
 PLANS = {
@@ -352,7 +353,7 @@ def test_an_operator_that_cannot_be_lifted_costs_its_inputs_once(
     found: list[str] = []
     scan = PlanLifter.scan
 
-    def counted(lifter: PlanLifter, node: object, table: str) -> object:
+    def counted(lifter: PlanLifter, node: Node, table: str) -> Part:
         found.append(table)
         return scan(lifter, node, table)
 

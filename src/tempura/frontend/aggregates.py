@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from tempura.algebra.rel import Aggregate, Project, Rel
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref, conjunction
-from tempura.frontend.catalyst import JavaObject, items
-from tempura.frontend.scalars import ScalarLifter, Scope
+from tempura.frontend.scalars import ScalarLifter, Scope, refuse
+from tempura.frontend.tree import Node
 from tempura.frontend.unliftable import NotLiftableError
 
 _NUMBER = re.compile(r"#\d+L?")
@@ -40,7 +40,7 @@ class Split:
     keys: list[Output] = field(default_factory=list)
     aggregates: list[AggregateOutput] = field(default_factory=list)
 
-    def add_key(self, node: JavaObject) -> None:
+    def add_key(self, node: Node) -> None:
         """A grouping expression. A plain column keeps its identity; a repeated key is one key."""
         expr = self.scalars.lift(node, self.scope)
         refuse_grouping(expr.type)
@@ -49,13 +49,13 @@ class Split:
         column = expr.column if isinstance(expr, Ref) else self.names.column(f"key{len(self.keys)}", expr.type)
         self.keys.append(Output(column, expr))
 
-    def result(self, node: JavaObject, more: Scope) -> tuple[str, Expr]:
+    def result(self, node: Node, more: Scope) -> tuple[str, Expr]:
         """Name and expression of a result column, over keys, aggregates and the columns ``more``."""
         expr = self.scalars.lift(node, {**self.scope, **more}, {"AggregateExpression": self.aggregate})
         known: dict[Expr, Column] = {key.expr: key.column for key in self.keys if not isinstance(key.expr, Literal)}
-        return _NUMBER.sub("", node.name()), over_columns(expr, known)
+        return _NUMBER.sub("", node.label), over_columns(expr, known)
 
-    def aggregate(self, node: JavaObject) -> Expr:
+    def aggregate(self, node: Node) -> Expr:
         """The column of an AggregateExpression; equal aggregates share one."""
         call = aggregate_call(node, self.scalars, self.scope)
         for output in self.aggregates:
@@ -68,7 +68,7 @@ class Split:
 
 
 def lift_aggregate(
-    node: JavaObject,
+    node: Node,
     input: Rel,
     scope: Scope,
     names: Names,
@@ -79,9 +79,9 @@ def lift_aggregate(
     """The relation of an Aggregate over its lifted input; columns as the node's output. ``above`` adds the columns ``more``, which
     results may read beside keys and aggregates, to the aggregation. Raises NotLiftableError."""
     split = Split(names, scalars, scope)
-    for key in items(node.groupingExpressions()):
+    for key in node.nodes("groupingExpressions"):
         split.add_key(key)
-    results = [split.result(result, more or {}) for result in items(node.aggregateExpressions())]
+    results = [split.result(result, more or {}) for result in node.nodes("aggregateExpressions")]
     aggregate = _named(Aggregate(input, tuple(split.keys), tuple(split.aggregates)), results)
     own: dict[Expr, Column] = {Ref(column): column for column in aggregate.columns}
     return project(above(aggregate), [(name, over_columns(expr, own)) for name, expr in results], names)
@@ -122,30 +122,30 @@ def over_columns(expr: Expr, known: dict[Expr, Column]) -> Expr:
     return replace(expr, operands=tuple(over_columns(operand, known) for operand in expr.operands))
 
 
-def aggregate_call(node: JavaObject, scalars: ScalarLifter, scope: Scope) -> AggregateCall:
+def aggregate_call(node: Node, scalars: ScalarLifter, scope: Scope) -> AggregateCall:
     """The call of an AggregateExpression; rules know which depend on the order of rows. Raises NotLiftableError for functions that
     users defined."""
-    function = node.aggregateFunction()
-    form = scalars.form(function)
-    if form.refusal:
-        raise NotLiftableError(form.refusal[0], f"{form.refusal[1]}: {node.sql()}")
+    function, distinct = node["aggregateFunction"], node["isDistinct"]
+    name = function.name
+    refuse(function, node)
     operands = scalars.operands(function, scope)
-    filter = scalars.lift(node.filter().get(), scope) if node.filter().isDefined() else None
-    if form.name in _COMPARING or node.isDistinct():
+    condition = node.optional("filter")
+    filter = scalars.lift(condition, scope) if condition else None
+    if name in _COMPARING or distinct:
         for operand in operands:
             refuse_grouping(operand.type)
-    if form.name == "Count" and len(operands) > 1 and not node.isDistinct():
+    if name == "Count" and len(operands) > 1 and not distinct:
         # COUNT(a, b) counts the rows in which neither is NULL.
         present = (Call("IsNotNull", (operand,), "boolean") for operand in operands)
         return AggregateCall("Count", (), "bigint", filter=conjunction(*([filter] if filter else ()), *present))
     return AggregateCall(
-        form.name,
-        () if form.name == "Count" and _counts_rows(operands) else operands,
-        function.dataType().catalogString(),
-        bool(node.isDistinct()),
+        name,
+        () if name == "Count" and _counts_rows(operands) else operands,
+        function.type,
+        distinct,
         filter,
-        _detail(form.name, function, scalars),
-        handle=node,
+        _detail(name, function, scalars),
+        handle=node.handle,
     )
 
 
@@ -153,7 +153,7 @@ def _counts_rows(operands: tuple[Expr, ...]) -> bool:
     return all(isinstance(operand, Literal) and operand.value is not None for operand in operands)
 
 
-def _detail(name: str, function: JavaObject, scalars: ScalarLifter) -> str:
+def _detail(name: str, function: Node, scalars: ScalarLifter) -> str:
     return scalars.mode(function) if name in ("Sum", "Average") else scalars.detail(function)
 
 

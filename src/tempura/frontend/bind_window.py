@@ -7,6 +7,7 @@ from tempura.algebra.window import BY_PEERS, ENDS, Window, WindowOutput
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import EXPRESSIONS, JavaObject, class_of
 from tempura.frontend.expressions import Binder, NameOf
+from tempura.frontend.tree import jvm_object
 
 Ties = Sequence[SortKey]
 """Sort keys that decide where the order of a window does not."""
@@ -20,9 +21,9 @@ def bind_window(rel: Window, output: WindowOutput, ties: Ties, name_of: NameOf, 
     """
     binder = _WindowBinder(name_of)
     if in_range(output):
-        return binder.over(rel, (), binder.end(output.call, place), output.frame.handle)
+        return binder.over(rel, (), binder.end(output.call, place), jvm_object(output.frame.handle))
     own = ties if output.depends_on_ties else ()
-    return binder.over(rel, own, binder.function(output.call), output.frame.handle)
+    return binder.over(rel, own, binder.function(output.call), jvm_object(output.frame.handle))
 
 
 def bind_place(rel: Window, ties: Ties, name_of: NameOf) -> JavaObject:
@@ -40,7 +41,7 @@ def in_range(output: WindowOutput) -> bool:
 class _WindowBinder(Binder):
     """Binds window functions to the columns of one DataFrame."""
 
-    def over(self, rel: Window, ties: Ties, function: JavaObject, frame: object) -> JavaObject:
+    def over(self, rel: Window, ties: Ties, function: JavaObject, frame: JavaObject) -> JavaObject:
         """A function over a frame."""
         partition = self._seq([self.bind(e) for e in rel.partition])
         order = self._seq([self._sort_order(key) for key in (*rel.order, *ties)])
@@ -50,7 +51,7 @@ class _WindowBinder(Binder):
         """A window function over its arguments."""
         if call.handle is None:
             raise TempuraError("NOT_EXECUTABLE", f"{call} was not lifted, and Spark is not told how to compute it.")
-        handle: JavaObject = call.handle
+        handle = jvm_object(call.handle)
         if call.function in BY_PEERS and call.function != "CumeDist":
             # The analyser gives a rank the sort keys of its window as children.
             return self._new(call.function)

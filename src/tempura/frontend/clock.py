@@ -55,7 +55,7 @@ def with_clocks(spark: SparkSession, analysed: JavaObject) -> JavaObject:
 def _inside_function(spark: SparkSession, analysed: JavaObject) -> bool:
     found = contains(spark, analysed, "LAMBDA_FUNCTION")
     return found and any(
-        class_of(node) == "LambdaFunction" and contains(spark, node, "CURRENT_LIKE") for node in expressions(analysed)
+        contains(spark, node, "CURRENT_LIKE") for node in expressions(spark, analysed, ("LambdaFunction",))
     )
 
 

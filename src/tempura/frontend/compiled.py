@@ -10,6 +10,9 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
+_SOURCES = ("Walk", "Names", "Rules", "Tree")
+"""The classes. Each may use those before it."""
+
 _compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 """By gateway to a JVM, an object of each class by its name."""
 
@@ -17,19 +20,25 @@ _compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 def compiled(spark: SparkSession, name: str) -> Any:
     """An object of the class ``name`` in the session's JVM."""
     gateway = spark.sparkContext._gateway
-    objects = _compiled.setdefault(gateway, {})
-    if name not in objects:
-        objects[name] = _compile(gateway, name)
-    return objects[name]
+    if gateway not in _compiled:
+        _compiled[gateway] = _compile_all(gateway)
+    return _compiled[gateway][name]
 
 
-def _compile(gateway: Any, name: str) -> Any:
-    jvm = gateway.jvm
+def _compile_all(gateway: Any) -> dict[str, Any]:
+    loader = gateway.jvm.org.apache.spark.util.Utils.getSparkClassLoader()
+    none = gateway.new_array(gateway.jvm.java.lang.Class, 0), gateway.new_array(gateway.jvm.java.lang.Object, 0)
+    objects = {}
+    for name in _SOURCES:
+        loader = _compile(gateway.jvm, name, loader)
+        objects[name] = loader.loadClass(f"tempura.{name}").getConstructor(none[0]).newInstance(none[1])
+    return objects
+
+
+def _compile(jvm: Any, name: str, parent: Any) -> Any:
+    """A class loader that has the class of a source file."""
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setTargetVersion(8)  # calls of static methods of interfaces, which Scala's objects have
-    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getSparkClassLoader())
+    compiler.setParentClassLoader(parent)
     compiler.cook((resources.files(__package__) / "java" / f"{name}.java").read_text(encoding="utf-8"))
-    made = compiler.getClassLoader().loadClass(f"tempura.{name}")
-    return made.getConstructor(gateway.new_array(jvm.java.lang.Class, 0)).newInstance(
-        gateway.new_array(jvm.java.lang.Object, 0)
-    )
+    return compiler.getClassLoader()

@@ -19,6 +19,7 @@ from tempura.errors import TempuraError
 from tempura.frontend.catalyst import EXPRESSIONS, JavaObject
 from tempura.frontend.java import running_java
 from tempura.frontend.literals import jvm_literal, jvm_type
+from tempura.frontend.tree import jvm_object
 
 NameOf = Callable[[Column], str]
 """The name that a column has in the DataFrame. Any characters: it is quoted here."""
@@ -77,7 +78,7 @@ class Binder:
                 return self.literal(value, type)
             case Call(handle=None):
                 return self._made_by_rule(expr)
-        return self._over(expr.handle, expr.operands)
+        return self._over(jvm_object(expr.handle), expr.operands)
 
     def bind_aggregate(self, call: AggregateCall) -> JavaObject:
         """See :func:`bind_aggregate`."""
@@ -228,7 +229,7 @@ class Binder:
 
     def _aggregate_function(self, call: AggregateCall) -> JavaObject:
         if call.handle is not None and call.function != "Count":
-            function: JavaObject = call.handle.aggregateFunction()  # type: ignore[attr-defined]
+            function = jvm_object(call.handle).aggregateFunction()
             return self._over(function, call.operands)
         children = [self.bind(operand) for operand in call.operands]
         if call.function == "Count":

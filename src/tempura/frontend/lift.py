@@ -4,8 +4,9 @@ lifts what remains."""
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -13,8 +14,8 @@ from pyspark.sql.types import StructType
 from tempura.algebra.rel import Opaque, Rel
 from tempura.algebra.scalar import SortKey
 from tempura.errors import Reason
-from tempura.frontend.catalyst import JavaObject, analyse, class_of, first_line, items, jvm_of, optimise, parse_sql
-from tempura.frontend.checks import plans, refuse_unrepeatable, tables_read
+from tempura.frontend.catalyst import JavaObject, analyse, class_of, first_line, jvm_of, optimise, parse_sql
+from tempura.frontend.checks import leaves, refuse_other_sources, refuse_unrepeatable
 from tempura.frontend.clock import with_clocks
 from tempura.frontend.compiled import compiled
 from tempura.frontend.marker import MARKER, schema_leaf
@@ -23,6 +24,8 @@ from tempura.frontend.opaque import Recompute, text_of, whole
 from tempura.frontend.operators import Part, PlanLifter, sort_of
 from tempura.frontend.session import active, clone, require_classic
 from tempura.frontend.unliftable import NotLiftableError
+
+_TOO_DEEP = "TOO_DEEP", "the plan is nested too deeply"
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
     with active(work):
         analysed = _analysed(work, sql, tables)
         refuse_unrepeatable(work, analysed, sql)
-        tables_read(analysed)
+        refuse_other_sources(work, analysed)
         return _in_parts(work, analysed, sql.strip())
 
 
@@ -63,7 +66,7 @@ def recomputation(session: SparkSession, sql: str, tables: Mapping[str, StructTy
     """The same statement, to be answered by Spark over rows of the tables. Raises TempuraError as :func:`lift_sql` does."""
     work = clone(session)
     with active(work):
-        return whole(_analysed(work, sql, tables))
+        return whole(work, _analysed(work, sql, tables))
 
 
 def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) -> JavaObject:
@@ -88,7 +91,7 @@ def lift_dataframe(df: DataFrame) -> Lifted:
     with active(work):
         analysed = with_clocks(work, df._jdf.queryExecution().analyzed())
         refuse_unrepeatable(work, analysed)
-        tables_read(analysed)
+        refuse_other_sources(work, analysed)
         try:
             return _lifted(work, analysed)
         except NotLiftableError:
@@ -101,46 +104,50 @@ def _in_parts(work: SparkSession, analysed: JavaObject, text: str) -> Lifted:
         return _lifted(work, analysed, text)
     except NotLiftableError as error:
         lifter = PlanLifter(work, text)
-        return _result(analysed, lifter, lifter.recomputed(analysed, error.reason))
+        return _result(analysed, lifter, lifter.recomputed(lifter.node(analysed), error.reason))
 
 
 def _lifted(work: SparkSession, analysed: JavaObject, text: str | None = None) -> Lifted:
     try:
         optimised = optimise(work, analysed)
         lifter = PlanLifter(work, text)
-        part = lifter.lift(optimised)
+        part = lifter.lift(lifter.node(optimised))
         if text and why_not_storable(jvm_of(work), narrow(part.rel)):
             lifter = PlanLifter(work, text, comparable=True)
-            part = lifter.lift(optimised)
+            part = lifter.lift(lifter.node(optimised))
     except RecursionError as error:
-        raise NotLiftableError("TOO_DEEP", "the plan is nested too deeply") from error
+        raise NotLiftableError(*_TOO_DEEP) from error
     except (PySparkException, Py4JError) as error:
         # Rules may fail on plans that they never see when all rules run.
-        raise NotLiftableError(*_why_not(analysed, error)) from error
+        raise NotLiftableError(*_why_not(work, analysed, error)) from error
     why = why_not_storable(jvm_of(work), narrow(part.rel))
     if why:
         raise NotLiftableError(why.code, why.detail)
     return _result(analysed, lifter, part)
 
 
-def _why_not(analysed: JavaObject, error: Exception) -> tuple[str, str]:
+def _why_not(work: SparkSession, analysed: JavaObject, error: Exception) -> tuple[str, str]:
     """Why Catalyst's rules fail on a plan: code and text."""
-    if any(class_of(leaf) == "UnionLoopRef" for plan in plans(analysed) for leaf in items(plan.collectLeaves())):
+    if any(class_of(leaf) == "UnionLoopRef" for leaf in leaves(work, analysed)):
         return "RECURSION", "a recursive query"  # Spark 4.0 does not come as far as the operator
+    if isinstance(error, Py4JJavaError) and "StackOverflowError" in error.java_exception.getClass().getName():
+        return _TOO_DEEP
     return "OPTIMIZER", first_line(error)
 
 
 def _result(analysed: JavaObject, lifter: PlanLifter, part: Part) -> Lifted:
     rel = narrow(part.rel)
-    names = tuple(str(attribute.name()) for attribute in items(analysed.output()))
+    schema = _schema(analysed)
+    names = tuple(str(field["name"]) for field in schema["fields"])
     reasons = [r.reason for r in rel.walk() if isinstance(r, Opaque)]
-    if lifter.hides_order and not part.order and sort_of(analysed):
+    if lifter.hides_order and not part.order and sort_of(lifter.node(analysed)):
         reasons.append(Reason("ORDER_HIDDEN", "ORDER BY reads values that the result does not have"))
-    return Lifted(rel, part.order, names, len(names), _schema(analysed), tuple(dict.fromkeys(reasons)))
+    text = json.dumps(schema, separators=(",", ":"))
+    return Lifted(rel, part.order, names, len(names), text, tuple(dict.fromkeys(reasons)))
 
 
-def _schema(analysed: JavaObject) -> str:
-    fields = json.loads(analysed.schema().json())
-    for field in fields["fields"]:
+def _schema(analysed: JavaObject) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(analysed.schema().json())
+    for field in schema["fields"]:
         field["metadata"].pop(MARKER, None)
-    return json.dumps(fields, separators=(",", ":"))
+    return schema

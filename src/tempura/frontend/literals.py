@@ -23,11 +23,11 @@ class NoPythonValueError(Exception):
 
 
 def python_value(internal: object, type: str) -> object:
-    """The Python value of a Catalyst value as py4j delivers it. Raises NoPythonValueError."""
+    """The Python value of a Catalyst value as :mod:`~tempura.frontend.tree` tells it. Raises NoPythonValueError."""
     if internal is None or type in _AS_IS:
         return internal
     if type == "string" or type.startswith("string collate "):
-        return str(internal.toString())  # type: ignore[attr-defined]
+        return str(internal)
     if decimal_of(type):
         return _decimal(internal, type)
     try:
@@ -39,7 +39,7 @@ def python_value(internal: object, type: str) -> object:
 def _by_type(internal: object, type: str) -> object:
     match type, internal:
         case "float", float():
-            # py4j sends a float as its shortest text; collect() gives the nearest double of the 32 bits.
+            # A float is told as its shortest text; collect() gives the nearest double of the 32 bits.
             return struct.unpack("f", struct.pack("f", internal))[0]
         case "binary", bytes() | bytearray():
             return bytes(internal)
@@ -50,10 +50,10 @@ def _by_type(internal: object, type: str) -> object:
     raise NoPythonValueError(type)
 
 
-def _decimal(internal: JavaObject, type: str) -> Decimal:
+def _decimal(internal: object, type: str) -> Decimal:
     _, scale = decimal_of(type) or (38, 0)
     # A tuple of digits, not quantize(): that would round to the precision of Python's current context.
-    sign, digits, exponent = Decimal(internal.toString()).as_tuple()
+    sign, digits, exponent = Decimal(str(internal)).as_tuple()
     assert isinstance(exponent, int)
     assert exponent >= -scale
     return Decimal((sign, digits + (0,) * (exponent + scale), -scale))

@@ -3,14 +3,12 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from tempura.frontend.catalyst import JavaObject, class_of
+from tempura.frontend.catalyst import JavaObject
+from tempura.frontend.compiled import compiled
 from tempura.frontend.session import no_rows
 
 MARKER = "tempura.table"
 """The key of the column metadata that says of which table a leaf is."""
-
-_REFERENCES = ("CTERelationRef", "UnionLoopRef")
-"""Leaves that stand for another part of the plan. Their columns may be columns of a table, metadata included."""
 
 
 def schema_leaf(session: SparkSession, name: str, schema: StructType) -> DataFrame:
@@ -22,9 +20,6 @@ def schema_leaf(session: SparkSession, name: str, schema: StructType) -> DataFra
     return no_rows(session, marked)
 
 
-def marked_table(node: JavaObject) -> str | None:
-    """The table of a leaf, from the marker in its columns' metadata; None for other operators."""
-    if node.children().size() > 0 or node.output().size() == 0 or class_of(node) in _REFERENCES:
-        return None
-    metadata = node.output().apply(0).metadata()
-    return str(metadata.getString(MARKER)) if metadata.contains(MARKER) else None
+def marked_table(session: SparkSession, leaf: JavaObject) -> str:
+    """The table of a leaf, from the marker in its columns' metadata; "" for others."""
+    return str(compiled(session, "Walk").table(leaf, MARKER))

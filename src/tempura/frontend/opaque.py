@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from tempura.frontend.catalyst import EXPRESSIONS, PLANS, JavaObject, class_of, contains, items, jvm_of
-from tempura.frontend.checks import expressions, plans
+from tempura.frontend.checks import expressions, leaves
 from tempura.frontend.marker import marked_table
+from tempura.frontend.tree import Node, Tree
 from tempura.frontend.udf import USER_DEFINED, user_function
 
 _READ_ORDER = ("Offset", "Tail", "GlobalLimit", "LocalLimit")
@@ -19,15 +20,12 @@ _AS_A_WHOLE = ("WithCTE", "UnionLoop", "LateralJoin")
 @dataclass(frozen=True, slots=True)
 class Recompute:
     """The handle of an ``Opaque``: a plan of Catalyst's. ``inputs`` are those of its leaves in whose place rows have to be put, each an
-    input of the Opaque, whose columns are the leaf's attributes in order."""
+    input of the Opaque, whose columns are the leaf's attributes in order; ``tables`` the table that each input is, of a plan over
+    tables."""
 
     plan: JavaObject = field(compare=False, repr=False)
     inputs: tuple[JavaObject, ...] = field(compare=False, repr=False)
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The table that each input is, of a plan over tables."""
-        return tuple(marked_table(leaf) or "" for leaf in self.inputs)
+    tables: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def answer(self, session: SparkSession, rows: Sequence[DataFrame]) -> DataFrame:
         """What Spark answers when the inputs have these rows, column by column.
@@ -47,7 +45,7 @@ class Recompute:
         """The same without the ORDER BY at its top, and if ``limited`` without the limit above that. None when there is no limit at its
         top."""
         found = _below_order(jvm_of(session), self.plan, limited)
-        return whole(found) if found else None
+        return whole(session, found) if found else None
 
 
 def _below_order(jvm: JavaObject, plan: JavaObject, limited: bool) -> JavaObject | None:
@@ -75,10 +73,10 @@ def _in_place_of(jvm: JavaObject, leaf: JavaObject, rows: DataFrame) -> JavaObje
 # --- what is recomputed -----------------------------------------------------------------------------------------------
 
 
-def whole(node: JavaObject) -> Recompute:
+def whole(spark: SparkSession, node: JavaObject) -> Recompute:
     """A plan over its tables: leaves of it and of the plans in its expressions."""
-    leaves = (leaf for plan in plans(node) for leaf in items(plan.collectLeaves()))
-    return Recompute(node, tuple(leaf for leaf in leaves if marked_table(leaf)))
+    found = [(leaf, table) for leaf in leaves(spark, node) if (table := marked_table(spark, leaf))]
+    return Recompute(node, tuple(leaf for leaf, _ in found), tuple(table for _, table in found))
 
 
 def text_of(spark: SparkSession, plan: JavaObject) -> str:
@@ -91,30 +89,31 @@ def text_of(spark: SparkSession, plan: JavaObject) -> str:
     spark.conf.set("spark.sql.debug.maxToStringFields", str(2**31 - 1))
     cut, tables, rows = _Cut(spark), [], []
     replaced = getattr(jvm_of(spark), "scala.collection.immutable.HashMap")()
-    for leaf in (leaf for part in plans(plan) for leaf in items(part.collectLeaves())):
-        if marked_table(leaf):
-            tables.append(f"{marked_table(leaf)} {[a.name() for a in items(leaf.output())]}")
+    for leaf in leaves(spark, plan):
+        if marked_table(spark, leaf):
+            tables.append(f"{marked_table(spark, leaf)} {[a.name() for a in items(leaf.output())]}")
             replaced = replaced.updated(leaf, cut.leaf(leaf))
         elif class_of(leaf) == "LocalRelation":
             rows += [row.toString() for row in items(leaf.data())]
     same = plan.transformUpWithSubqueries(replaced).canonicalized()
-    functions = [user_function(e) for e in expressions(plan) if class_of(e) in USER_DEFINED]
+    functions = [user_function(e) for e in expressions(spark, plan, USER_DEFINED)]
     return "\n".join((same.toString(), *tables, *rows, *(functions or [str(same.semanticHash())])))
 
 
-def take_out(spark: SparkSession, node: JavaObject) -> tuple[Recompute, list[JavaObject]]:
+def take_out(spark: SparkSession, tree: Tree, node: Node) -> tuple[Recompute, list[Node]]:
     """An operator by itself, and the plans that give its inputs, which can be lifted on their own. What must stay together does: a sort
     and the limit that reads it, a recursion, an operator and the sub-queries in its expressions."""
-    together = class_of(node) in _AS_A_WHOLE or any(
-        contains(spark, e, "PLAN_EXPRESSION") for e in items(node.expressions())
+    operator = node.handle.get()
+    together = node.name in _AS_A_WHOLE or any(
+        contains(spark, e, "PLAN_EXPRESSION") for e in items(operator.expressions())
     )
-    if not together and class_of(node) in _READ_ORDER:
-        together = contains(spark, node, "PLAN_EXPRESSION")
+    if not together and node.name in _READ_ORDER:
+        together = contains(spark, operator, "PLAN_EXPRESSION")
     cut = _Cut(spark)
-    plan = node if together else cut.operator(node)
-    if together or not cut.inputs or not all(input.output().size() for input in cut.below):
-        made = whole(node)
-        return made, list(made.inputs)
+    plan = operator if together else cut.operator(node)
+    if together or not cut.inputs or not all(tree.output(input) for input in cut.below):
+        made = whole(spark, operator)
+        return made, [tree.node(leaf) for leaf in made.inputs]
     return Recompute(plan, tuple(cut.inputs)), cut.below
 
 
@@ -123,23 +122,23 @@ class _Cut:
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm = jvm_of(spark)
-        self.below: list[JavaObject] = []
+        self.below: list[Node] = []
         self.inputs: list[JavaObject] = []
 
-    def operator(self, node: JavaObject) -> JavaObject:
+    def operator(self, node: Node) -> JavaObject:
         """The operator over leaves; with the order of its input, if it reads that."""
-        cut = self._ordered if class_of(node) in _READ_ORDER else self._input
-        return self._over(node, [cut(child) for child in items(node.children())])
+        cut = self._ordered if node.name in _READ_ORDER else self._input
+        return self._over(node, [cut(child) for child in node.children])
 
-    def _ordered(self, node: JavaObject) -> JavaObject:
-        name = class_of(node)
-        if name != "Sort" and name not in _KEEP_ORDER:
+    def _ordered(self, node: Node) -> JavaObject:
+        if node.name != "Sort" and node.name not in _KEEP_ORDER:
             return self._input(node)
-        return self._over(node, [(self._input if name == "Sort" else self._ordered)(node.child())])
+        return self._over(node, [(self._input if node.name == "Sort" else self._ordered)(node.child)])
 
-    def _input(self, node: JavaObject) -> JavaObject:
+    def _input(self, node: Node) -> JavaObject:
         self.below.append(node)
-        self.inputs.append(self.leaf(node) if node.children().size() else node)
+        plan = node.handle.get()
+        self.inputs.append(self.leaf(plan) if node.children else plan)
         return self.inputs[-1]
 
     def leaf(self, node: JavaObject) -> JavaObject:
@@ -147,5 +146,6 @@ class _Cut:
         no_rows, no_stream = self._jvm.PythonUtils.toSeq([]), self._jvm.static("scala.Option", "empty")()
         return getattr(self._jvm, f"{PLANS}.LocalRelation")(node.output(), no_rows, False, no_stream)
 
-    def _over(self, node: JavaObject, children: list[JavaObject]) -> JavaObject:
-        return node.withNewChildren(self._jvm.PythonUtils.toSeq(children)) if children else node
+    def _over(self, node: Node, children: list[JavaObject]) -> JavaObject:
+        plan = node.handle.get()
+        return plan.withNewChildren(self._jvm.PythonUtils.toSeq(children)) if children else plan

@@ -1,6 +1,6 @@
 """Catalyst's logical operators as relations of the algebra."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -13,13 +13,14 @@ from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, Sor
 from tempura.algebra.window import Window
 from tempura.errors import Reason
 from tempura.frontend.aggregates import Names, lift_aggregate, over_columns, project
-from tempura.frontend.catalyst import JavaObject, class_of, items, jvm_of
+from tempura.frontend.catalyst import JavaObject, jvm_of
+from tempura.frontend.compiled import compiled
 from tempura.frontend.literals import NoPythonValueError, python_value
-from tempura.frontend.marker import marked_table
 from tempura.frontend.narrow import why_unusable
 from tempura.frontend.opaque import Recompute, take_out, whole
 from tempura.frontend.scalars import ScalarLifter
 from tempura.frontend.subqueries import Subqueries
+from tempura.frontend.tree import Node, Tree
 from tempura.frontend.unliftable import NotLiftableError
 from tempura.frontend.windows import lift_functions
 
@@ -86,18 +87,22 @@ class PlanLifter:
         self._text = text
         self._comparable = comparable
         self._opaque = count(1)
-        self._known = getattr(jvm_of(spark), "java.util.IdentityHashMap")()
-        self._parts: list[Part] = []
+        self._tree = Tree(spark)
+        self._known: dict[Node, Part] = {}
         self.hides_order = False
-        self._scalars = ScalarLifter(jvm_of(spark))
-        self._subqueries = Subqueries(spark, self.names, lambda plan: self.lift(plan).exact().rel)
-        self._operators: dict[str, Callable[[JavaObject], Part]] = {
+        self._scalars = ScalarLifter()
+        self._subqueries = Subqueries(spark, self.names, lambda plan: self.lift(self.node(plan)).exact().rel)
+        self._operators: dict[str, Callable[[Node], Part]] = {
             "Project": self._project, "Filter": self._filter, "Join": self._join, "Aggregate": self._aggregate,
             "Union": self._union, "Sort": self._sort, "GlobalLimit": self._limit, "LocalRelation": self._values,
             "OneRowRelation": self._one_row, "Expand": self._expand, "Window": self._window, "Generate": self._generate,
         }  # fmt: skip
 
-    def lift(self, node: JavaObject) -> Part:
+    def node(self, plan: JavaObject) -> Node:
+        """A plan of Catalyst's as it can be lifted."""
+        return self._tree.node(plan)
+
+    def lift(self, node: Node) -> Part:
         """The relation of a plan. Raises NotLiftableError."""
         unusable = self._unusable_input(node) if self._comparable else None
         if unusable:
@@ -107,36 +112,28 @@ class PlanLifter:
         except NotLiftableError as error:
             if self._text is None or error.reason.code == "CORRELATED":
                 raise  # a reference to a plan elsewhere: no part of what has been rewritten so far can be run by itself
-            handle, below = take_out(self._spark, node)
+            handle, below = take_out(self._spark, self._tree, node)
             part = self._as_it_is(node, handle, [self._lifted_before(plan) for plan in below], error.reason)
-        self._known.put(node, len(self._parts))
-        self._parts.append(part)
+        self._known[node] = part
         return part
 
-    def _lifted_before(self, node: JavaObject) -> Part:
+    def _lifted_before(self, node: Node) -> Part:
         """The relation of a plan, which an attempt to lift the operator above it may have found already."""
-        known = self._known.get(node)
-        return self.lift(node) if known is None else self._parts[known]
+        return self._known.get(node) or self.lift(node)
 
-    def recomputed(self, node: JavaObject, why: Reason) -> Part:
+    def recomputed(self, node: Node, why: Reason) -> Part:
         """A plan that is recomputed from its tables."""
-        handle = whole(node)
-        return self._as_it_is(node, handle, [self._lift(leaf) for leaf in handle.inputs], why)
+        handle = whole(self._spark, node.handle.get())
+        return self._as_it_is(node, handle, [self._lift(self.node(leaf)) for leaf in handle.inputs], why)
 
-    def _unusable_input(self, node: JavaObject) -> Reason | None:
+    def _unusable_input(self, node: Node) -> Reason | None:
         """Why an operator cannot read relations of the algebra: a column that it gets has a type that those cannot have."""
-        read = node.references()
-        for child in items(node.children()):
-            for a in items(child.output()):
-                if child.children().size() or read.contains(a):
-                    why = why_unusable(jvm_of(self._spark), a.dataType().catalogString())
-                    if why:
-                        return why
-        return None
+        types = compiled(self._spark, "Walk").typesRead(node.handle.get())
+        return next((why for type in types if (why := why_unusable(jvm_of(self._spark), type))), None)
 
-    def _as_it_is(self, node: JavaObject, handle: Recompute, inputs: list[Part], why: Reason) -> Part:
+    def _as_it_is(self, node: Node, handle: Recompute, inputs: list[Part], why: Reason) -> Part:
         """An ``Opaque`` over its lifted inputs, with the order that it has inside as far as its columns say it."""
-        attributes = list(items(node.output()))
+        attributes = self._tree.output(node)
         key = f"{self._text}\n-- {next(self._opaque)}"
         rel = Opaque(tuple(part.exact().rel for part in inputs), self._columns(attributes), key, why, handle)
         part = Part(rel, _ids(attributes))
@@ -146,61 +143,58 @@ class PlanLifter:
             self.hides_order = True
             return part
 
-    def _lift(self, node: JavaObject) -> Part:
-        name = class_of(node)
-        if name in _TRANSPARENT:
-            return self.lift(node.child())
-        if name in self._operators:
-            return self._operators[name](node)
-        table = marked_table(node)
-        if table is not None:
-            return self.scan(node, table)
-        code, text = _REASONS.get(name, ("UNKNOWN_OPERATOR", f"the operator {name}"))
+    def _lift(self, node: Node) -> Part:
+        if node.name in _TRANSPARENT:
+            return self.lift(node.child)
+        if node.name in self._operators:
+            return self._operators[node.name](node)
+        if node.known("table"):
+            return self.scan(node, node.known("table"))
+        code, text = _REASONS.get(node.name, ("UNKNOWN_OPERATOR", f"the operator {node.name}"))
         raise NotLiftableError(code, text)
 
-    def order_of(self, node: JavaObject, part: Part) -> tuple[SortKey, ...]:
+    def order_of(self, node: Node, part: Part) -> tuple[SortKey, ...]:
         """The ORDER BY at the top of an analysed plan, over the columns of ``part``. Raises NotLiftableError when it
         reads others."""
         sort = sort_of(node)
-        return tuple(self._sort_key(key, part.scope) for key in items(sort.order())) if sort else ()
+        return tuple(self._sort_key(key, part.scope) for key in sort.nodes("order")) if sort else ()
 
     # --- leaves -----------------------------------------------------------------------------------------------------
 
-    def scan(self, node: JavaObject, table: str) -> Part:
+    def scan(self, node: Node, table: str) -> Part:
         """A leaf that carries the marker."""
-        attributes = list(items(node.output()))
-        fields = tuple(attribute.name() for attribute in attributes)
+        attributes = node.nodes("output")
+        fields = tuple(attribute.label for attribute in attributes)
         return Part(Scan(table, fields, self._columns(attributes)), _ids(attributes))
 
-    def _values(self, node: JavaObject) -> Part:
-        attributes = list(items(node.output()))
+    def _values(self, node: Node) -> Part:
+        attributes = node.nodes("output")
         columns = self._columns(attributes)
-        types = [attribute.dataType() for attribute in attributes]
-        rows = tuple(_row(row, types, columns) for row in items(node.data()))
+        rows = tuple(_row(row, columns) for row in node.rows())
         return Part(Values(columns, rows), _ids(attributes))
 
-    def _one_row(self, node: JavaObject) -> Part:
+    def _one_row(self, node: Node) -> Part:
         return Part(Values((), ((),)), ())
 
-    def _columns(self, attributes: list[JavaObject]) -> tuple[Column, ...]:
-        return tuple(self.names.column(a.name(), a.dataType().catalogString()) for a in attributes)
+    def _columns(self, attributes: list[Node]) -> tuple[Column, ...]:
+        return tuple(self.names.column(a.label, a.type) for a in attributes)
 
     # --- operators --------------------------------------------------------------------------------------------------
 
-    def _project(self, node: JavaObject) -> Part:
-        part = self.lift(node.child())
-        nodes = list(items(node.projectList()))
+    def _project(self, node: Node) -> Part:
+        part = self.lift(node.child)
+        nodes = node.nodes("projectList")
         if not nodes:
             return Part(part.rel, ())
         values = self._subqueries.values(nodes)
         scope = part.scope | values.scope
-        results = [(n.name(), self._scalars.lift(n, scope)) for n in nodes]
+        results = [(n.label, self._scalars.lift(n, scope)) for n in nodes]
         return _keep_order(part, project(values.beside(part.rel), results, self.names), _ids(nodes))
 
-    def _filter(self, node: JavaObject) -> Part:
-        part = self.lift(node.child())
-        values = self._subqueries.values([node.condition()])
-        condition = self._scalars.lift(node.condition(), part.scope | values.scope)
+    def _filter(self, node: Node) -> Part:
+        part = self.lift(node.child)
+        values = self._subqueries.values([node["condition"]])
+        condition = self._scalars.lift(node["condition"], part.scope | values.scope)
         if not values.relations:
             return replace(part, rel=Filter(part.rel, condition))
         # What reads no sub-query is decided first, on the smaller relation.
@@ -209,21 +203,22 @@ class PlanLifter:
         input = Filter(part.rel, conjunction(*plain)) if plain else part.rel
         return replace(part, rel=keep(Filter(values.beside(input), conjunction(*rest)), part.rel.columns))
 
-    def _join(self, node: JavaObject) -> Part:
-        kind = class_of(node.joinType())
+    def _join(self, node: Node) -> Part:
+        kind = node["joinType"].name
         if kind not in _JOINS:
             raise NotLiftableError("JOIN_KIND", f"a join of kind {kind}")
-        left, right = self.lift(node.left()).exact(), self.lift(node.right()).exact()
-        conditions = [node.condition().get()] if node.condition().isDefined() else []
+        left, right = (self.lift(side).exact() for side in node.children)
+        condition = node.optional("condition")
+        conditions = [condition] if condition else []
         values = self._subqueries.values(conditions)
         scope = left.scope | right.scope | values.scope
-        on = conjunction(*(self._scalars.lift(condition, scope) for condition in conditions))
+        on = conjunction(*(self._scalars.lift(c, scope) for c in conditions))
         left_rel = values.beside(left.rel)
         if kind == "RightOuter":
             exchanged = Join(right.rel, left_rel, "left", on)
             return Part(keep(exchanged, left.columns + right.columns), left.ids + right.ids)
         if kind == "ExistenceJoin":
-            answer = node.joinType().exists()
+            answer = node["joinType"]["exists"]
             marker = self.names.column("exists", "boolean")
             found = Join(left_rel, right.rel, "exists", on, marker)
             return Part(keep(found, (*left.columns, marker)), (*left.ids, *_ids([answer])))
@@ -232,51 +227,51 @@ class PlanLifter:
         columns = left.columns if alone else left.columns + right.columns
         return Part(keep(joined, columns), left.ids if alone else left.ids + right.ids)
 
-    def _aggregate(self, node: JavaObject) -> Part:
-        part = self.lift(node.child()).without_order()
-        results = list(items(node.aggregateExpressions()))
-        below, above = self._subqueries.of_aggregation(items(node.groupingExpressions()), results)
+    def _aggregate(self, node: Node) -> Part:
+        part = self.lift(node.child).without_order()
+        results = node.nodes("aggregateExpressions")
+        below, above = self._subqueries.of_aggregation(node.nodes("groupingExpressions"), results)
         scope = part.scope | below.scope
         rel = below.beside(part.rel)
         lifted = lift_aggregate(node, rel, scope, self.names, self._scalars, above.scope, above.beside)
         return Part(lifted, _ids(results))
 
-    def _window(self, node: JavaObject) -> Part:
-        part = self.lift(node.child()).without_order()
-        partition = tuple(self._scalars.lift(e, part.scope) for e in items(node.partitionSpec()))
-        order = tuple(self._sort_key(key, part.scope) for key in items(node.orderSpec()))
+    def _window(self, node: Node) -> Part:
+        part = self.lift(node.child).without_order()
+        partition = tuple(self._scalars.lift(e, part.scope) for e in node.nodes("partitionSpec"))
+        order = tuple(self._sort_key(key, part.scope) for key in node.nodes("orderSpec"))
         functions, results = lift_functions(node, part.scope, self.names, self._scalars)
         rel = Window(part.rel, partition, order, functions)
-        ids = part.ids + _ids(items(node.windowExpressions()))
+        ids = part.ids + _ids(node.nodes("windowExpressions"))
         outputs = (*(Output(c, Ref(c)) for c in part.columns), *(Output(c, e) for c, e in results))
         same = all(isinstance(e, Ref) and e.column == c for c, e in results)
         return Part(keep(rel, tuple(o.column for o in outputs)) if same else Project(rel, outputs), ids)
 
-    def _expand(self, node: JavaObject) -> Part:
-        part = self.lift(node.child()).without_order()
-        projections = [list(items(projection)) for projection in items(node.projections())]
+    def _expand(self, node: Node) -> Part:
+        part = self.lift(node.child).without_order()
+        projections = node["projections"]
         values = self._subqueries.values(expr for projection in projections for expr in projection)
         scope = part.scope | values.scope
-        attributes = list(items(node.output()))
+        attributes = node.nodes("output")
         columns = self._columns(attributes)
         lifted = ([self._scalars.lift(expr, scope) for expr in projection] for projection in projections)
         outputs = tuple(tuple(map(Output, columns, exprs)) for exprs in lifted)
         return Part(Expand(values.beside(part.rel), outputs), _ids(attributes))
 
-    def _generate(self, node: JavaObject) -> Part:
-        part, function = self.lift(node.child()).without_order(), node.generator()
-        if class_of(function) not in GENERATORS:
+    def _generate(self, node: Node) -> Part:
+        part, function = self.lift(node.child).without_order(), node["generator"]
+        if function.name not in GENERATORS:
             raise NotLiftableError("GENERATE", f"not known to make rows of each row by itself: {function.sql()}")
-        operands, type = self._scalars.operands(function, part.scope), function.elementSchema().catalogString()
-        call = Call(class_of(function), operands, type, self._scalars.detail(function), handle=function)
-        attributes = list(items(node.generatorOutput()))
+        operands, type = self._scalars.operands(function, part.scope), function.known("elements")
+        call = Call(function.name, operands, type, self._scalars.detail(function), handle=function.handle)
+        attributes = node.nodes("generatorOutput")
         made = self._columns(attributes)
-        ids = _ids(items(node.requiredChildOutput()))
+        ids = _ids(node.nodes("kept"))
         kept = tuple(part.scope[id] for id in ids)
-        return Part(keep(Generate(part.rel, call, made, bool(node.outer())), kept + made), ids + _ids(attributes))
+        return Part(keep(Generate(part.rel, call, made, node["outer"]), kept + made), ids + _ids(attributes))
 
-    def _union(self, node: JavaObject) -> Part:
-        parts = [self.lift(child).without_order() for child in items(node.children())]
+    def _union(self, node: Node) -> Part:
+        parts = [self.lift(child).without_order() for child in node.children]
         columns = tuple(self.names.column(c.name, c.type) for c in parts[0].columns)
         if not columns:
             # Only the number of rows matters: a constant column, hidden because it has no expression id, keeps it.
@@ -284,39 +279,39 @@ class PlanLifter:
             return Part(Union(tuple(Project(p.rel, (Output(columns[0], Literal(1, "int")),)) for p in parts)), ())
         return Part(Union(tuple(_renamed(p, columns) for p in parts)), parts[0].ids)
 
-    def _sort(self, node: JavaObject) -> Part:
-        part = self.lift(node.child())
-        if not getattr(node, "global")():
+    def _sort(self, node: Node) -> Part:
+        part = self.lift(node.child)
+        if not node["global"]:
             return part.exact()
-        keys = list(items(node.order()))
+        keys = node.nodes("order")
         values = self._subqueries.values(keys)
         scope = part.scope | values.scope
         order = tuple(self._sort_key(key, scope) for key in keys)
         return replace(part, rel=values.beside(part.rel), order=order)
 
-    def _sort_key(self, node: JavaObject, scope: dict[int, Column]) -> SortKey:
-        nulls_first = class_of(node.nullOrdering()) == "NullsFirst"
-        return SortKey(self._scalars.lift(node.child(), scope), bool(node.isAscending()), nulls_first)
+    def _sort_key(self, node: Node, scope: dict[int, Column]) -> SortKey:
+        ascending, nulls_first = node["direction"] == "Ascending", node["nullOrdering"] == "NullsFirst"
+        return SortKey(self._scalars.lift(node.child, scope), ascending, nulls_first)
 
-    def _limit(self, node: JavaObject) -> Part:
-        local = node.child()
-        if class_of(local) != "LocalLimit":
+    def _limit(self, node: Node) -> Part:
+        local = node.child
+        if local.name != "LocalLimit":
             raise NotLiftableError(
-                "OFFSET" if class_of(local) == "Offset" else "LIMIT",
+                "OFFSET" if local.name == "Offset" else "LIMIT",
                 "a limit over something else than its own local limit",
             )
-        limit = min(_constant(node.limitExpr()), _constant(local.limitExpr()))
-        part = self.lift(local.child())
+        limit = min(_constant(node["limitExpr"]), _constant(local["limitExpr"]))
+        part = self.lift(local.child)
         if limit <= 0:
             return Part(empty(part.columns), part.ids)
         return replace(part, rel=TopK(part.rel, part.order, limit))
 
 
-def sort_of(node: JavaObject) -> JavaObject | None:
+def sort_of(node: Node) -> Node | None:
     """The operator that orders the rows of a plan."""
-    while class_of(node) in _BELOW_ORDER:
-        node = node.plan() if class_of(node) == "WithCTE" else node.child()
-    return node if class_of(node) == "Sort" else None
+    while node.name in _BELOW_ORDER:
+        node = node["plan"] if node.name == "WithCTE" else node.child
+    return node if node.name == "Sort" else None
 
 
 def _keep_order(part: Part, rel: Rel, ids: tuple[int, ...]) -> Part:
@@ -331,8 +326,8 @@ def _keep_order(part: Part, rel: Rel, ids: tuple[int, ...]) -> Part:
     return Part(replace(rel, outputs=rel.outputs + hidden), ids, order)
 
 
-def _ids(nodes: object) -> tuple[int, ...]:
-    return tuple(node.exprId().id() for node in nodes)  # type: ignore[attr-defined]
+def _ids(nodes: Iterable[Node]) -> tuple[int, ...]:
+    return tuple(node.id for node in nodes)
 
 
 def _renamed(part: Part, columns: tuple[Column, ...]) -> Rel:
@@ -343,14 +338,14 @@ def _renamed(part: Part, columns: tuple[Column, ...]) -> Rel:
     return Project(part.rel, tuple(Output(c, Ref(o)) for c, o in zip(columns, part.columns, strict=True)))
 
 
-def _constant(node: JavaObject) -> int:
-    if class_of(node) != "Literal":
+def _constant(node: Node) -> int:
+    if node.name != "Literal":
         raise NotLiftableError("LIMIT", f"a limit that is not a constant: {node.sql()}")
-    return int(node.value())
+    return int(node["value"])
 
 
-def _row(row: JavaObject, types: list[JavaObject], columns: tuple[Column, ...]) -> tuple[object, ...]:
+def _row(row: list[object], columns: tuple[Column, ...]) -> tuple[object, ...]:
     try:
-        return tuple(python_value(row.get(i, types[i]), column.type) for i, column in enumerate(columns))
+        return tuple(python_value(value, column.type) for value, column in zip(row, columns, strict=True))
     except NoPythonValueError as error:
         raise NotLiftableError("VALUES_TYPE", f"constant rows with values of type {error}") from error

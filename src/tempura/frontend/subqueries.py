@@ -11,9 +11,10 @@ from tempura.algebra.one import beside, one
 from tempura.algebra.rel import Project, Rel
 from tempura.algebra.scalar import Column, Output, Ref
 from tempura.frontend.aggregates import Names
-from tempura.frontend.catalyst import JavaObject, class_of, contains, items, optimise
+from tempura.frontend.catalyst import JavaObject, optimise
+from tempura.frontend.tree import Node
 
-_FUNCTION = "AggregateExpression"
+_FUNCTION, _SUBQUERY = "AggregateExpression", "ScalarSubquery"
 
 LiftPlan = Callable[[JavaObject], Rel]
 """The relation of an optimised plan, with exactly the columns of its output."""
@@ -42,41 +43,40 @@ class Subqueries:
         self._lift = lift
         self._known: dict[str, Rel] = {}
 
-    def values(self, nodes: Iterable[JavaObject]) -> Values:
+    def values(self, nodes: Iterable[Node]) -> Values:
         """What the expressions of one operator read. Raises NotLiftableError."""
         return self._values(found for node in nodes for found in self._in(node))
 
-    def of_aggregation(self, keys: Iterable[JavaObject], results: Iterable[JavaObject]) -> tuple[Values, Values]:
+    def of_aggregation(self, keys: Iterable[Node], results: Iterable[Node]) -> tuple[Values, Values]:
         """What is read below an aggregation, by its keys and by the arguments of its functions; and above, by results beside its
         functions."""
         found = [inner for node in results for inner in self._in(node, stop=_FUNCTION)]
-        functions = [node for node in found if class_of(node) == _FUNCTION]
-        return self.values([*keys, *functions]), self._values(node for node in found if class_of(node) != _FUNCTION)
+        functions = [node for node in found if node.name == _FUNCTION]
+        return self.values([*keys, *functions]), self._values(node for node in found if node.name != _FUNCTION)
 
-    def _values(self, subqueries: Iterable[JavaObject]) -> Values:
+    def _values(self, subqueries: Iterable[Node]) -> Values:
         relations: dict[Rel, Rel] = {}
         scope: dict[int, Column] = {}
         for subquery in subqueries:
-            if subquery.exprId().id() not in scope:
+            if subquery.id not in scope:
                 rel = self._relation(subquery)
                 if rel not in relations:
                     relations[rel] = self._renamed(rel)
-                scope[subquery.exprId().id()] = relations[rel].columns[0]
+                scope[subquery.id] = relations[rel].columns[0]
         return Values(tuple(relations.values()), scope)
 
-    def _relation(self, subquery: JavaObject) -> Rel:
-        rel = one(self._lift(optimise(self._spark, subquery.plan())))
+    def _relation(self, subquery: Node) -> Rel:
+        rel = one(self._lift(optimise(self._spark, subquery.handle.get().plan())))
         return self._known.setdefault(canonical_text(rel), rel)
 
     def _renamed(self, rel: Rel) -> Rel:
         (column,) = rel.columns
         return Project(rel, (Output(self._names.column(column.name, column.type), Ref(column)),))
 
-    def _in(self, node: JavaObject, stop: str = "") -> Iterator[JavaObject]:
+    def _in(self, node: Node, stop: str = "") -> Iterator[Node]:
         """The sub-queries in an expression, and the outermost expressions of class ``stop`` that hold some, as they are."""
-        if contains(self._spark, node, "SCALAR_SUBQUERY"):
-            if class_of(node) in ("ScalarSubquery", stop):
-                yield node
-            else:
-                for child in items(node.children()):
-                    yield from self._in(child, stop)
+        if node.name == _SUBQUERY or (node.name == stop and node.holds(_SUBQUERY)):
+            yield node
+        else:
+            for child in node.children:
+                yield from self._in(child, stop)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from tempura.algebra.scalar import AggregateCall, Column, Expr, Ref
 from tempura.algebra.window import CURRENT_ROW, ENDS, OFFSETS, RANKS, Frame, WindowOutput
 from tempura.frontend.aggregates import Names, aggregate_call
-from tempura.frontend.catalyst import JavaObject, class_of, items
-from tempura.frontend.scalars import ScalarLifter, Scope
+from tempura.frontend.scalars import ScalarLifter, Scope, refuse
+from tempura.frontend.tree import Handle, Node
 from tempura.frontend.unliftable import NotLiftableError
 
 _ENDS = {"AnyValue": "First"}
@@ -22,14 +22,14 @@ class Functions:
     scalars: ScalarLifter
     found: list[WindowOutput] = field(default_factory=list)
 
-    def result(self, alias: JavaObject) -> tuple[str, Expr]:
+    def result(self, alias: Node) -> tuple[str, Expr]:
         """Name and expression of a result column, over the input and the columns of functions."""
-        name = str(alias.name())
+        name = alias.label
         return name, self.scalars.lift(alias, self.scope, {"WindowExpression": lambda node: self._function(name, node)})
 
-    def _function(self, name: str, node: JavaObject) -> Expr:
-        call = _call(node.windowFunction(), self.scope, self.scalars)
-        frame = _frame(node.windowSpec().frameSpecification(), self.scalars)
+    def _function(self, name: str, node: Node) -> Expr:
+        call = _call(node["windowFunction"], self.scope, self.scalars)
+        frame = _frame(node["windowSpec"]["frameSpecification"], self.scalars)
         if call.function == "NthValue" and frame.kind == "range" and not frame.is_whole:
             raise NotLiftableError("WINDOW_NTH_VALUE", f"which of several peers comes n-th is not said: {node.sql()}")
         for known in self.found:
@@ -40,12 +40,12 @@ class Functions:
 
 
 def lift_functions(
-    node: JavaObject, scope: Scope, names: Names, scalars: ScalarLifter
+    node: Node, scope: Scope, names: Names, scalars: ScalarLifter
 ) -> tuple[tuple[WindowOutput, ...], list[tuple[Column, Expr]]]:
     """The functions of a Window, and its result columns with their values, over the input and the functions' columns. Raises
     NotLiftableError for functions whose value is not one of the ordered rows."""
     functions = Functions(scope, names, scalars)
-    results = [functions.result(alias) for alias in items(node.windowExpressions())]
+    results = [functions.result(alias) for alias in node.nodes("windowExpressions")]
     return tuple(functions.found), [(_column(names, name, expr, functions.found), expr) for name, expr in results]
 
 
@@ -55,38 +55,34 @@ def _column(names: Names, name: str, expr: Expr, functions: list[WindowOutput]) 
     return expr.column if own and isinstance(expr, Ref) else names.column(name, expr.type)
 
 
-def _call(node: JavaObject, scope: Scope, scalars: ScalarLifter) -> AggregateCall:
-    if class_of(node) != "AggregateExpression":
-        return _function(node, node, None, scope, scalars)
-    function = node.aggregateFunction()
-    if class_of(function) not in (*ENDS, *_ENDS):
+def _call(node: Node, scope: Scope, scalars: ScalarLifter) -> AggregateCall:
+    if node.name != "AggregateExpression":
+        return _function(node, node.handle, None, scope, scalars)
+    function, condition = node["aggregateFunction"], node.optional("filter")
+    if function.name not in (*ENDS, *_ENDS):
         return aggregate_call(node, scalars, scope)
-    filter = scalars.lift(node.filter().get(), scope) if node.filter().isDefined() else None
-    return _function(function, node, filter, scope, scalars)
+    filter = scalars.lift(condition, scope) if condition else None
+    return _function(function, node.handle, filter, scope, scalars)
 
 
-def _function(
-    node: JavaObject, handle: JavaObject, filter: Expr | None, scope: Scope, scalars: ScalarLifter
-) -> AggregateCall:
-    form = scalars.form(node)
-    if form.refusal:
-        raise NotLiftableError(form.refusal[0], f"{form.refusal[1]}: {node.sql()}")
-    name = _ENDS.get(form.name, form.name)
+def _function(node: Node, handle: Handle, filter: Expr | None, scope: Scope, scalars: ScalarLifter) -> AggregateCall:
+    refuse(node, node)
+    name = _ENDS.get(node.name, node.name)
     if name not in RANKS | OFFSETS | ENDS or filter is not None:
         raise NotLiftableError(
             "WINDOW_FUNCTION", f"not known to be a function of the rows and their order: {node.sql()}"
         )
     operands = () if name in _BY_ORDER else scalars.operands(node, scope)
-    return AggregateCall(name, operands, node.dataType().catalogString(), False, None, scalars.detail(node), handle)
+    return AggregateCall(name, operands, node.type, False, None, scalars.detail(node), handle)
 
 
-def _frame(node: JavaObject, scalars: ScalarLifter) -> Frame:
-    bounds = (_bound(node.lower(), scalars), _bound(node.upper(), scalars))
-    return Frame("rows" if class_of(node.frameType()) == "RowFrame" else "range", *bounds, handle=node)
+def _frame(node: Node, scalars: ScalarLifter) -> Frame:
+    bounds = (_bound(node["lower"], scalars), _bound(node["upper"], scalars))
+    return Frame("rows" if node["frameType"] == "RowFrame" else "range", *bounds, handle=node.handle)
 
 
-def _bound(node: JavaObject, scalars: ScalarLifter) -> Expr | None:
-    match class_of(node):
+def _bound(node: Node, scalars: ScalarLifter) -> Expr | None:
+    match node.name:
         case "UnboundedPreceding" | "UnboundedFollowing":
             return None
         case "CurrentRow":

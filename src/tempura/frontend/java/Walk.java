@@ -2,6 +2,7 @@ package tempura;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -13,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
+import org.apache.spark.sql.types.Metadata;
 import scala.collection.Iterator;
 
 /** What is in a plan and in the plans of its sub-queries. */
@@ -50,6 +52,28 @@ public final class Walk {
         return found;
     }
 
+    /** The table of a leaf, which the metadata of its columns names; "" for others. */
+    public static String table(LogicalPlan leaf, String marker) {
+        String name = leaf.getClass().getSimpleName();
+        boolean reference = name.equals("CTERelationRef") || name.equals("UnionLoopRef"); // to columns that may be those of a table
+        if (reference || !leaf.children().isEmpty() || leaf.output().isEmpty()) {
+            return "";
+        }
+        Metadata metadata = ((Attribute) leaf.output().apply(0)).metadata();
+        return metadata.contains(marker) ? metadata.getString(marker) : "";
+    }
+
+    /** A leaf that is neither of a table nor of one of the classes with these simple names, a line each; null without one. */
+    public LogicalPlan otherSource(LogicalPlan plan, String marker, String constant) {
+        List names = Arrays.asList((Object[]) constant.split("\n"));
+        for (Object leaf : leaves(plan)) {
+            if (table((LogicalPlan) leaf, marker).isEmpty() && !names.contains(leaf.getClass().getSimpleName())) {
+                return (LogicalPlan) leaf;
+            }
+        }
+        return null;
+    }
+
     /** The texts of the views that are read. */
     public List viewTexts(LogicalPlan plan) {
         List<String> found = new ArrayList<String>();
@@ -72,13 +96,25 @@ public final class Walk {
         return false;
     }
 
-    /** Every expression of the named classes; of all classes without names. */
-    public List expressions(LogicalPlan plan, List names) {
+    /** Every expression of the classes with these simple names, a line each. */
+    public List expressions(LogicalPlan plan, String names) {
+        List<Expression> found = new ArrayList<Expression>();
+        List named = Arrays.asList((Object[]) names.split("\n"));
+        for (Object one : expressions(plan)) {
+            if (named.contains(one.getClass().getSimpleName())) {
+                found.add((Expression) one);
+            }
+        }
+        return found;
+    }
+
+    /** Every expression. */
+    public List expressions(LogicalPlan plan) {
         List<Expression> found = new ArrayList<Expression>();
         for (Object operator : operators(plan)) {
             Iterator expressions = ((LogicalPlan) operator).expressions().iterator();
             while (expressions.hasNext()) {
-                collect((Expression) expressions.next(), names, found);
+                collect((Expression) expressions.next(), found);
             }
         }
         return found;
@@ -87,7 +123,7 @@ public final class Walk {
     /** The expressions with a pattern of which no operand has it. */
     public List innermost(LogicalPlan plan, String pattern) {
         List<Expression> found = new ArrayList<Expression>();
-        for (Object one : has(plan, pattern) ? expressions(plan, new ArrayList<String>()) : new ArrayList<Expression>()) {
+        for (Object one : expressions(plan)) {
             Expression expression = (Expression) one;
             boolean below = false;
             Iterator children = expression.children().iterator();
@@ -118,13 +154,11 @@ public final class Walk {
         return found;
     }
 
-    private static void collect(Expression expression, List names, List found) {
-        if (names.isEmpty() || names.contains(expression.getClass().getSimpleName())) {
-            found.add(expression);
-        }
+    private static void collect(Expression expression, List found) {
+        found.add(expression);
         Iterator children = expression.children().iterator();
         while (children.hasNext()) {
-            collect((Expression) children.next(), names, found);
+            collect((Expression) children.next(), found);
         }
     }
 
