@@ -101,7 +101,7 @@ def same(node: Node, shown: JavaObject) -> int:
     assert node.handle.get().equals(shown)
     assert node.name == class_of(shown)
     compared = 1
-    if node.type:
+    if node._type:
         assert node.type == shown.dataType().catalogString()
     if node.id >= 0:
         assert node.id == shown.exprId().id()

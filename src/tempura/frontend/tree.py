@@ -71,15 +71,15 @@ class Handle:
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """An operator or an expression. ``type`` is the text of an expression's type; "" where it has none. ``id`` is an expression's id, of
-    a name or a sub-query."""
+    """An operator or an expression. ``id`` is an expression's id and ``label`` its name, if it has them: a column, an alias, a
+    sub-query."""
 
     form: Form
     handle: Handle
     children: list["Node"]
-    type: str
     id: int
     label: str
+    _type: str = field(repr=False)
     _arguments: list[Any] = field(repr=False)
     _more: dict[str, Any] = field(repr=False)
     _nodes: Sequence["Node"] = field(repr=False)
@@ -88,6 +88,11 @@ class Node:
     def name(self) -> str:
         """The simple name of the class."""
         return self.form.name
+
+    @property
+    def type(self) -> str:
+        """The text of an expression's type. Raises Spark's error for a part of an expression that has no value of its own."""
+        return self._type or str(self.handle.get().dataType().catalogString())
 
     @property
     def child(self) -> "Node":
@@ -180,9 +185,9 @@ class Tree:
                     self._forms[form],
                     Handle(self._tree, len(self._nodes)),
                     [self._nodes[i] for i in children],
-                    self._types[type] if type >= 0 else "",
                     more.get("id", -1),
                     more.get("name", ""),
+                    self._types[type] if type >= 0 else "",
                     arguments,
                     more,
                     self._nodes,
