@@ -1,6 +1,6 @@
 """Catalyst over py4j: analysis without execution, and Spark's own optimizer batches with a skip list of ours.
 
-The batches are run one by one (``java/Rules.java``), because ``spark.sql.optimizer.excludedRules`` cannot exclude what has
+The batches are run one by one (``janino/Rules.java``), because ``spark.sql.optimizer.excludedRules`` cannot exclude what has
 to be excluded: 28 rules refuse it, and it ignores names it does not know.
 """
 

@@ -1,4 +1,4 @@
-"""Tempura's own Java: what would take thousands of calls over py4j, each of a few lines of Java in ``frontend/java``.
+"""Tempura's own Java: what would take thousands of calls over py4j, each of a few lines of Java in ``frontend/janino``.
 
 Spark ships a compiler, Janino, to compile what it generates for queries. It compiles these sources, too, once per JVM when
 they are first needed, so that nothing has to be built, installed or matched to a version of Spark.
@@ -9,6 +9,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
+
+from tempura.frontend.java import Java, java
 
 _SOURCES = ("Walk", "Names", "Rules", "Tree")
 """The classes. Each may use those before it."""
@@ -26,19 +28,20 @@ def compiled(spark: SparkSession, name: str) -> Any:
 
 
 def _compile_all(gateway: Any) -> dict[str, Any]:
-    loader = gateway.jvm.org.apache.spark.util.Utils.getSparkClassLoader()
-    none = gateway.new_array(gateway.jvm.java.lang.Class, 0), gateway.new_array(gateway.jvm.java.lang.Object, 0)
+    jvm = java(gateway.jvm)
+    loader = jvm.static("org.apache.spark.util.Utils", "getSparkClassLoader")()
+    none = [gateway.new_array(getattr(jvm, f"java.lang.{kind}"), 0) for kind in ("Class", "Object")]
     objects = {}
     for name in _SOURCES:
-        loader = _compile(gateway.jvm, name, loader)
+        loader = _compile(jvm, name, loader)
         objects[name] = loader.loadClass(f"tempura.{name}").getConstructor(none[0]).newInstance(none[1])
     return objects
 
 
-def _compile(jvm: Any, name: str, parent: Any) -> Any:
+def _compile(jvm: Java, name: str, parent: Any) -> Any:
     """A class loader that has the class of a source file."""
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler = getattr(jvm, "org.codehaus.janino.SimpleCompiler")()
     compiler.setTargetVersion(8)  # calls of static methods of interfaces, which Scala's objects have
     compiler.setParentClassLoader(parent)
-    compiler.cook((resources.files(__package__) / "java" / f"{name}.java").read_text(encoding="utf-8"))
+    compiler.cook((resources.files(__package__) / "janino" / f"{name}.java").read_text(encoding="utf-8"))
     return compiler.getClassLoader()

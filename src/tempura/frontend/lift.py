@@ -77,7 +77,7 @@ def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) ->
 
 
 def _named(work: SparkSession, parsed: JavaObject, tables: tuple[str, ...]) -> list[str]:
-    """The tables that a parsed query may read, found as Spark finds names (``java/Names.java``)."""
+    """The tables that a parsed query may read, found as Spark finds names (``janino/Names.java``)."""
     if not tables:
         return []
     found = compiled(work, "Names").of(work._jsparkSession.sessionState(), parsed, "\n".join(tables))

@@ -1,4 +1,4 @@
-"""Plans of Catalyst's in this process's memory: told as one text by ``java/Tree.java``, so that to read one takes no call.
+"""Plans of Catalyst's in this process's memory: told as one text by ``janino/Tree.java``, so that to read one takes no call.
 
 A node is what py4j would show of the same object: its class, children, type, and constructor arguments by name. The object
 itself stays in the JVM, and is fetched when it is needed, which is when a step runs.
