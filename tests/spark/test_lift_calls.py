@@ -134,5 +134,5 @@ def same_value(told: object, shown: object) -> int:
     if told is None or isinstance(told, bool | int):
         assert told == shown
     else:
-        assert str(told) == (shown if isinstance(shown, str | float) else str(shown.toString()))  # type: ignore[attr-defined]
+        assert str(told) == (str(shown) if isinstance(shown, str | float) else str(shown.toString()))  # type: ignore[attr-defined]
     return 1
