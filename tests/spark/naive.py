@@ -11,6 +11,7 @@ from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union, Values
 from tempura.algebra.scalar import TRUE, Column, Expr, SortKey
 from tempura.execute.existence import existence_join
+from tempura.frontend.catalyst import jvm_of
 from tempura.frontend.expressions import bind, bind_aggregate, column
 from tempura.frontend.literals import jvm_literal, jvm_type
 
@@ -78,7 +79,7 @@ def _values(session: SparkSession, rel: Values) -> DataFrame:
     columns = list(enumerate(rel.outputs))
 
     def row(values: tuple[object, ...]) -> list[SparkColumn]:
-        jvm = session._jvm
+        jvm = jvm_of(session)
         parts = [jvm_literal(jvm, values[i], c.type, jvm_type(jvm, c.type)) for i, c in columns]
         return [column(part).alias(name_of(c)) for part, (_, c) in zip(parts, columns, strict=True)]
 
