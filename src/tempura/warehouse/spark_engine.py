@@ -15,6 +15,7 @@ from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute
 from tempura.execute.spark import Answer, SparkExecutor
+from tempura.execute.tuning import for_few_rows, is_small
 from tempura.frontend.catalyst import first_line
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
 from tempura.frontend.session import clone, require_classic
@@ -110,7 +111,12 @@ class SparkEngine:
         def read(leaf: Read) -> DataFrame:
             return read_columns(session, work.read(leaf), leaf)
 
-        executor = SparkExecutor(session, read, work.load, work.progress, uses=work.uses)
+        # States are spread as they would be by a large step: they may grow.
+        buckets = int(str(session.conf.get("spark.sql.shuffle.partitions")))
+        if is_small(work.step, work.load):
+            for name, value in for_few_rows(session).items():
+                session.conf.set(name, value)
+        executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses)
         return executor.run(work.step, work.folder, self._whole(session, work.query))
 
     def _whole(self, session: SparkSession, query: WholeQuery | None) -> Answer | None:
