@@ -136,9 +136,9 @@ def _collect_held(bin: Bin, table: Arrivals, queries: Sequence[Query]) -> None:
 def _settle(table: Arrivals) -> None:
     """Transactions whose process is gone never count: their rows may be removed."""
     try:
-        table.opened()
+        table.settle()
     except TempuraError as error:
-        if error.code not in ("COMMIT_LOST", "SCHEMA_CHANGED"):
+        if error.code != "COMMIT_LOST":
             raise
 
 

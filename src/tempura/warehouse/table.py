@@ -135,9 +135,14 @@ class Arrivals:
     def opened(self) -> tuple[tuple[Arrival, ...], int]:
         """All committed arrivals, and the number under which the ledger takes the next. Raises TempuraError COMMIT_LOST while a
         transaction of another process is about to add one."""
+        entries = self.settle()
+        return self._as_declared(self._committed(entries)), len(entries) + 1
+
+    def settle(self) -> tuple[Mapping[str, Any] | None, ...]:
+        """The entries of the ledger, none of which is open any more. Raises as :meth:`opened` does."""
         entries = self.ledger.entries()
         self.site.fates.settle(filter(None, entries), self.name)
-        return self._as_declared(self._committed(entries)), len(entries) + 1
+        return entries
 
     def mark(self, version: int) -> str:
         """What tells a version from that of another table which had the same name."""
