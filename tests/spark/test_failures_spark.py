@@ -64,7 +64,9 @@ def test_a_step_that_fails_is_told_by_code(spark: SparkSession, wh: Warehouse, s
     assert not list((wh.path / "queries/q/attempts").iterdir()), "nothing is left of it"
 
 
-def test_a_file_that_vanishes_while_a_step_runs_and_one_that_verify_misses(wh: Warehouse, tmp_path: Path) -> None:
+def test_a_file_that_vanishes_while_a_step_runs_and_one_that_verify_reads_under_its_second_name(
+    wh: Warehouse, tmp_path: Path
+) -> None:
     query = wh.add_query("q", "SELECT s, COUNT(*) AS n FROM t GROUP BY s")
     file, aside = tmp_path / "lake/a.parquet", tmp_path / "aside"
 
@@ -79,9 +81,7 @@ def test_a_file_that_vanishes_while_a_step_runs_and_one_that_verify_misses(wh: W
     shutil.move(aside, file)
     assert query.run().rows == 2
     shutil.move(file, aside)
-    with pytest.raises(TempuraError) as error:
-        query.verify()
-    assert error.value.code == "FILE_GONE"
+    assert query.verify()
     shutil.move(aside, file)
     assert query.verify()
 
