@@ -52,7 +52,7 @@ TABLES = {
 }
 """NULLs as keys and values, rows that repeat, groups that vanish, lose one of two equal rows, or are left with NULLs only."""
 
-VALUES = "sum(price) AS t, count(price) AS c, count(*) AS r, avg(n) AS a, min(price) AS l"
+VALUES = "sum(price) AS t, count(price) AS c, count(*) AS r, avg(price) AS a, min(price) AS l"
 GROUPS = "(SELECT item, count(*) AS r, count(price) AS c FROM sales GROUP BY item) s"
 QUERIES = {
     "split_aggregate_below_left": f"""SELECT item, id, brand, {VALUES} FROM sales JOIN items ON item = id
@@ -106,11 +106,14 @@ def forced(query: Rel, rule: Rule) -> Rel:
 
 @pytest.mark.parametrize("rule", [*EAGER, *LAZY], ids=lambda rule: rule.name)
 def test_plans_of_each_law_give_what_spark_gives(spark: SparkSession, tmp_path: Path, rule: Rule) -> None:
+    session = spark.newSession()
+    # Arithmetic that may fail is not moved below a join.
+    session.conf.set("spark.sql.ansi.enabled", "false")
     sql = QUERIES[rule.name]
-    query = lifted(spark, sql)
+    query = lifted(session, sql)
     rewritten = forced(query, rule)
     assert rewritten != query
-    run = Run(spark, tmp_path, TABLES, SCHEMAS)
+    run = Run(session, tmp_path, TABLES, SCHEMAS)
     facts = {scan.table: TABLES[scan.table].facts(2) for scan in scans(rewritten)}
     asked = Problem(rewritten, (Point(1.0, True), Point(1.0, True)), facts)
     plan = make_plan(asked, ("im1",), without=[rule.name for rule in REWRITES])
