@@ -61,9 +61,9 @@ class Lake:
                 warehouse.add_table(table, schema=schema)
                 continue
             path = warehouse.path / "lake" / table
-            promises = {"static": not waiting, "append_only": bool(waiting)}
+            grows = bool(waiting)
             # Files that are cut once for all lie elsewhere.
-            warehouse.add_table(table, path=path, schema=schema, follow_links=True, **promises)
+            warehouse.add_table(table, path=path, schema=schema, static=not grows, append_only=grows, follow_links=True)
 
     def arrive(self, warehouse: Warehouse, tables: Iterable[str], i: int) -> None:
         """Let a warehouse's tables be as they are after an arrival."""
