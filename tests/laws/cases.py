@@ -89,7 +89,8 @@ def _text(value: object) -> str:
 
 def random_case(rule: Rule, rng: Random) -> Case:
     """A case for a rule; its guard may or may not hold."""
-    maker = CaseMaker(rng)
+    # In the others each row has a value: failures hide what else may be wrong.
+    maker = CaseMaker(rng, raises=rng.random() < 0.25)
     if rule.family is Family.LOGICAL:
         builder = logical_cases.Builder(maker)
         builder.build(rule.pattern)
@@ -113,9 +114,10 @@ def _sides(value: Tvr | tuple[Tvr, ...], kind: str) -> list[tuple[Column, ...]]:
 
 @dataclass
 class CaseMaker:
-    """Draws the parts of a case. ``tables`` collects the tables that the relations scan."""
+    """Draws the parts of a case. ``tables`` collects the tables that the relations scan. ``raises``: expressions may fail for some rows."""
 
     rng: Random
+    raises: bool = True
     tables: dict[str, list[SignedBag]] = field(default_factory=dict)
     types: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -306,7 +308,7 @@ class CaseMaker:
         a, b = pairs[0] if self.chance(0.7) else self.rng.choice(pairs)
         c, d = self.rng.choice(pairs)
         equality, less = equal(a, b), Call("LessThan", (c, d), "boolean")
-        if a.type == "int" and self.chance(0.08):
+        if a.type == "int" and self.fails(0.6):
             of_both = self._of_both(a, b)
             keys = equal(self.raising(a), self.raising(b))
             return self.rng.choice((of_both, of_both, conjunction(equality, of_both), keys))
@@ -342,7 +344,7 @@ class CaseMaker:
             lambda: Call(self.rng.choice(functions), (Ref(column), Ref(other)), "boolean"),
             lambda: Call(self.rng.choice(("IsNull", "IsNotNull")), (Ref(column),), "boolean"),
         ]
-        if column.type == "int" and self.chance(0.15):
+        if column.type == "int" and self.fails(0.6):
             return Call("GreaterThan", (self.raising(Ref(column)), Literal(0.7, "double")), "boolean")
         if depth < 1:
             again: Callable[[], Expr] = lambda: self.predicate(columns, depth + 1)  # noqa: E731
@@ -362,7 +364,7 @@ class CaseMaker:
     def expression(self, columns: tuple[Column, ...]) -> Expr:
         """A value computed from a row."""
         column = self.rng.choice(columns)
-        if column.type == "int" and self.chance(0.1):
+        if column.type == "int" and self.fails(0.6):
             return self.raising(Ref(column))
         forms: list[Expr] = [Ref(column), Ref(column), self.literal(self.rng.choice(list(DOMAINS)))]
         missing = Call("IsNull", (Ref(column),), "boolean")
@@ -405,7 +407,7 @@ class CaseMaker:
             function = "Count"
         types = {"Count": "bigint", "Sum": SUMS.get(column.type), "Average": AVERAGES.get(column.type)}
         operands: tuple[Expr, ...] = () if function == "Count" and self.chance(0.3) else (Ref(column),)
-        if function == "Count" and column.type == "int" and self.chance(0.1):
+        if function == "Count" and column.type == "int" and self.fails(0.6):
             operands = (self.raising(Ref(column)),)
         distinct = bool(operands) and self.chance(0.06)
         filter = self.predicate(columns) if self.chance(0.2) else None
@@ -433,7 +435,7 @@ class CaseMaker:
     def _failing_count(self, columns: tuple[Column, ...]) -> AggregateCall | None:
         """COUNT of distinct values that cannot be computed for each row, of some rows."""
         numbers = [column for column in columns if column.type == "int"]
-        if not numbers or self.chance(0.9):
+        if not numbers or not self.fails(0.6):
             return None
         column = self.rng.choice(numbers)
         filter = Call("GreaterThanOrEqual", (Ref(column), Literal(1, "int")), "boolean")
@@ -462,6 +464,10 @@ class CaseMaker:
     def limit(self) -> int:
         """A number of rows to keep."""
         return self.rng.choice((0, 1, 1, 2, 3))
+
+    def fails(self, probability: float) -> bool:
+        """True with a probability, where expressions may fail."""
+        return self.raises and self.chance(probability)
 
     def chance(self, probability: float) -> bool:
         """True with a probability."""

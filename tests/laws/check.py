@@ -29,7 +29,7 @@ from tests.laws.answers import TooManyAnswersError, answers, without_last_digits
 from tests.laws.cases import Case, random_case
 from tests.laws.definition import Definition
 
-ATTEMPTS = 300
+ATTEMPTS = 1000
 """How often a case is drawn until a rule's guard holds."""
 
 

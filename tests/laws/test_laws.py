@@ -32,13 +32,8 @@ def test_law_holds(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", MUTANTS, ids=_name)
 def test_wrong_rule_is_refuted(rule: Rule) -> None:
-    """Three times within as many cases as a law is checked on, or, where a wrong rule is nearly right, within four times as many."""
-    verdicts: list[str] = []
-    for seed in range(4 * DEFAULT_CASES):
-        if seed >= DEFAULT_CASES and verdicts.count("refuted") >= 3:
-            break
-        verdicts.append(draw(rule, seed)[1].kind)
-    assert verdicts.count("vacuous") <= len(verdicts) // 10, f"{rule} hardly ever applies"
+    verdicts = [draw(rule, seed)[1].kind for seed in range(DEFAULT_CASES)]
+    assert "vacuous" not in verdicts
     assert verdicts.count("refuted") >= 3, f"{rule}: {verdicts.count('refuted')} refutations are luck"
 
 

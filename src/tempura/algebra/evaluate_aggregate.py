@@ -177,7 +177,7 @@ def _merged(slot: Slot, ours: Mapping[Column, object], theirs: Mapping[Column, o
     sides = [[exact(side[column]) for column in (slot.column, *slot.of)] for side in (ours, theirs)]
     present = [side for side in sides if side[1]]
     if len(present) < 2:
-        return present[0][0] if present else 0
+        return present[0][0] if present else values[0]
     return _kept(slot, _means_merged(*present) if slot.kind == "mean" else _moments_merged(*present), die)
 
 
