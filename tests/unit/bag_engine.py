@@ -19,6 +19,7 @@ from tempura.algebra.one import beside, one
 from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, equal
 from tempura.cost.model import CostModel
+from tempura.cost.stats import number
 from tempura.errors import TempuraError
 from tempura.execute.contract import Merge, Part, StepOutcome, StoredOutput, StoredState, Usage
 from tempura.execute.local import BagExecutor, BagOutcome
@@ -31,7 +32,7 @@ from tempura.plan.progressive import Save
 from tempura.warehouse.arrivals import ColumnSummary, Rows
 from tempura.warehouse.engine import Changes, Check, FileSet, Fit, Settings, Source, Verification, Work
 from tempura.warehouse.incoming import KINDS
-from tempura.warehouse.parquet import FileSummary, number
+from tempura.warehouse.parquet import FileSummary
 from tempura.warehouse.text import CHANGE
 
 _TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}

@@ -1,6 +1,8 @@
 """Cardinalities against what the data would give: keys, filters and joins whose answer can be counted by hand."""
 
 from dataclasses import replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
@@ -141,3 +143,47 @@ def test_a_union_has_the_values_of_its_largest_term() -> None:
     dates = Project(S, (Output(Column("x", "x", "int"), ref(S, "s_date")),))
     united = Union((empty(dates.columns), dates))
     assert distinct(estimator(), united, "x") == 1_000
+
+
+def compared(rel: Rel, name: str, how: str, value: object, type: str = "int") -> Expr:
+    return Call(how, (ref(rel, name), Literal(value, type)), "boolean")
+
+
+def dated(type: str, low: float, high: float) -> tuple[Scan, Estimator]:
+    """A table of 1,000 rows with a hundred values of a type between two bounds."""
+    days = Scan("days", ("day",), (Column("day", "day", type),))
+    facts = TableFacts((1_000,), (0,), 1, columns={"day": ColumnStats(100.0, 0.0, low, high)})
+    return days, Estimator({"days": facts})
+
+
+@pytest.mark.parametrize(
+    ("type", "low", "high", "first", "last"),
+    [
+        ("int", 0, 100, 40, 50),
+        ("date", 9_000, 9_100, date(1970, 1, 1) + timedelta(9_040), date(1970, 1, 1) + timedelta(9_050)),
+        ("timestamp", 0, 100e6, datetime(1970, 1, 1, 0, 0, 40), datetime(1970, 1, 1, 0, 0, 50)),
+        ("decimal(5,2)", 0, 1, Decimal("0.40"), Decimal("0.50")),
+    ],
+)
+def test_both_bounds_of_a_column_are_one_range(type: str, low: float, high: float, first: object, last: object) -> None:
+    """Taken as independent they would leave 0.6 * 0.5 of the rows, not 0.1 of them."""
+    days, estimate = dated(type, low, high)
+    bounds = compared(days, "day", "GreaterThanOrEqual", first, type), compared(days, "day", "LessThan", last, type)
+    for within in (Filter(days, conjunction(*bounds)), Filter(Filter(days, bounds[0]), bounds[1])):
+        assert estimate.rows(within) == pytest.approx(100)
+        assert distinct(estimate, within, "day") == pytest.approx(10)
+
+
+def test_a_range_beyond_the_values_leaves_one_of_them() -> None:
+    days, estimate = dated("int", 0, 100)
+    assert estimate.rows(Filter(days, compared(days, "day", "GreaterThan", 500))) == pytest.approx(10)
+
+
+@pytest.mark.parametrize(("kind", "nulls"), [("left", 0.65), ("full", 0.65), ("inner", 0.0)])
+def test_rows_that_match_nothing_are_null(kind: JoinKind, nulls: float) -> None:
+    """Sales of a thousand days, of which the filtered calendar holds 350."""
+    few = Filter(D, is_value(D, "d_year", 2000))
+    joined = Join(S, few, kind, equal(ref(S, "s_date"), ref(few, "d_id")))
+    estimate = estimator()
+    missing = Filter(joined, Call("IsNull", (ref(few, "d_id"),), "boolean"))
+    assert estimate.rows(missing) == pytest.approx(nulls * estimate.rows(joined), rel=0.05)

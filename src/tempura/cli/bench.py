@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from tempura.bench.arrivals import FIRST, SPLITS
+from tempura.bench.estimates import Estimates, estimate_all
+from tempura.bench.estimates import summarised as spread_of_estimates
 from tempura.bench.exactness import SCENARIOS, Sweep, run_sweep, session_settings
 from tempura.bench.operators import measure
 from tempura.bench.planning import Planning, plan_all
@@ -183,3 +185,38 @@ def print_planning(shell: Shell, rows: Sequence[Row]) -> None:
     summary = spread(rows)
     for name, found in (("total", summary), ("beyond Catalyst", summary["beyond_catalyst"])):
         shell.say(f"{name}: " + ", ".join(f"{key} {found[key]}" for key in ("p50", "p80", "max")))
+
+
+@bench.command(epilog=example("tempura bench estimates --suite tpch --scale 0.1 --out estimates.json"))
+@click.option("--suite", type=click.Choice(sorted(SUITES)), default="tpcds", show_default=True)
+@click.option("--scale", default=0.1, show_default=True, help="Scale of the data.")
+@click.option("--queries", default="all", show_default=True, help="all, or q1,q2 …")
+@out_option
+@click.pass_context
+def estimates(ctx: click.Context, suite: str, scale: float, queries: str, out: Path) -> None:
+    """Compare the rows that are expected of operators with those that there are.
+
+    Exit code 1 if a query fails.
+    """
+    shell = ctx.ensure_object(Shell)
+    asked = Estimates(suite, scale)
+    rows: list[Row] = []
+    with shell.progress("starting Spark") as progress:
+        spark = start_session("tempura-bench", config=session_settings())
+        for row in estimate_all(spark, asked, queries):
+            rows.append(row)
+            write_json(out, {"meta": asked.meta(), "queries": rows, "summary": spread_of_estimates(rows)})
+            progress(f"{suite}: {row['query']} is counted")
+    print_estimates(shell, rows)
+    ctx.exit(FAILED if any(row["error"] for row in rows) else DONE)
+
+
+def print_estimates(shell: Shell, rows: Sequence[Row]) -> None:
+    """The operators that are farthest off, and the spread over all."""
+    found = [{"query": row["query"], **operator} for row in rows for operator in row["operators"]]
+    worst = sorted(found, key=lambda row: -float(row["q_error"]))[:15]
+    names = ("query", "kind", "estimated", "rows", "q_error")
+    shell.table([name.replace("_", " ") for name in names], [tuple(row[name] for name in names) for row in worst])
+    shell.say(*(f"{row['query']}: {row['error']}" for row in rows if row["error"]))
+    spread = spread_of_estimates(rows)
+    shell.table(["kind", "operators", "median", "p95", "max"], [(kind, *own.values()) for kind, own in spread.items()])

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tempura.algebra.rel import Join
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Ref, conjuncts
-from tempura.cost.stats import ColumnStats
+from tempura.cost.stats import ColumnStats, number
 
 EQUALITIES = ("EqualTo", "EqualNullSafe")
 COMPARISONS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual")
@@ -59,16 +59,16 @@ def listed_values(part: Call) -> int:
 
 
 def compared_with_number(part: Expr) -> tuple[Expr, float, bool] | None:
-    """A comparison of an expression with a number: the expression, the number, and whether the expression is below."""
+    """A comparison of an expression with a constant that is a number in the order of its type: the expression, that number, and whether
+    the expression is below."""
     if not isinstance(part, Call) or part.function not in COMPARISONS:
         return None
     left, right = part.operands
     below = part.function.startswith("Less")
     if isinstance(left, Literal):
         left, right, below = right, left, not below
-    if not isinstance(right, Literal) or not isinstance(right.value, int | float):
-        return None
-    return left, right.value, below
+    bound = number(right.value) if isinstance(right, Literal) else None
+    return (left, bound, below) if bound is not None else None
 
 
 def narrowed(stats: ColumnStats, column: Column, predicate: Expr) -> ColumnStats:
@@ -79,9 +79,17 @@ def narrowed(stats: ColumnStats, column: Column, predicate: Expr) -> ColumnStats
     for part in conjuncts(predicate):
         found = compared_with_number(part)
         if found and found[0] == Ref(column):
-            _, number, below = found
-            low, high = (low, max(low, min(high, number))) if below else (min(high, max(low, number)), high)
+            _, bound, below = found
+            low, high = (low, max(low, min(high, bound))) if below else (min(high, max(low, bound)), high)
     return replace(stats, low=low, high=high)
+
+
+def within_bounds(stats: ColumnStats, column: Column, predicate: Expr) -> float:
+    """The fraction of a column's values that lie within the bounds of a predicate; at least one does."""
+    left = narrowed(stats, column, predicate)
+    if left.low is None or left.high is None or stats.low is None or stats.high is None:
+        return 1.0
+    return _share(left.high - left.low, stats.high - stats.low, stats.distinct)
 
 
 def shares(left: ColumnStats | None, right: ColumnStats | None) -> tuple[float, float]:

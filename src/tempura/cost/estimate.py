@@ -29,7 +29,7 @@ from tempura.algebra.rel import (
     Union,
     Values,
 )
-from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref
+from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, conjunction, conjuncts
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window, partition_keys
 from tempura.cost.conditions import (
@@ -40,6 +40,7 @@ from tempura.cost.conditions import (
     shares,
     split_equalities,
     values_left,
+    within_bounds,
 )
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.memo.edge import Edge
@@ -62,6 +63,8 @@ _UNKNOWN_SELECTIVITY = 0.25
 _FAN_OUT = {"ReplicateRows": 1.0, "JsonTuple": 1.0}
 _UNKNOWN_FAN_OUT = 4.0
 _RANGE_SELECTIVITY = 1 / 3
+_PATTERN_SELECTIVITY = 0.05
+_PATTERNS = ("Like", "Contains", "StartsWith", "EndsWith", "RLike")
 
 
 def width(rel: Rel) -> float:
@@ -293,8 +296,12 @@ class Estimator:
         return stats.distinct if stats else max(1.0, float(self.rows(rel) ** 0.5))
 
     def _filtered(self, rel: Filter, column: Column) -> float:
-        """Values left by a filter: those that it names, the fewest of what it says are equal, else those of the rows that are left."""
+        """Values left by a filter: those that it names or that lie within its bounds, the fewest of what it says are equal, else those of
+        the rows that are left."""
         values = [self._left(rel, rel.input, column)]
+        stats = self.stats(rel.input, column)
+        if stats:
+            values.append(self._column(rel.input, column) * within_bounds(stats, column, rel.predicate))
         values += [self._left(rel, rel.input, other) for other in equated_with(column, rel.predicate)]
         return min(*values, values_left(column, rel.predicate) or values[0])
 
@@ -345,7 +352,7 @@ class Estimator:
         parts = [self.selectivity(arg, scope) for arg in predicate.operands if arg.type == "boolean"]
         match predicate.function:
             case "And":
-                return prod(parts)
+                return self._conjunction(predicate, scope)
             case "Or":
                 return 1 - prod(1 - p for p in parts)
             case "Not":
@@ -358,20 +365,68 @@ class Estimator:
                 return min(1.0, listed_values(predicate) / self.distinct_of(predicate.operands[0], scope))
             case "LessThan" | "LessThanOrEqual" | "GreaterThan" | "GreaterThanOrEqual":
                 return self._range_selectivity(predicate, scope)
+            case pattern if pattern in _PATTERNS:
+                return _PATTERN_SELECTIVITY
             case _:
                 return _UNKNOWN_SELECTIVITY
 
+    def _conjunction(self, predicate: Expr, scope: Scope) -> float:
+        """The bounds of one column are one range; other conditions are taken to be independent."""
+        within: dict[Column, list[Expr]] = {}
+        rest: list[Expr] = []
+        for part in conjuncts(predicate):
+            found = compared_with_number(part)
+            if found and isinstance(found[0], Ref):
+                within.setdefault(found[0].column, []).append(part)
+            else:
+                rest.append(part)
+        ranges = (self._range(column, conjunction(*parts), len(parts), scope) for column, parts in within.items())
+        return prod(ranges) * prod(self.selectivity(part, scope) for part in rest)
+
     def _null_selectivity(self, predicate: Call, scope: Scope) -> float:
         (arg,) = predicate.operands
-        stats = self.stats(_home(arg.column, scope), arg.column) if isinstance(arg, Ref) else None
-        nulls = stats.null_fraction if stats else 0.05
+        nulls = self._nulls(_home(arg.column, scope), arg.column) if isinstance(arg, Ref) else None
+        nulls = 0.05 if nulls is None else nulls
         return nulls if predicate.function == "IsNull" else 1 - nulls
+
+    def _nulls(self, rel: Rel, column: Column) -> float | None:
+        """The fraction of rows in which a column is NULL: what its table says, and what outer joins add; None when it is computed."""
+        rel, column = self._inside(rel, column)
+        match rel:
+            case View() if not isinstance(rel.tvr, Scan):
+                return self._nulls(rel.tvr, column)
+            case View() | Read() | Scan():
+                stats = self.stats(rel, column)
+                return stats.null_fraction if stats else None
+            case Project():
+                same = (o.expr.column for o in rel.outputs if o.column == column and isinstance(o.expr, Ref))
+                return next((self._nulls(rel.input, source) for source in same), None)
+            case Join():
+                side = _home(column, rel.inputs) if column != rel.marker else None
+                own = self._nulls(side, column) if side else 0.0
+                added = self._padded(rel, side is rel.left)
+                return added + (1 - added) * (own or 0.0) if added else own
+        return next((self._nulls(i, column) for i in rel.inputs if column in i.columns), None)
+
+    def _padded(self, join: Join, of_left: bool) -> float:
+        """The fraction of an outer join's rows that have NULL for one of its sides: those of the other side that match nothing."""
+        if join.kind not in ("left", "full", "single") or (of_left and join.kind != "full"):
+            return 0.0
+        left, right = map(self.rows, join.inputs)
+        kept = right if of_left else left
+        return max(0.0, kept - self._matches(join, left, right)) / max(1.0, self.rows(join))
 
     def _range_selectivity(self, predicate: Call, scope: Scope) -> float:
         found = compared_with_number(predicate)
-        arg, number, below = found or (None, 0.0, False)
-        stats = self.stats(_home(arg.column, scope), arg.column) if isinstance(arg, Ref) else None
+        return (
+            self._range(found[0].column, predicate, 1, scope)
+            if found and isinstance(found[0], Ref)
+            else _RANGE_SELECTIVITY
+        )
+
+    def _range(self, column: Column, bounds: Expr, number: int, scope: Scope) -> float:
+        """The fraction of rows whose value of a column lies within so many bounds; at least one value does."""
+        stats = self.stats(_home(column, scope), column)
         if stats is None or stats.low is None or stats.high is None or stats.high <= stats.low:
-            return _RANGE_SELECTIVITY
-        fraction = min(1.0, max(0.0, (number - stats.low) / (stats.high - stats.low)))
-        return fraction if below else 1 - fraction
+            return _RANGE_SELECTIVITY**number
+        return within_bounds(stats, column, bounds)

@@ -2,6 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import isfinite
+
+
+def number(value: object) -> float | None:
+    """A value as a number in the order of its type (days, microseconds for dates and times); None when there is none."""
+    match value:
+        case bool() | str() | bytes():
+            return None
+        case int() | float() | Decimal():
+            return float(value) if isfinite(value) else None
+        case datetime():
+            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return moment.timestamp() * 1e6
+        case date():
+            return float(value.toordinal() - date(1970, 1, 1).toordinal())
+    return None
 
 
 @dataclass(frozen=True, slots=True)

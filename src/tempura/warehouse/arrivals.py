@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import sqrt
 from typing import Any
 
 from tempura.search.problem import ColumnStats
@@ -10,7 +11,7 @@ from tempura.search.problem import ColumnStats
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
     """What a Parquet footer and a sample say of a column: NULLs (None: not known), least and greatest value as numbers, and in a
-    sample of ``sample`` rows ``distinct`` values, ``once`` of which occurred once."""
+    sample of ``sample`` rows ``distinct`` values, ``once`` of which occurred once. ``clustered``: equal values lie side by side."""
 
     nulls: int | None = None
     low: float | None = None
@@ -18,29 +19,32 @@ class ColumnSummary:
     sample: int = 0
     distinct: int = 0
     once: int = 0
+    clustered: bool = False
 
     def __add__(self, other: "ColumnSummary") -> "ColumnSummary":
         larger = self if self.sample >= other.sample else other
         nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
         low, high = _outer(min, self.low, other.low), _outer(max, self.high, other.high)
-        return ColumnSummary(nulls, low, high, larger.sample, larger.distinct, larger.once)
+        return ColumnSummary(nulls, low, high, larger.sample, larger.distinct, larger.once, larger.clustered)
 
-    def stats(self, rows: int, integral: bool) -> ColumnStats:
-        """Statistics of a column of ``rows`` rows. An ``integral`` column has no more values than lie between its extremes."""
-        fraction = self.nulls / rows if self.nulls and rows else 0.0
-        distinct = self._distinct(rows)
-        if integral and self.low is not None and self.high is not None:
-            distinct = min(distinct, self.high - self.low + 1)
-        return ColumnStats(distinct, fraction, self.low, self.high)
+    def stats(self, rows: int, step: float | None) -> ColumnStats:
+        """Statistics of a column of ``rows`` rows. Where its values are at least a ``step`` apart, it has no more of them than fit between
+        its extremes."""
+        fraction = min(1.0, self.nulls / rows) if self.nulls and rows else 0.0
+        distinct = self._distinct(rows * (1 - fraction))
+        if step is not None and self.low is not None and self.high is not None:
+            distinct = min(distinct, (self.high - self.low) / step + 1)
+        return ColumnStats(max(1.0, distinct), fraction, self.low, self.high)
 
-    def _distinct(self, rows: int) -> float:
-        """Guaranteed-error estimator (Charikar et al., PODS 2000): values seen once stand for sqrt(rows / sample) each."""
-        if not self.sample:
-            return float(max(1, rows))
-        if self.once == self.sample:
-            return float(max(1, rows))
-        scale = max(1.0, rows / self.sample) ** 0.5
-        return float(max(1.0, min(rows, self.once * scale + self.distinct - self.once)))
+    def _distinct(self, rows: float) -> float:
+        """Of clustered values, other rows have others. Else the guaranteed-error estimator (Charikar et al., PODS 2000): values seen once
+        stand for sqrt(rows / sample) each."""
+        if not self.sample or self.once == self.sample:
+            return rows
+        scale = max(1.0, rows / self.sample)
+        if self.clustered:
+            return min(rows, self.distinct * scale)
+        return min(rows, self.once * sqrt(scale) + self.distinct - self.once)
 
 
 def _outer(pick: Any, left: float | None, right: float | None) -> float | None:

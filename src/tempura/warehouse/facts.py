@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql.types import DateType, IntegralType, StructType
+from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StructType
 
 from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.arrivals import Arrival, ColumnSummary, summarise
@@ -38,8 +38,15 @@ def table_facts(table: Input, pinned: Sequence[int], forecast: Forecast) -> Tabl
 
 def column_stats(summaries: Mapping[str, ColumnSummary], schema: StructType, rows: int) -> dict[str, ColumnStats]:
     """Statistics of the columns of a table of ``rows`` rows."""
-    integral = {f.name for f in schema.fields if isinstance(f.dataType, IntegralType | DateType)}
-    return {name: summary.stats(rows, name in integral) for name, summary in summaries.items()}
+    steps = {field.name: _step(field.dataType) for field in schema.fields}
+    return {name: summary.stats(rows, steps.get(name)) for name, summary in summaries.items()}
+
+
+def _step(type: DataType) -> float | None:
+    """How far apart two values of a type are at least; None when that says nothing."""
+    if isinstance(type, DecimalType):
+        return 10.0**-type.scale
+    return 1.0 if isinstance(type, IntegralType | DateType) else None
 
 
 def _expected(now: tuple[int, int], forecast: Forecast) -> list[tuple[int, int]]:

@@ -1,7 +1,6 @@
 """What the footers of rows would say if they were written, counted by Spark without writing them."""
 
-from collections import Counter
-
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.types import (
@@ -17,7 +16,7 @@ from pyspark.sql.types import (
 
 from tempura.execute.naming import attribute
 from tempura.warehouse.arrivals import ColumnSummary
-from tempura.warehouse.parquet import SAMPLE_ROWS, FileSummary
+from tempura.warehouse.parquet import SAMPLE_ROWS, FileSummary, counted
 
 _BYTES = 8
 """Of a value that is not text or binary: about what it takes uncompressed."""
@@ -66,13 +65,8 @@ def _sampled(rows: DataFrame, fields: list[StructField]) -> list[ColumnSummary]:
     """Distinct values of the first rows, told by their hashes: a value need not be one that Python can hold."""
     hashes = (_hash(attribute(field.name)).alias(f"h{i}") for i, field in enumerate(fields))
     sample = rows.limit(SAMPLE_ROWS).select(*hashes).collect() if fields else []
-    return [_counted([row[i] for row in sample if row[i] is not None]) for i in range(len(fields))]
+    return [counted(pa.array([row[i] for row in sample], pa.int64())) for i in range(len(fields))]
 
 
 def _hash(column: Column) -> Column:
     return fn.when(column.isNotNull(), fn.xxhash64(column))
-
-
-def _counted(values: list[int]) -> ColumnSummary:
-    seen = Counter(values)
-    return ColumnSummary(0, sample=len(values), distinct=len(seen), once=sum(n == 1 for n in seen.values()))

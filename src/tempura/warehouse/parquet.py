@@ -6,13 +6,11 @@ Read with pyarrow; no Spark job is needed to register files.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.types import (
     ArrayType,
@@ -24,6 +22,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from tempura.cost.stats import number
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import ColumnSummary
 
@@ -180,30 +179,49 @@ def _chunk(statistics: Any) -> ColumnSummary:
     return ColumnSummary(nulls, number(statistics.min), number(statistics.max))
 
 
-def number(value: object) -> float | None:
-    """A value as a number in the order of its type (days, microseconds for dates and times); None when there is none."""
-    match value:
-        case bool() | str() | bytes():
-            return None
-        case int() | float() | Decimal():
-            return float(value) if isfinite(value) else None
-        case datetime():
-            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-            return moment.timestamp() * 1e6
-        case date():
-            return float(value.toordinal() - date(1970, 1, 1).toordinal())
-    return None
-
-
 def _sampled(file: pq.ParquetFile, columns: Mapping[str, ColumnSummary]) -> dict[str, ColumnSummary]:
     """The summaries with the distinct values of the first rows counted."""
     batches = file.iter_batches(batch_size=SAMPLE_ROWS, columns=sorted(columns), use_threads=False)
     batch = next(iter(batches), None)
     if batch is None or not columns:
         return dict(columns)
-    return {name: columns[name] + _counted(batch.column(name)) for name in columns}
+    return {name: columns[name] + _drawn(batch.column(name), columns[name]) for name in columns}
 
 
-def _counted(values: pa.Array) -> ColumnSummary:
-    counts = values.drop_null().value_counts().field("counts").to_pylist()
-    return ColumnSummary(0, sample=sum(counts), distinct=len(counts), once=counts.count(1))
+def _drawn(values: pa.Array, whole: ColumnSummary) -> ColumnSummary:
+    """The sample that the first values of a column are."""
+    try:
+        least, greatest = (number(end.as_py()) for end in pc.min_max(values).values())
+    except (pa.ArrowNotImplementedError, ValueError):  # a type without an order, a date that Python does not have
+        least = greatest = None
+    return counted(values, _share(least, greatest, whole))
+
+
+def _share(least: float | None, greatest: float | None, whole: ColumnSummary) -> float:
+    """How much of a column's range lies between two values; all, when that is not known."""
+    if least is None or greatest is None or whole.low is None or whole.high is None or whole.high <= whole.low:
+        return 1.0
+    return (greatest - least) / (whole.high - whole.low)
+
+
+_FEW = 3
+"""So few values say nothing of their order."""
+
+
+def counted(values: pa.Array, share: float = 1.0) -> ColumnSummary:
+    """Distinct values of a column's first rows, in their order; they span a ``share`` of its range.
+
+    They are *clustered* when equal values lie side by side: the second half has few of the values of the first one, although the halves
+    repeat their own. Of values in any order, as many are in both halves as are repeated in one, twice.
+    """
+    present = (values.dictionary_decode() if pa.types.is_dictionary(values.type) else values).drop_null()
+    counts = present.value_counts().field("counts")
+    half = len(present) // 2
+    first, second = present[:half].unique(), present[half:].unique()
+    if len(counts) <= _FEW:
+        clustered = share < 0.5
+    else:
+        expected = min(len(first), len(second), 2 * (half - len(first)))
+        common = pc.sum(pc.is_in(second, value_set=first)).as_py() or 0
+        clustered = common < expected / 2
+    return ColumnSummary(0, None, None, len(present), len(counts), pc.sum(pc.equal(counts, 1)).as_py() or 0, clustered)
