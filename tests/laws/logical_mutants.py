@@ -98,9 +98,9 @@ def union_that_forgets_what_comes_after(before: Tvrs, inner: Tvrs, after: Tvrs) 
     return rewrite(union_all((*before, union_all(inner), *after)), union_all(terms or after), where=bool(terms))
 
 
-def _split(L: Tvr, on: On, keys: Keys, aggs: Aggs) -> tuple[Parts, tuple[bool, Tvr]]:
+def _split(L: Tvr, on: On, keys: Keys, aggs: Aggs, padded: bool = False) -> tuple[Parts, tuple[bool, Tvr]]:
     columns = tuple(c for c in L.columns if c in on.columns | read_by(keys))
-    parts = Parts.of(aggs, keys)
+    parts = Parts.of(aggs, () if padded else keys)
     own = all(a.call.columns <= frozenset(L.columns) and can_be_split(a.call) for a in aggs)
     return parts, (own, parts.partial(L, columns))
 
@@ -139,6 +139,28 @@ def sum_of_no_counts_is_null(L: Tvr, R: Tvr, on: On, aggs: Aggs) -> Rewrite:
     _, (own, partial) = _split(L, on, (), aggs)
     joined = partial.join(R, on).aggregate((), with_keys.upper).project(with_keys.final)
     return rewrite(L.join(R, on).aggregate((), aggs), joined, where=own and any(c in on.columns for c in L.columns))
+
+
+@rule(LOGICAL)
+def padded_rows_not_counted(L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(L ⟕ R) = aggregate'(L ⟕ partial(R))      WRONG: COUNT(*) counts rows that match nothing"""
+    parts, (own, partial) = _split(R, on, keys, aggs, padded=True)
+    return rewrite(
+        L.left_join(R, on).aggregate(keys, aggs),
+        parts.whole(L.left_join(partial, on), keys),
+        where=own and any(not a.call.operands for a in aggs),
+    )
+
+
+@rule(LOGICAL)
+def counts_of_padded_groups_are_null(L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(L ⟕ R) = aggregate'(L ⟕ partial(R))      WRONG: a group that matches nothing has the count 0"""
+    parts, (own, partial) = _split(R, on, keys, aggs)
+    return rewrite(
+        L.left_join(R, on).aggregate(keys, aggs),
+        parts.whole(L.left_join(partial, on), keys),
+        where=own and bool(keys) and all(a.call.operands for a in aggs),
+    )
 
 
 @rule(LOGICAL)
@@ -223,6 +245,8 @@ LOGICAL_MUTANTS: tuple[Rule, ...] = (
     partial_aggregate_below_full_join,
     partial_counts_counted,
     sum_of_no_counts_is_null,
+    padded_rows_not_counted,
+    counts_of_padded_groups_are_null,
     aggregates_merged_over_one_group,
     join_condition_forgotten,
     distinct_values_without_their_filter,

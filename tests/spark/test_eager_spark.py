@@ -63,6 +63,10 @@ QUERIES = {
     "FROM sales LEFT JOIN items ON item = id GROUP BY brand",
     "split_projected_aggregate_below_right": "SELECT brand, sum(price * 2) AS t, count(price) AS c, max(n + 1) AS m "
     "FROM items JOIN sales ON item = id GROUP BY brand",
+    "split_aggregate_below_padded": """SELECT item, id, brand, sum(price) AS t, count(price) AS c, min(price) AS l
+        FROM items LEFT JOIN sales ON item = id GROUP BY item, id, brand""",
+    "split_projected_aggregate_below_padded": "SELECT brand, sum(price) AS t, count(price) AS c, max(n) AS m "
+    "FROM items LEFT JOIN sales ON item = id GROUP BY brand",
     "merge_aggregate_below_left": f"""SELECT item, id, brand, sum(r) AS r, sum(c) AS c FROM {GROUPS} JOIN items ON item = id
         GROUP BY item, id, brand""",
     "merge_aggregate_below_right": f"""SELECT item, id, brand, sum(r) AS r, sum(c) AS c FROM items JOIN {GROUPS} ON item = id

@@ -79,7 +79,8 @@ def as_if_large(by: int) -> CostModel:
     """Prices by which a few rows cost as much as ``by`` times as many."""
     model = CostModel()
     rows = {f.name: getattr(model, f.name) * by for f in fields(model) if f.name.endswith(("_row", "_byte"))}
-    return replace(model, broadcast_bytes=model.broadcast_bytes // by, group=model.group * by, **rows)
+    sizes = {"broadcast_bytes": model.broadcast_bytes // by, "few_groups": model.few_groups // by}
+    return replace(model, group=model.group * by, **sizes, **rows)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Declarations in tempura.toml, and what Parquet files say of themselves."""
 
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -108,9 +109,11 @@ class TestFooters:
         )
         found = inspect(path, schema(i=IntegerType(), d=DateType(), m=DecimalType(7, 2), s=StringType()), sample=True)
         assert found.rows == 5
-        assert found.columns["i"] == ColumnSummary(nulls=1, low=3.0, high=9.0, sample=4, distinct=3, once=2)
+        assert all(column.bytes > 0 for column in found.columns.values())
+        counted = {name: replace(column, bytes=0) for name, column in found.columns.items()}
+        assert counted["i"] == ColumnSummary(nulls=1, low=3.0, high=9.0, sample=4, distinct=3, once=2)
         assert (found.columns["d"].low, found.columns["m"].high) == (1.0, 1.5)
-        assert found.columns["s"] == ColumnSummary(nulls=1, sample=4, distinct=2, once=1)
+        assert counted["s"] == ColumnSummary(nulls=1, sample=4, distinct=2, once=1)
 
     @pytest.mark.parametrize(
         ("expected", "told"),

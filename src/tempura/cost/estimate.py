@@ -59,6 +59,7 @@ _WIDTHS = {
     "date": 4,
     "timestamp": 8,
 }
+_UNKNOWN_WIDTH = 24.0
 _UNKNOWN_SELECTIVITY = 0.25
 _FAN_OUT = {"ReplicateRows": 1.0, "JsonTuple": 1.0}
 _UNKNOWN_FAN_OUT = 4.0
@@ -68,8 +69,12 @@ _PATTERNS = ("Like", "Contains", "StartsWith", "EndsWith", "RLike")
 
 
 def width(rel: Rel) -> float:
-    """Bytes of a row in memory, roughly."""
-    return 8 + sum(_WIDTHS.get(c.type, 16 if c.type.startswith("decimal") else 24) for c in rel.columns)
+    """Bytes of a row in memory by its types alone, roughly."""
+    return 8 + sum(known if (known := _value_bytes(column)) is not None else _UNKNOWN_WIDTH for column in rel.columns)
+
+
+def _value_bytes(column: Column) -> float | None:
+    return 16.0 if column.type.startswith("decimal") else _WIDTHS.get(column.type)
 
 
 Scope = tuple[Rel, ...]
@@ -104,6 +109,17 @@ class Estimator:
         if rel not in self._rows:
             self._rows[rel] = max(0.0, self._estimate(rel))
         return self._rows[rel]
+
+    def width(self, rel: Rel) -> float:
+        """Bytes of a row in memory, roughly."""
+        return 8 + sum(self._bytes(rel, column) for column in rel.columns)
+
+    def _bytes(self, rel: Rel, column: Column) -> float:
+        known = _value_bytes(column)
+        if known is not None:
+            return known
+        stats = self.stats(rel, column)
+        return stats.width if stats and stats.width is not None else _UNKNOWN_WIDTH
 
     def _estimate(self, rel: Rel) -> float:
         match rel:

@@ -26,9 +26,12 @@ from tempura.algebra.rel import (
     Values,
     is_renaming,
 )  # fmt: skip
+from tempura.algebra.scalar import Column, Output
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
-from tempura.cost.estimate import Estimator, width
+from tempura.cost.conditions import split_equalities
+from tempura.cost.estimate import Estimator
+from tempura.cost.expressions import accumulation, evaluation
 from tempura.cost.stats import StoredFacts
 from tempura.physical.operators import Load, Read
 from tempura.tvr.views import View
@@ -37,24 +40,27 @@ from tempura.tvr.views import View
 @dataclass(frozen=True, slots=True)
 class CostModel:
     """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each. Up to
-    ``broadcast_bytes`` a side of a join is sent to every task; where it could have more than ``broadcast_bound``, Spark decides."""
+    ``broadcast_bytes`` a side of a join is sent to every task; where it could have more than ``broadcast_bound``, Spark decides. With
+    more than ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they leave its fast map."""
 
     read_row: int = 10
-    read_byte: float = 1.0
+    read_byte: float = 2.0
     write_row: int = 20
     write_byte: float = 5.5
     file: int = 3_000_000
     job: int = 15_000_000
     exchange: int = 6_000_000
-    shuffle_row: int = 150
-    shuffle_byte: float = 2.5
+    shuffle_row: int = 270
+    shuffle_byte: float = 3.4
     expression_row: int = 4
     build_row: int = 300
-    probe_row: int = 25
+    probe_row: int = 20
     output_row: int = 10
-    group_row: int = 12
+    group_row: int = 15
+    many_row: int = 350
+    few_groups: int = 60_000
     group: int = 350
-    sort_row: int = 650
+    sort_row: int = 400
     broadcast_bytes: int = 30_000_000
     broadcast_bound: int = 500_000_000
 
@@ -68,12 +74,16 @@ class CostModel:
             case Project() if is_renaming(rel):
                 return 0
             case Read() | Load():
-                return self.read(rows_out, width(rel))
-            case Filter() | Sort() | Negate():
+                return self.read(rows_out, estimate.width(rel))
+            case Filter():
+                return round(rows_in[0] * (self.expression_row + evaluation(rel.predicate)))
+            case Sort() | Negate():
                 return round(rows_in[0] * self.expression_row)
             case Generate():
                 return round(rows_out * self.expression_row * len(rel.columns))
-            case Project() | Finalize():
+            case Project():
+                return round(rows_in[0] * (self.expression_row + sum(evaluation(o.expr) for o in rel.outputs)))
+            case Finalize():
                 return round(rows_in[0] * self.expression_row * max(1, len(rel.columns)))
             case Expand():
                 return round(rows_out * self.expression_row * len(rel.columns))
@@ -81,12 +91,17 @@ class CostModel:
                 return round(rows_out * self.expression_row)
             case Join():
                 return self._join(rel, estimate)
-            case Aggregate() | Partial() | MergeStates() | Consolidate() | Support():
-                return self._group(sum(rows_in), rows_out, width(rel))
+            case Aggregate() | Partial():
+                keys = sum(evaluation(key.expr) for key in rel.keys)
+                updates = sum(accumulation(a.call, bool(rel.keys)) for a in rel.aggregates)
+                own = self._group(rows_in[0], rows_out, estimate.width(rel)) + round(rows_in[0] * (keys + updates))
+                return own + self._distinct(rel, rows_in[0], estimate)
+            case MergeStates() | Consolidate() | Support():
+                return self._group(sum(rows_in), rows_out, estimate.width(rel))
             case TopK() | One() | Opaque():
                 return round(sum(rows_in) * self.probe_row) + self.exchange
             case Window():
-                return self._shuffle(rows_in[0], width(rel.input)) + round(rows_in[0] * self.sort_row)
+                return self._shuffle(rows_in[0], estimate.width(rel.input)) + round(rows_in[0] * self.sort_row)
             case _:
                 raise TypeError(f"no price for {type(rel).__name__}")
 
@@ -110,7 +125,7 @@ class CostModel:
         none is."""
         if join.kind == "full":
             return None
-        sides = [estimate.rows(side) * width(side) for side in join.inputs]
+        sides = [estimate.rows(side) * estimate.width(side) for side in join.inputs]
         side = 0 if join.kind == "inner" and sides[0] < sides[1] else 1
         return side if sides[side] <= self.broadcast_bytes else None
 
@@ -120,15 +135,23 @@ class CostModel:
     def _join(self, join: Join, estimate: Estimator) -> int:
         """Broadcast the small side, or shuffle and sort both."""
         left, right = (estimate.rows(side) for side in join.inputs)
-        out = round(estimate.rows(join) * self.output_row)
+        rest = sum(map(evaluation, split_equalities(join)[1]))
+        out = round(estimate.rows(join) * (self.output_row + rest))
         side = self.broadcast_side(join, estimate)
         if side is not None:
             small = (left, right)[side]
             # The larger the table that is probed, the fewer of its rows are in the processor's cache.
             probe = self.probe_row * (1 + log10(max(1.0, small / 1000)))
             return self.exchange + out + round(small * self.build_row + (left + right - small) * probe)
-        shuffled = sum(self._shuffle(estimate.rows(side), width(side)) for side in join.inputs)
+        shuffled = sum(self._shuffle(estimate.rows(side), estimate.width(side)) for side in join.inputs)
         return shuffled + out + round((left + right) * self.sort_row)
 
+    def _distinct(self, rel: Aggregate | Partial, rows: float, estimate: Estimator) -> int:
+        """Spark groups by each list of DISTINCT arguments first: the rows once more per list."""
+        lists = dict.fromkeys(a.call.operands for a in rel.aggregates if a.call.distinct)
+        by = [(*rel.keys, *(Output(Column(str(arg), "", arg.type), arg) for arg in arguments)) for arguments in lists]
+        return sum(self._group(rows, estimate.groups(rel.input, keys), estimate.width(rel)) for keys in by)
+
     def _group(self, rows: float, groups: float, row_bytes: float) -> int:
-        return round(rows * self.group_row + groups * self.group) + self._shuffle(groups, row_bytes)
+        row = self.group_row if groups <= self.few_groups else self.many_row
+        return round(rows * row + groups * self.group) + self._shuffle(groups, row_bytes)

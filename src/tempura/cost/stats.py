@@ -25,12 +25,13 @@ def number(value: object) -> float | None:
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
     """What is known of a table's column. ``distinct`` values (estimate), fraction of NULLs, least and greatest value as numbers
-    where the type has an order that maps to numbers."""
+    where the type has an order that maps to numbers, bytes of a value."""
 
     distinct: float
     null_fraction: float = 0.0
     low: float | None = None
     high: float | None = None
+    width: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ must not fail; the sums themselves have room for any number of rows. The other w
 from dataclasses import dataclass
 
 from tempura.algebra.failing import call_can_fail
-from tempura.algebra.scalar import AggregateOutput, Column, Expr, Output, substitute, substitute_in_call
+from tempura.algebra.scalar import AggregateOutput, Column, Expr, Output, Ref, substitute, substitute_in_call
 from tempura.algebra.sql_order import equality_is_identity
 from tempura.rules.dsl import (
     LOGICAL,
@@ -30,7 +30,9 @@ from tempura.rules.logical import PRESERVING_LEFT
 from tempura.rules.parts import Parts, can_be_split, merged
 from tempura.tvr.tvr import Tvr
 
-_SPLITS = tuple(f"split_{kind}aggregate_below_{side}" for kind in ("", "projected_") for side in ("left", "right"))
+_SPLITS = tuple(
+    f"split_{kind}aggregate_below_{side}" for kind in ("", "projected_") for side in ("left", "right", "padded")
+)
 
 
 # --- guards ---------------------------------------------------------------------------------------------------------
@@ -56,10 +58,13 @@ class _Split:
     parts: Parts
 
     @staticmethod
-    def of(side: Tvr, on: Expr, keys: tuple[Output, ...], aggs: tuple[AggregateOutput, ...]) -> "_Split":
+    def of(
+        side: Tvr, on: Expr, keys: tuple[Output, ...], aggs: tuple[AggregateOutput, ...], padded: bool = False
+    ) -> "_Split":
+        """``padded``: a group may have no row of the side, as without keys."""
         read = on.columns | read_by(keys)
         columns = tuple(column for column in side.columns if column in read)
-        return _Split(side, columns, keys, aggs, Parts.of(aggs, keys))
+        return _Split(side, columns, keys, aggs, Parts.of(aggs, () if padded else keys))
 
     @property
     def partial(self) -> Tvr:
@@ -98,6 +103,11 @@ def _merges(
         and all(equality_is_identity(key.column.type) for key in inner)
         and len(merged(aggs, partial)) == len(aggs)
     )
+
+
+def _ignores_padding(aggs: tuple[AggregateOutput, ...]) -> bool:
+    """Whether no aggregate takes a value from a row in which all columns are NULL."""
+    return all(a.call.operands and all(isinstance(operand, Ref) for operand in a.call.operands) for a in aggs)
 
 
 # --- eager ------------------------------------------------------------------------------------------------------------
@@ -179,6 +189,42 @@ def split_projected_aggregate_below_right(
     )
 
 
+@rule(LOGICAL, cite=(5,))
+def split_aggregate_below_padded(
+    L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs, always: Always, expected: Expected
+) -> Rewrite:
+    """aggregate(L ⟕ R) = aggregate'(L ⟕ partial(R))      aggregates of columns of R
+
+    Where a row of L matches nothing, the columns of R are NULL, which no aggregate counts, and so are the sums over R.
+    """
+    split = _Split.of(R, on, keys, aggs, padded=True)
+    return rewrite(
+        L.left_join(R, on).aggregate(keys, aggs),
+        split.whole(L.left_join(split.partial, on)),
+        where=split.pays(always, expected) and _ignores_padding(split.aggs),
+    )
+
+
+@rule(LOGICAL, cite=(5,))
+def split_projected_aggregate_below_padded(
+    L: Tvr,
+    R: Tvr,
+    on: On,
+    outputs: Outputs,
+    keys: Keys,
+    aggs: Aggs,
+    always: Always,
+    expected: Expected,
+) -> Rewrite:
+    """aggregate(project(L ⟕ R)) = aggregate'(L ⟕ partial(R))      with what the projection computes in the aggregates"""
+    split = _Split.of(R, on, *_without_project(outputs, keys, aggs), padded=True)
+    return rewrite(
+        L.left_join(R, on).project(outputs).aggregate(keys, aggs),
+        split.whole(L.left_join(split.partial, on)),
+        where=split.pays(always, expected) and _ignores_padding(split.aggs),
+    )
+
+
 # --- lazy -------------------------------------------------------------------------------------------------------------
 
 
@@ -223,5 +269,7 @@ EAGER: tuple[Rule, ...] = (
     split_aggregate_below_right,
     split_projected_aggregate_below_left,
     split_projected_aggregate_below_right,
+    split_aggregate_below_padded,
+    split_projected_aggregate_below_padded,
 )
 LAZY: tuple[Rule, ...] = (merge_aggregate_below_left, merge_aggregate_below_right, merge_aggregates)

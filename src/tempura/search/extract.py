@@ -8,7 +8,6 @@ from math import inf
 from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Project, Rel, renamed
 from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
 from tempura.cost.bounds import Bounds
-from tempura.cost.estimate import width
 from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Note, Save, Step
 from tempura.search.graph import Alternative, Graph
@@ -145,13 +144,13 @@ class Extraction:
             side = self._graph.model.broadcast_side(join, self._graph.estimate)
             if built in notes and side is not None:
                 sent = built.inputs[side]
-                if bounds.rows(sent) * width(sent) <= self._graph.model.broadcast_bound:
+                if bounds.rows(sent) * self._graph.estimate.width(sent) <= self._graph.model.broadcast_bound:
                     found[built] = replace(notes[built], broadcast=side)
         return found
 
     def _write_cost(self, rel: Rel, t: int, shuffled: bool) -> int:
         note = self._notes.get(t, {}).get(rel)
-        return self._graph.model.write(note.rows if note else 0.0, width(rel), shuffled)
+        return self._graph.model.write(note.rows if note else 0.0, self._graph.estimate.width(rel), shuffled)
 
 
 def _loads_below(join: Join) -> Iterator[tuple[Load, tuple[int, ...]]]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tempura.algebra.rel import Rel
-from tempura.cost.estimate import width
 from tempura.cost.stats import StoredFacts
 from tempura.physical.operators import Load, StateKey
 from tempura.rules import core, delta_aggregate, im2
@@ -113,7 +112,7 @@ class Graph:
             return
         key = self.key(view)
         load = Load(key, view.columns, view.label)
-        rows, row_bytes = self.estimate.rows(view), width(view)
+        rows, row_bytes = self.estimate.rows(view), self.estimate.width(view)
         cost = self.weighted(self.load_cost(view), goal.time)
         if key in self.problem.states:
             yield Alternative(None, load, (), cost)
@@ -124,7 +123,7 @@ class Graph:
     def load_cost(self, view: View) -> int:
         """What it costs to load a view that was saved, at weight one."""
         stored = self.problem.stored.get(self.key(view), _ONE_PART)
-        return self.model.load(self.estimate.rows(view), width(view), stored)
+        return self.model.load(self.estimate.rows(view), self.estimate.width(view), stored)
 
     def key(self, view: View) -> StateKey:
         """The name under which a view is stored."""

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping
 
 from tempura.algebra.rel import Rel
-from tempura.cost.estimate import width
 from tempura.search.events import PlanCosted
 from tempura.search.graph import Alternative, Graph
 from tempura.search.space import Goal
@@ -64,7 +63,7 @@ class Pricing:
     def _write(self, view: View, shuffled: bool) -> int:
         if (view, shuffled) not in self._writes:
             rows = self._graph.estimate.rows(view)
-            self._writes[view, shuffled] = self._graph.model.write(rows, width(view), shuffled)
+            self._writes[view, shuffled] = self._graph.model.write(rows, self._graph.estimate.width(view), shuffled)
         return self._writes[view, shuffled]
 
 

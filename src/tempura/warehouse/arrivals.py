@@ -11,7 +11,8 @@ from tempura.search.problem import ColumnStats
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
     """What a Parquet footer and a sample say of a column: NULLs (None: not known), least and greatest value as numbers, and in a
-    sample of ``sample`` rows ``distinct`` values, ``once`` of which occurred once. ``clustered``: equal values lie side by side."""
+    sample of ``sample`` rows ``distinct`` values, ``once`` of which occurred once. ``clustered``: equal values lie side by side.
+    ``bytes`` are those of all values, uncompressed."""
 
     nulls: int | None = None
     low: float | None = None
@@ -20,12 +21,15 @@ class ColumnSummary:
     distinct: int = 0
     once: int = 0
     clustered: bool = False
+    bytes: int = 0
 
     def __add__(self, other: "ColumnSummary") -> "ColumnSummary":
         larger = self if self.sample >= other.sample else other
         nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
         low, high = _outer(min, self.low, other.low), _outer(max, self.high, other.high)
-        return ColumnSummary(nulls, low, high, larger.sample, larger.distinct, larger.once, larger.clustered)
+        return ColumnSummary(
+            nulls, low, high, larger.sample, larger.distinct, larger.once, larger.clustered, self.bytes + other.bytes
+        )
 
     def stats(self, rows: int, step: float | None) -> ColumnStats:
         """Statistics of a column of ``rows`` rows. Where its values are at least a ``step`` apart, it has no more of them than fit between
@@ -34,7 +38,8 @@ class ColumnSummary:
         distinct = self._distinct(rows * (1 - fraction))
         if step is not None and self.low is not None and self.high is not None:
             distinct = min(distinct, (self.high - self.low) / step + 1)
-        return ColumnStats(max(1.0, distinct), fraction, self.low, self.high)
+        width = self.bytes / rows if self.bytes and rows else None
+        return ColumnStats(max(1.0, distinct), fraction, self.low, self.high, width)
 
     def _distinct(self, rows: float) -> float:
         """Of clustered values, other rows have others. Else the guaranteed-error estimator (Charikar et al., PODS 2000): values seen once

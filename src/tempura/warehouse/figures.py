@@ -31,7 +31,7 @@ def figures(rows: DataFrame) -> FileSummary:
     parts = [found[1 + 4 * i : 5 + 4 * i] for i in range(len(fields))]
     sampled = _sampled(rows, fields)
     columns = {
-        field.name: ColumnSummary(count - part[0], part[1], part[2]) + sampled[i]
+        field.name: ColumnSummary(count - part[0], part[1], part[2], bytes=int(part[3] or 0)) + sampled[i]
         for i, (field, part) in enumerate(zip(fields, parts, strict=True))
     }
     nested = (len(rows.schema.fields) - len(fields)) * _BYTES * count

@@ -5,7 +5,7 @@ Read with pyarrow; no Spark job is needed to register files.
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -164,19 +164,19 @@ def _footer(file: pq.ParquetFile, wanted: set[str]) -> dict[str, ColumnSummary]:
         for j in range(group.num_columns):
             chunk = group.column(j)
             if chunk.path_in_schema in wanted:
-                summary = _chunk(chunk.statistics)
+                summary = _chunk(chunk)
                 name = chunk.path_in_schema
                 merged[name] = merged[name] + summary if name in merged else summary
     return merged
 
 
-def _chunk(statistics: Any) -> ColumnSummary:
+def _chunk(chunk: Any) -> ColumnSummary:
+    statistics, size = chunk.statistics, ColumnSummary(bytes=chunk.total_uncompressed_size)
     if statistics is None:
-        return ColumnSummary()
+        return size
     nulls = statistics.null_count if statistics.has_null_count else None
-    if not statistics.has_min_max:
-        return ColumnSummary(nulls)
-    return ColumnSummary(nulls, number(statistics.min), number(statistics.max))
+    low, high = (statistics.min, statistics.max) if statistics.has_min_max else (None, None)
+    return replace(size, nulls=nulls, low=number(low), high=number(high))
 
 
 def _sampled(file: pq.ParquetFile, columns: Mapping[str, ColumnSummary]) -> dict[str, ColumnSummary]:

@@ -1,0 +1,58 @@
+"""What it costs Spark to evaluate an expression, in nanoseconds of one core per row. Measured by ``tempura bench operators`` where its
+jobs name a function; of a class of functions that cost alike the price of one."""
+
+from tempura.algebra.scalar import AggregateCall, Call, Expr
+from tempura.algebra.states import decimal_of
+
+_OF_FUNCTIONS = {
+    "Like": 600.0,
+    "ILike": 900.0,
+    "RLike": 300.0,
+    "RegExpReplace": 900.0,
+    "RegExpExtract": 600.0,
+    "Contains": 100.0,
+    "PythonUDF": 5_000.0,
+    "ScalaUDF": 300.0,
+}
+_SIMPLE = 3.0
+_TEXT = 30.0
+_COMPACT_DECIMAL, _LARGE_DECIMAL = 20.0, 70.0
+"""Decimals of up to 18 digits are one number; others are objects."""
+
+_CAST_TEXT = 100.0
+_LARGE_SUM = 350.0
+"""An aggregation with a buffer that is an object (a sum of decimals beyond 18 digits) leaves the fast path of its hash map."""
+_OBJECTS = ("CollectList", "CollectSet", "Mode", "Percentile")
+
+
+def evaluation(expr: Expr) -> float:
+    """Of a scalar expression, with all below it."""
+    return sum(_call(part) for part in expr.walk() if isinstance(part, Call))
+
+
+def _call(call: Call) -> float:
+    if call.function in _OF_FUNCTIONS:
+        return _OF_FUNCTIONS[call.function]
+    types = {call.type, *(operand.type for operand in call.operands)}
+    if call.function == "Cast" and "string" in types and len(types) > 1:
+        return _CAST_TEXT
+    if call.type == "string":
+        return _TEXT
+    digits = (decimal_of(call.type) or (0, 0))[0]
+    return (_LARGE_DECIMAL if digits > 18 else _COMPACT_DECIMAL) if digits else _SIMPLE
+
+
+def accumulation(call: AggregateCall, grouped: bool) -> float:
+    """Of an aggregate function: its arguments, and what it does with them."""
+    arguments = sum(map(evaluation, call.operands)) + (evaluation(call.filter) if call.filter else 0.0)
+    return arguments + _update(call, grouped)
+
+
+def _update(call: AggregateCall, grouped: bool) -> float:
+    if call.function in _OBJECTS:
+        return _LARGE_SUM
+    type = call.operands[0].type if call.operands else "bigint"
+    digits = (decimal_of(type) or (0, 0))[0]
+    sums = call.function in ("Sum", "Average") and digits + 10 > 18
+    of_text = call.function in ("Min", "Max") and (type == "string" or digits > 18)
+    return _LARGE_SUM if grouped and ((sums and digits) or of_text) else _SIMPLE
