@@ -1,7 +1,7 @@
 """``tempura bench operators``: what Spark's operators cost per row, in CPU time of its tasks. The prices of
 :mod:`tempura.cost.model` were set from this.
 
-Each job reads TPC-DS tables from Parquet and ends in a sink that drops the rows, so that a figure includes reading. ``over`` names
+Each job reads TPC-DS or TPC-H tables from Parquet and ends in a sink that drops the rows, so that a figure includes reading. ``over`` names
 the job that is contained in another (for aggregates the one without a key, because few rows reach the sink); ``ns_per_row`` is
 the price of what is left.
 """
@@ -46,14 +46,24 @@ class Job:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables that the jobs read: three columns each of sales and returns, two of the items."""
+    """The tables that the jobs read: three columns each of sales and returns, two of the items; of TPC-H order lines and orders."""
 
     spark: SparkSession
     dataset: Dataset
+    tpch: Dataset
 
     def read(self, table: str) -> DataFrame:
         """A table from its file."""
         return self.spark.read.parquet(f"file:{self.dataset.file(table)}")
+
+    def lines(self, *columns: str) -> DataFrame:
+        """Columns of the order lines."""
+        return self.spark.read.parquet(f"file:{self.tpch.file('lineitem')}").select(*columns)
+
+    @cached_property
+    def comments(self) -> DataFrame:
+        """The comments of orders, texts of some 50 characters."""
+        return self.spark.read.parquet(f"file:{self.tpch.file('orders')}").select("o_comment")
 
     @cached_property
     def sales(self) -> DataFrame:
@@ -73,7 +83,13 @@ class Tables:
     @cached_property
     def counts(self) -> dict[str, int]:
         """The rows of the tables."""
-        return {"sales": self.sales.count(), "returns": self.returns.count(), "items": self.items.count(), "one": 1}
+        own = {"sales": self.sales, "returns": self.returns, "items": self.items}
+        own |= {"lines": self.lines("l_orderkey"), "orders": self.comments}
+        return {name: frame.count() for name, frame in own.items()} | {"one": 1}
+
+
+def _grouped(key: str, aggregate: str) -> Callable[[Tables], DataFrame]:
+    return lambda t: t.lines(key, "l_quantity").groupBy(key).agg(fn.expr(aggregate))
 
 
 def _joined(hint: str) -> Callable[[Tables], DataFrame]:
@@ -124,6 +140,26 @@ JOBS = (
         "read, 10 columns",
         write=True,
     ),
+    Job("read, 1 text", lambda t: t.comments, rows="orders"),
+    Job("LIKE", lambda t: t.comments.filter("o_comment LIKE '%special%requests%'"), "read, 1 text", rows="orders"),
+    Job("LIKE '%…%'", lambda t: t.comments.filter("o_comment LIKE '%special%'"), "read, 1 text", rows="orders"),
+    Job("RLIKE", lambda t: t.comments.filter("o_comment RLIKE 'special.*requests'"), "read, 1 text", rows="orders"),
+    Job("read, 2 decimals", lambda t: t.lines("l_extendedprice", "l_discount"), rows="lines"),
+    Job(
+        "product of decimals beyond 18 digits",
+        lambda t: t.lines("l_extendedprice", "l_discount").select(fn.expr("l_extendedprice * (1 - l_discount)")),
+        "read, 2 decimals",
+        rows="lines",
+    ),
+    Job("count, one group", lambda t: t.lines("l_suppkey").agg(fn.count("l_suppkey")), rows="lines"),
+    Job("count, ten thousand groups", _grouped("l_suppkey", "count(*)"), "count, one group", rows="lines"),
+    Job("count, 200 thousand groups", _grouped("l_partkey", "count(*)"), "count, one group", rows="lines"),
+    Job(
+        "sum of decimals, ten thousand groups",
+        _grouped("l_suppkey", "sum(l_quantity)"),
+        "count, ten thousand groups",
+        rows="lines",
+    ),
     Job("write one row", lambda t: t.spark.range(1).toDF("id"), "nothing", write=True, rows="one"),
 )
 
@@ -135,7 +171,7 @@ def measure(
     session = spark.newSession()
     for key, value in _SETTINGS.items():
         session.conf.set(key, value)
-    tables = Tables(session, generate(scale))
+    tables = Tables(session, generate(scale), generate(scale, suite="tpch"))
     with tempfile.TemporaryDirectory(prefix="tempura-bench-") as folder:
         usages = {}
         for job in JOBS:

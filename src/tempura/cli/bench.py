@@ -120,7 +120,12 @@ def print_summary(shell: Shell, found: Row) -> bool:
 
 
 @bench.command(epilog=example("tempura bench operators --scale 1 --out operators.json"))
-@click.option("--scale", default=0.1, show_default=True, help="Scale of the TPC-DS data: 1 is about 2.9 million sales.")
+@click.option(
+    "--scale",
+    default=0.1,
+    show_default=True,
+    help="Scale of the data: 1 is about 2.9 million sales and 6 million order lines.",
+)
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Warm runs; the median counts.")
 @out_option
 @click.pass_obj

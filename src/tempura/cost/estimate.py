@@ -365,14 +365,13 @@ class Estimator:
             return 1.0 if predicate.value is True else 0.0
         if not isinstance(predicate, Call):
             return _UNKNOWN_SELECTIVITY
-        parts = [self.selectivity(arg, scope) for arg in predicate.operands if arg.type == "boolean"]
         match predicate.function:
             case "And":
                 return self._conjunction(predicate, scope)
             case "Or":
-                return 1 - prod(1 - p for p in parts)
+                return 1 - prod(1 - self.selectivity(arg, scope) for arg in predicate.operands)
             case "Not":
-                return 1 - parts[0]
+                return 1 - self.selectivity(predicate.operands[0], scope)
             case "IsNotNull" | "IsNull":
                 return self._null_selectivity(predicate, scope)
             case "EqualTo" | "EqualNullSafe":
