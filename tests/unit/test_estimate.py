@@ -187,3 +187,38 @@ def test_rows_that_match_nothing_are_null(kind: JoinKind, nulls: float) -> None:
     estimate = estimator()
     missing = Filter(joined, Call("IsNull", (ref(few, "d_id"),), "boolean"))
     assert estimate.rows(missing) == pytest.approx(nulls * estimate.rows(joined), rel=0.05)
+
+
+@pytest.mark.parametrize(("kind", "left"), [("semi", 0.8), ("anti", 0.2)])
+def test_a_row_matches_if_the_other_side_has_its_key(kind: JoinKind, left: float) -> None:
+    """Shops 1 to 40 of 50 have some 20,000 sales each: a fifth of the shops has none, however many sales there are."""
+    most = Filter(S, Call("In", (ref(S, "s_shop"), *(Literal(shop, "int") for shop in range(40))), "boolean"))
+    sold = equal(ref(H, "h_id"), ref(most, "s_shop"))
+    null_aware = Call("Or", (sold, Call("IsNull", (sold,), "boolean")), "boolean")
+    for on in (sold, null_aware):
+        assert estimator().rows(Join(H, most, kind, on)) == pytest.approx(50 * left, rel=0.01)
+
+
+def test_groups_by_many_columns_are_not_none() -> None:
+    """A million times fifty thousand million combinations: each row is a group, and 1 - exp(-x) would be 0."""
+    wide = Scan("wide", ("a", "b", "c"), tuple(Column(name, name, "int") for name in "abc"))
+    facts = TableFacts((1_000,), (0,), 1, columns=dict.fromkeys("abc", ColumnStats(1e9)))
+    keys = tuple(Output(replace(c, id=c.id + ".k"), Ref(c)) for c in wide.columns)
+    estimate = Estimator({"wide": replace(facts, inserted=(1_000_000_000,))})
+    assert estimate.rows(Aggregate(wide, keys, ())) == pytest.approx(1e9)
+
+
+@pytest.mark.parametrize(
+    ("function", "type", "values"), [("Year", "int", 4), ("Month", "int", 12), ("DayOfWeek", "int", 7)]
+)
+def test_parts_of_dates_have_few_values(function: str, type: str, values: float) -> None:
+    days, estimate = dated("date", 0, 3 * 365.25)
+    part = Call(function, (Ref(days.columns[0]),), type)
+    assert estimate.distinct_of(part, (days,)) == pytest.approx(values)
+
+
+def test_the_beginning_of_a_text_has_few_values() -> None:
+    names = Scan("days", ("day",), (Column("day", "day", "string"),))
+    _, estimate = dated("string", 0, 0)
+    start = Call("Substring", (Ref(names.columns[0]), Literal(1, "int"), Literal(1, "int")), "string")
+    assert estimate.distinct_of(start, (names,)) == 10

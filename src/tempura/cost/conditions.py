@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 from tempura.algebra.rel import Join
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Ref, conjuncts
@@ -11,17 +12,27 @@ EQUALITIES = ("EqualTo", "EqualNullSafe")
 COMPARISONS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual")
 
 
-def split_equalities(join: Join) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
-    """The parts of a join's condition: pairs of expressions (over left, over right) that are equated, and the others."""
+def split_equalities(join: Join, null_aware: bool = False) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
+    """The parts of a join's condition: pairs of expressions (over left, over right) that are equated, and the others. ``null_aware``: an
+    equality that NULL passes, too, counts as one."""
     pairs, rest = [], []
     left, right = (frozenset(side.columns) for side in join.inputs)
     for part in conjuncts(join.on):
-        sides = _sides(part, left, right) if isinstance(part, Call) and part.function in EQUALITIES else None
+        equality = _equality(part, null_aware)
+        sides = _sides(equality, left, right) if equality else None
         if sides:
             pairs.append(sides)
         else:
             rest.append(part)
     return pairs, rest
+
+
+def _equality(part: Expr, null_aware: bool) -> Call | None:
+    """The equality that a condition is, or that it is but for NULLs: a = b OR (a = b) IS NULL, which NOT IN asks."""
+    if null_aware and isinstance(part, Call) and part.function == "Or":
+        either, other = part.operands
+        part = either if isinstance(other, Call) and (other.function, other.operands) == ("IsNull", (either,)) else part
+    return part if isinstance(part, Call) and part.function in EQUALITIES else None
 
 
 def _sides(equality: Call, left: frozenset[Column], right: frozenset[Column]) -> tuple[Expr, Expr] | None:
@@ -56,6 +67,27 @@ def _listed(part: Call, column: Column) -> int | None:
 def listed_values(part: Call) -> int:
     """How many values an IN list holds: as operands, or as text when it is long."""
     return max(len(part.operands) - 1, part.detail.count(",") + 1)
+
+
+_RESULTS = {
+    "Month": 12,
+    "Quarter": 4,
+    "DayOfMonth": 31,
+    "DayOfWeek": 7,
+    "WeekDay": 7,
+    "WeekOfYear": 53,
+    "Hour": 24,
+    "Minute": 60,
+}
+
+
+def results(call: Call) -> float:
+    """How many results a function has, whatever its arguments; infinite when that says nothing. A text of n characters is taken for one of
+    ten to the n codes."""
+    length = call.operands[2] if call.function == "Substring" and len(call.operands) == 3 else None
+    if isinstance(length, Literal) and isinstance(length.value, int):
+        return 10.0 ** max(0, min(length.value, 20))
+    return float(_RESULTS.get(call.function, inf))
 
 
 def compared_with_number(part: Expr) -> tuple[Expr, float, bool] | None:

@@ -7,7 +7,7 @@ Joins use the textbook formula (product over the larger number of distinct keys)
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from math import exp, prod
+from math import expm1, inf, prod
 
 from tempura.algebra.canonical import Resolve, as_it_is
 from tempura.algebra.expand import Expand
@@ -37,6 +37,7 @@ from tempura.cost.conditions import (
     equated_with,
     listed_values,
     narrowed,
+    results,
     shares,
     split_equalities,
     values_left,
@@ -217,7 +218,7 @@ class Estimator:
 
     def _matches(self, join: Join, left: float, right: float) -> float:
         """Rows of the inner join of ``left`` with ``right`` rows of the join's inputs."""
-        pairs, rest = split_equalities(join)
+        pairs, rest = split_equalities(join, null_aware=True)
         overlap = self._overlap(pairs, join)
         # The columns of a key depend on each other: it has no more values than its relation has rows.
         keys = [
@@ -236,7 +237,7 @@ class Estimator:
 
     def _join(self, join: Join, left: float, right: float) -> float:
         matches = self._matches(join, left, right)
-        matching_left = min(left, matches)
+        matching_left = min(matches, self._matching(join, left, right))
         match join.kind:
             case "inner":
                 return matches
@@ -253,17 +254,41 @@ class Estimator:
             case "full":
                 return matches + left - matching_left + right - min(right, matches)
 
+    def _matching(self, join: Join, left: float, right: float) -> float:
+        """Rows of the left side that match at least one row: of those whose key the right side has, all for which one of the rows with that
+        key meets the rest of the condition."""
+        pairs, rest = split_equalities(join, null_aware=True)
+        values = [[self.distinct_of(pair[side], (rel,)) for pair in pairs] for side, rel in enumerate(join.inputs)]
+        shares = [min(1.0, theirs / own) for own, theirs in zip(*values, strict=True)]
+        found: float = left * min([*shares, self._overlap(pairs, join)[0]])
+        candidates = max(1.0, right / max(1.0, min(prod(values[1]), right)))
+        met = prod(self.selectivity(part, join.inputs) for part in rest)
+        missed: float = (1 - min(1.0, met)) ** candidates
+        return found * (1 - missed)
+
     def groups(self, rel: Rel, keys: tuple[Output, ...]) -> float:
         """Expected number of groups: how many of the possible keys occur among the rows."""
         if not keys:
             return 1.0
         rows = self.rows(rel)
         possible = prod(max(1.0, self.distinct_of(key.expr, (rel,))) for key in keys)
-        return min(rows, possible * (1 - exp(-rows / possible)))
+        # Not 1 - exp(-x), which is 0 for small x: several keys have far more combinations than there are rows.
+        return min(rows, -possible * expm1(-rows / possible))
 
     def distinct_of(self, expr: Expr, scope: Scope) -> float:
         """Distinct values of an expression over relations side by side."""
-        return prod(self._column(_home(column, scope), column) for column in expr.columns)
+        possible = prod(self._column(_home(column, scope), column) for column in expr.columns)
+        return max(1.0, min(possible, self._results(expr, scope)))
+
+    def _results(self, expr: Expr, scope: Scope) -> float:
+        """How many results an expression has, whatever its arguments; infinite when nothing is known."""
+        if not isinstance(expr, Call):
+            return inf
+        if expr.function == "Year" and isinstance(arg := expr.operands[0], Ref):
+            stats = self.stats(_home(arg.column, scope), arg.column)
+            days = stats.high - stats.low if stats and stats.low is not None and stats.high is not None else inf
+            return days / 365.25 + 1 if arg.type == "date" else inf
+        return 2.0 if expr.type == "boolean" else results(expr)
 
     def _column(self, rel: Rel, column: Column) -> float:
         key = (rel, column)
@@ -428,8 +453,9 @@ class Estimator:
         if join.kind not in ("left", "full", "single") or (of_left and join.kind != "full"):
             return 0.0
         left, right = map(self.rows, join.inputs)
-        kept = right if of_left else left
-        return max(0.0, kept - self._matches(join, left, right)) / max(1.0, self.rows(join))
+        matches = self._matches(join, left, right)
+        unmatched = right - matches if of_left else left - min(matches, self._matching(join, left, right))
+        return max(0.0, unmatched) / max(1.0, self.rows(join))
 
     def _range_selectivity(self, predicate: Call, scope: Scope) -> float:
         found = compared_with_number(predicate)
