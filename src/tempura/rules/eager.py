@@ -30,9 +30,7 @@ from tempura.rules.logical import PRESERVING_LEFT
 from tempura.rules.parts import Parts, can_be_split, merged
 from tempura.tvr.tvr import Tvr
 
-_SPLITS = tuple(
-    f"split_{kind}aggregate_below_{side}" for kind in ("", "projected_") for side in ("left", "right", "padded")
-)
+_SPLITS = tuple(f"split_{kind}aggregate_below_{side}" for kind in ("", "projected_") for side in ("left", "right"))
 
 
 # --- guards ---------------------------------------------------------------------------------------------------------
@@ -73,6 +71,12 @@ class _Split:
     def whole(self, joined: Tvr) -> Tvr:
         return self.parts.whole(joined, self.keys)
 
+    def is_right_of(self, how: str) -> bool:
+        """Whether the side may be the right one of a join: no aggregate takes a value from a row in which all its columns are NULL, if the
+        join adds such rows."""
+        columns = all(a.call.operands and all(isinstance(arg, Ref) for arg in a.call.operands) for a in self.aggs)
+        return how == "inner" or (how == "left" and columns)
+
     def pays(self, always: Always, expected: Expected) -> bool:
         return (
             bool(self.columns)
@@ -105,11 +109,6 @@ def _merges(
     )
 
 
-def _ignores_padding(aggs: tuple[AggregateOutput, ...]) -> bool:
-    """Whether no aggregate takes a value from a row in which all columns are NULL."""
-    return all(a.call.operands and all(isinstance(operand, Ref) for operand in a.call.operands) for a in aggs)
-
-
 # --- eager ------------------------------------------------------------------------------------------------------------
 
 
@@ -133,14 +132,18 @@ def split_aggregate_below_left(
 
 @rule(LOGICAL, cite=(5,))
 def split_aggregate_below_right(
-    L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs, always: Always, expected: Expected
+    L: Tvr, R: Tvr, how: How, on: On, marker: AnyMarker, keys: Keys, aggs: Aggs, always: Always, expected: Expected
 ) -> Rewrite:
-    """aggregate(L ⋈ R) = aggregate'(L ⋈ partial(R))      aggregates that read R, for inner joins"""
-    split = _Split.of(R, on, keys, aggs)
+    """aggregate(L ⋈ R) = aggregate'(L ⋈ partial(R))      aggregates that read R, for inner joins; the same for ⟕
+
+    Where a row of L matches nothing, the columns of R are NULL, and so are the sums over R: for aggregates of columns, which leave out
+    NULL.
+    """
+    split = _Split.of(R, on, keys, aggs, padded=how == "left")
     return rewrite(
-        L.join(R, on).aggregate(keys, aggs),
-        split.whole(L.join(split.partial, on)),
-        where=split.pays(always, expected),
+        L.join(R, on, how, marker).aggregate(keys, aggs),
+        split.whole(L.join(split.partial, on, how, marker)),
+        where=split.is_right_of(how) and split.pays(always, expected),
     )
 
 
@@ -173,7 +176,9 @@ def split_projected_aggregate_below_left(
 def split_projected_aggregate_below_right(
     L: Tvr,
     R: Tvr,
+    how: How,
     on: On,
+    marker: AnyMarker,
     outputs: Outputs,
     keys: Keys,
     aggs: Aggs,
@@ -181,47 +186,11 @@ def split_projected_aggregate_below_right(
     expected: Expected,
 ) -> Rewrite:
     """aggregate(project(L ⋈ R)) = aggregate'(L ⋈ partial(R))      with what the projection computes in the aggregates"""
-    split = _Split.of(R, on, *_without_project(outputs, keys, aggs))
+    split = _Split.of(R, on, *_without_project(outputs, keys, aggs), padded=how == "left")
     return rewrite(
-        L.join(R, on).project(outputs).aggregate(keys, aggs),
-        split.whole(L.join(split.partial, on)),
-        where=split.pays(always, expected),
-    )
-
-
-@rule(LOGICAL, cite=(5,))
-def split_aggregate_below_padded(
-    L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs, always: Always, expected: Expected
-) -> Rewrite:
-    """aggregate(L ⟕ R) = aggregate'(L ⟕ partial(R))      aggregates of columns of R
-
-    Where a row of L matches nothing, the columns of R are NULL, which no aggregate counts, and so are the sums over R.
-    """
-    split = _Split.of(R, on, keys, aggs, padded=True)
-    return rewrite(
-        L.left_join(R, on).aggregate(keys, aggs),
-        split.whole(L.left_join(split.partial, on)),
-        where=split.pays(always, expected) and _ignores_padding(split.aggs),
-    )
-
-
-@rule(LOGICAL, cite=(5,))
-def split_projected_aggregate_below_padded(
-    L: Tvr,
-    R: Tvr,
-    on: On,
-    outputs: Outputs,
-    keys: Keys,
-    aggs: Aggs,
-    always: Always,
-    expected: Expected,
-) -> Rewrite:
-    """aggregate(project(L ⟕ R)) = aggregate'(L ⟕ partial(R))      with what the projection computes in the aggregates"""
-    split = _Split.of(R, on, *_without_project(outputs, keys, aggs), padded=True)
-    return rewrite(
-        L.left_join(R, on).project(outputs).aggregate(keys, aggs),
-        split.whole(L.left_join(split.partial, on)),
-        where=split.pays(always, expected) and _ignores_padding(split.aggs),
+        L.join(R, on, how, marker).project(outputs).aggregate(keys, aggs),
+        split.whole(L.join(split.partial, on, how, marker)),
+        where=split.is_right_of(how) and split.pays(always, expected),
     )
 
 
@@ -269,7 +238,5 @@ EAGER: tuple[Rule, ...] = (
     split_aggregate_below_right,
     split_projected_aggregate_below_left,
     split_projected_aggregate_below_right,
-    split_aggregate_below_padded,
-    split_projected_aggregate_below_padded,
 )
 LAZY: tuple[Rule, ...] = (merge_aggregate_below_left, merge_aggregate_below_right, merge_aggregates)
