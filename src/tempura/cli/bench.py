@@ -1,10 +1,11 @@
 """``tempura bench``: measure and check Tempura on generated data."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
+from pyspark.sql import SparkSession
 
 from tempura.bench.arrivals import FIRST, SPLITS
 from tempura.bench.estimates import Estimates, estimate_all
@@ -138,6 +139,25 @@ def operators(shell: Shell, scale: float, repeats: int, out: Path) -> None:
     shell.table([name.replace("_", " ") for name in rows[0]], [tuple(row.values()) for row in rows])
 
 
+def _recorded(
+    shell: Shell,
+    out: Path,
+    meta: Row,
+    rows_of: Callable[[SparkSession], Iterator[Row]],
+    summarise: Callable[[Sequence[Row]], Row],
+) -> list[Row]:
+    """The rows of a benchmark, one per query, in a file that is written after each."""
+    rows: list[Row] = []
+    with shell.progress("starting Spark") as progress:
+        spark = start_session("tempura-bench", config=session_settings())
+        progress("reading statistics")
+        for row in rows_of(spark):
+            rows.append(row)
+            write_json(out, {"meta": meta, "queries": rows, "summary": summarise(rows)})
+            progress(f"{row['query']} is done")
+    return rows
+
+
 @bench.command(epilog=example("tempura bench planning --suite tpch --scale 0.01 --out planning.json"))
 @click.option("--suite", type=click.Choice(sorted(SUITES)), default="tpcds", show_default=True)
 @click.option("--scale", default=0.01, show_default=True, help="Scale of the data that statistics come from.")
@@ -169,14 +189,7 @@ def planning(
     """
     shell = ctx.ensure_object(Shell)
     asked = Planning(suite, scale, times, scenario, split_names(methods), split_names(without), off)
-    rows: list[Row] = []
-    with shell.progress("starting Spark") as progress:
-        spark = start_session("tempura-bench", config=session_settings())
-        progress(f"{suite}: reading statistics")
-        for row in plan_all(spark, asked, queries):
-            rows.append(row)
-            write_json(out, {"meta": asked.meta(), "queries": rows, "summary": spread(rows)})
-            progress(f"{suite}: {row['query']} is planned")
+    rows = _recorded(shell, out, asked.meta(), lambda spark: plan_all(spark, asked, queries), spread)
     print_planning(shell, rows)
     ctx.exit(FAILED if any(row["error"] for row in rows) else DONE)
 
@@ -205,13 +218,7 @@ def estimates(ctx: click.Context, suite: str, scale: float, queries: str, out: P
     """
     shell = ctx.ensure_object(Shell)
     asked = Estimates(suite, scale)
-    rows: list[Row] = []
-    with shell.progress("starting Spark") as progress:
-        spark = start_session("tempura-bench", config=session_settings())
-        for row in estimate_all(spark, asked, queries):
-            rows.append(row)
-            write_json(out, {"meta": asked.meta(), "queries": rows, "summary": spread_of_estimates(rows)})
-            progress(f"{suite}: {row['query']} is counted")
+    rows = _recorded(shell, out, asked.meta(), lambda spark: estimate_all(spark, asked, queries), spread_of_estimates)
     print_estimates(shell, rows)
     ctx.exit(FAILED if any(row["error"] for row in rows) else DONE)
 
