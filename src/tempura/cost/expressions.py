@@ -1,5 +1,5 @@
 """What it costs Spark to evaluate an expression, in nanoseconds of one core per row: patterns in text, arithmetic of decimals and their
-sums as jobs of ``tempura bench operators`` measure them, other functions by their likes."""
+sums are jobs of ``tempura bench operators``, other functions are priced by their likes."""
 
 from tempura.algebra.scalar import AggregateCall, Call, Expr
 from tempura.algebra.states import decimal_of
