@@ -11,6 +11,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Rel, Scan
 from tempura.algebra.scalar import Column
 from tempura.execute.contract import WEIGHT, StoredState
+from tempura.execute.draft import Draft
 from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
@@ -75,9 +76,9 @@ def executor(
 ) -> SparkExecutor:
     """An executor over tables in memory."""
 
-    def rows(leaf: Read) -> DataFrame:
+    def rows(leaf: Read) -> Draft:
         types = [column.type for column in leaf.columns]
-        return frame(spark, tables[leaf.scan.table], leaf.scan.fields, types, leaf.signed)
+        return Draft.of(frame(spark, tables[leaf.scan.table], leaf.scan.fields, types, leaf.signed))
 
     return SparkExecutor(spark, rows, dict(states or {}).__getitem__, progress)
 

@@ -10,7 +10,7 @@ from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union, Values
 from tempura.algebra.scalar import TRUE, Column, Expr, SortKey
-from tempura.execute.existence import existence_join
+from tempura.execute.draft import Draft
 from tempura.frontend.catalyst import jvm_of
 from tempura.frontend.expressions import bind, bind_aggregate, column
 from tempura.frontend.literals import jvm_literal, jvm_type
@@ -49,7 +49,8 @@ def run(session: SparkSession, rel: Rel, tables: Mapping[str, DataFrame]) -> Dat
             return reduce(lambda a, b: a.unionAll(b), parts)
         case Join():
             if rel.marker is not None:
-                return existence_join(inputs[0], inputs[1], bind(rel.on, name_of), name_of(rel.marker))
+                left, right = map(Draft.of, inputs)
+                return left.exists(right, bind(rel.on, name_of), name_of(rel.marker)).dataframe()
             on = functions.lit(True) if rel.on == TRUE else spark_column(rel.on)
             return inputs[0].join(inputs[1], on, _KINDS[rel.kind])
         case Aggregate():

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.rel import Consolidate, Rel, Scan
 from tempura.execute.contract import StoredState
+from tempura.execute.draft import Draft
 from tempura.execute.naming import attribute
 from tempura.execute.spark import SparkExecutor
 from tempura.frontend.lift import Lifted
@@ -24,9 +25,9 @@ def over_reads(rel: Rel, signed: bool) -> Rel:
 def computed(session: SparkSession, rel: Rel, tables: Mapping[str, DataFrame], signed: bool = False) -> DataFrame:
     """The rows of a relation, at execution time."""
 
-    def read(leaf: Read) -> DataFrame:
+    def read(leaf: Read) -> Draft:
         rows = tables[leaf.scan.table].select(*map(attribute, leaf.scan.fields))
-        return rows.selectExpr("*", "1L AS _w") if leaf.signed else rows
+        return Draft.of(rows.selectExpr("*", "1L AS _w") if leaf.signed else rows)
 
     return SparkExecutor(session, read, _no_state).dataframe(over_reads(rel, signed))
 

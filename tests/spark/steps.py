@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from tempura.algebra.bag import SignedBag
 from tempura.execute.contract import WEIGHT, StoredState
+from tempura.execute.draft import Draft
 from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Read, StateKey
 from tempura.plan.progressive import ProgressivePlan
@@ -60,9 +61,8 @@ class Run:
             found.append(signed_bag(executor.result(outcome.output, step.emit.columns, names), width))
         return found
 
-    def _read(self, leaf: Read) -> DataFrame:
+    def _read(self, leaf: Read) -> Draft:
         table, at = self.tables[leaf.scan.table], leaf.at
         bag = table.snapshot(whole(at.t)) if isinstance(at, Snapshot) else table.delta(whole(at.t), whole(at.u))
-        return self.rows(leaf.scan.table, bag, leaf.signed).select(
-            *leaf.scan.fields, *([WEIGHT] if leaf.signed else [])
-        )
+        rows = Draft.of(self.rows(leaf.scan.table, bag, leaf.signed))
+        return rows.select(*leaf.scan.fields, *([WEIGHT] if leaf.signed else []))

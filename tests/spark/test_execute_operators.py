@@ -44,6 +44,7 @@ from tempura.algebra.scalar import (
 )  # fmt: skip
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.errors import TempuraError
+from tempura.execute.draft import Draft
 from tests.spark.bags import columns, executor, leaf_of, random_bag, read, signed_bag
 
 MIXED = ("int", "double", "string")
@@ -288,7 +289,7 @@ def test_collated_strings_are_consolidated_by_their_bytes(spark: SparkSession) -
     from tempura.execute.spark import SparkExecutor
 
     made = SparkExecutor(
-        spark, lambda r: rows.withColumnRenamed("f", leaf.scan.fields[0]), lambda key: pytest.fail(str(key))
+        spark, lambda r: Draft.of(rows).renamed(leaf.scan.fields[0], "_w"), lambda key: pytest.fail(str(key))
     )
     assert signed_bag(made.dataframe(Consolidate(leaf)), 1) == SignedBag([(("A",), 2), ((None,), 1)])
 

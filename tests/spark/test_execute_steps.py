@@ -16,6 +16,7 @@ from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column,
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredOutput, StoredState
+from tempura.execute.draft import Draft
 from tempura.execute.local import BagExecutor
 from tempura.execute.metrics import Meter
 from tempura.execute.relation import Relation
@@ -78,9 +79,9 @@ class Store:
         self.messages: list[str] = []
         self.executor = SparkExecutor(self.spark, self.rows, self.states.__getitem__, self.messages.append, buckets=4)
 
-    def rows(self, leaf: Read) -> DataFrame:
+    def rows(self, leaf: Read) -> Draft:
         types = [column.type for column in leaf.columns]
-        return frame(self.spark, self.arrivals[leaf], leaf.scan.fields, types, leaf.signed)
+        return Draft.of(frame(self.spark, self.arrivals[leaf], leaf.scan.fields, types, leaf.signed))
 
     def run(self, step: Step) -> StepOutcome:
         outcome = self.executor.run(step, self.folder / f"step {step.time}")
@@ -219,7 +220,7 @@ def test_an_aggregation_saved_by_its_key_keeps_all_buckets(spark: SparkSession, 
     counted = Partial(
         Read(source, Snapshot(0)), (Output(Column("k", "k", "bigint"), Ref(source.outputs[0])),), TOTALS[:1]
     )
-    rows = spark.range(500).selectExpr(f"id % 97 AS `{source.fields[0]}`")
+    rows = Draft.of(spark.range(500).selectExpr(f"id % 97 AS `{source.fields[0]}`"))
     run = SparkExecutor(spark, lambda read: rows, lambda key: pytest.fail(str(key)), buckets=2)
     stored = run.run(Step(0, (Save(key, counted, (0,)),), None, 0), tmp_path).states[key]
     state = run.state(stored, columns("c", *stored.types))
@@ -247,10 +248,10 @@ ONCE = Support(Read(UNIQUE, Snapshot(0)))
 A, B = StateKey("1" * 8, "snapshot", 0), StateKey("2" * 8, "snapshot", 0)
 
 
-def unique(spark: SparkSession) -> DataFrame:
+def unique(spark: SparkSession) -> Draft:
     """Rows that differ each time they are computed."""
     name = UNIQUE.fields[0]
-    return spark.range(3).selectExpr(f"reflect('java.util.UUID', 'randomUUID') AS `{name}`")
+    return Draft.of(spark.range(3).selectExpr(f"reflect('java.util.UUID', 'randomUUID') AS `{name}`"))
 
 
 def persisted(spark: SparkSession) -> int:
@@ -306,10 +307,10 @@ def test_what_is_shared_is_a_leaf_to_its_readers(spark: SparkSession, depth: int
     levels: list[Rel] = [ONCE]
     for _ in range(depth):
         levels.append(Support(Union((not_null(levels[-1]), Support(levels[-1])))))
-    rows = Relation(unique(spark).toDF(*(column.id for column in UNIQUE.outputs)), weighted=False)
+    rows = Relation(unique(spark).renamed(*(column.id for column in UNIQUE.outputs)), weighted=False)
     renderer = Renderer(spark, lambda leaf: rows, frozenset(levels[:-1]))
     try:
-        last = renderer.relation(levels[-1]).frame
+        last = renderer.relation(levels[-1]).rows.dataframe()
         assert last._jdf.queryExecution().analyzed().collectLeaves().size() == 2
         assert last.count() == 3
     finally:

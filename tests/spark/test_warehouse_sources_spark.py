@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import tempura as tp
 from tempura.errors import TempuraError
+from tempura.execute.draft import Draft
 from tempura.warehouse.incoming import touched
 from tempura.warehouse.rows import columns_of, signed_rows
 from tempura.warehouse.warehouse import Table, Warehouse
@@ -118,8 +119,9 @@ def test_upserts_read_the_rows_of_their_keys_only(wh: Warehouse, spark: SparkSes
     # What arrives decides which row groups of the stored files are read.
     source = table._arrivals.source(0, 1)
     key = columns_of(source.schema)[:1]
-    coming = spark.sql("SELECT 5L x0 UNION ALL SELECT 9L")
-    plan = touched(signed_rows(spark, source), coming, key)._jdf.queryExecution().executedPlan().toString()
+    coming = Draft.of(spark.sql("SELECT 5L x0 UNION ALL SELECT 9L"))
+    there = touched(signed_rows(spark, source), coming, key).dataframe()
+    plan = there._jdf.queryExecution().executedPlan().toString()
     assert "GreaterThanOrEqual(id,5), LessThanOrEqual(id,9)" in plan
 
 

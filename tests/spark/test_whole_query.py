@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import tempura as tp
+from tempura.execute.draft import Draft
 from tempura.warehouse import spark_engine
 from tempura.warehouse.whole import answered
 
@@ -35,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was asked of Spark as a whole."""
     texts: list[str] = []
 
-    def recording(session: SparkSession, query: str, *rest: object) -> DataFrame | None:
+    def recording(session: SparkSession, query: str, *rest: object) -> Draft | None:
         found = answered(session, query, *rest)  # type: ignore[arg-type]
         texts.extend([query] if found else [])
         return found

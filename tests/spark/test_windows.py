@@ -7,6 +7,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Consolidate, Rel, Scan
 from tempura.algebra.window import windows
+from tempura.execute.draft import Draft
 from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Read
 from tempura.tvr.views import Snapshot
@@ -65,7 +66,7 @@ def computed(spark: SparkSession, rel: Rel, repartition: int = 1) -> SignedBag:
     tables = data(spark)
     executor = SparkExecutor(
         spark,
-        lambda leaf: (
+        lambda leaf: Draft.of(
             tables[leaf.scan.table].select(*leaf.scan.fields).selectExpr("*", "1L AS _w").repartition(repartition)
         ),
         lambda key: pytest.fail(str(key)),

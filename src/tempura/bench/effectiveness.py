@@ -23,7 +23,9 @@ from tempura.bench.scenario import Effectiveness, methods_in
 from tempura.bench.suites import SUITES, chosen, tables_named
 from tempura.bench.trial import Trial, code_of, is_alive
 from tempura.data.tpcds import generate, query_texts
+from tempura.execute.draft import Draft
 from tempura.execute.files import Files
+from tempura.execute.naming import ids
 from tempura.execute.relation import Relation
 from tempura.frontend.session import clone
 from tempura.warehouse.query import Query
@@ -123,7 +125,7 @@ def recomputed(session: SparkSession, sql: str, scratch: Path) -> tuple[Taken, i
         with Account(session) as account:
             frame = session.sql(sql)
             columns = columns_of(frame.schema)
-            named = frame.toDF(*(column.id for column in columns))
+            named = Draft.of(frame).renamed(*ids(columns))
             stored = files.save_output(Relation(named, weighted=False), columns, folder / "result")
         return account.taken, stored.rows
     finally:

@@ -19,6 +19,8 @@ from tempura.bench.suites import chosen
 from tempura.data.tpcds import Dataset, generate, query_texts
 from tempura.errors import TempuraError
 from tempura.execute import functions as fn
+from tempura.execute.draft import Draft
+from tempura.execute.naming import ids
 from tempura.execute.relation import Relation
 from tempura.execute.render import Renderer
 from tempura.frontend.lift import lift_sql
@@ -81,12 +83,12 @@ def counted(session: SparkSession, dataset: Dataset, rel: Rel) -> dict[Rel, int]
     def read(leaf: Rel) -> Relation:
         assert isinstance(leaf, Read)
         rows = session.read.parquet(f"file:{dataset.file(leaf.scan.table)}").select(*leaf.scan.fields)
-        return Relation(rows.toDF(*(column.id for column in leaf.scan.outputs)), weighted=False)
+        return Relation(Draft.of(rows).renamed(*ids(leaf.scan.outputs)), weighted=False)
 
     # An empty side would end a join before its other side is counted.
     session.conf.set("spark.sql.adaptive.enabled", "false")
     renderer = _Counting(session, read)
-    frame = renderer.relation(rel).frame.agg(fn.count(fn.lit(1)))
+    frame = renderer.relation(rel).rows.dataframe().agg(fn.count(fn.lit(1)))
     frame.collect()
     return {rel: rows for rel, name in renderer.names.items() if (rows := _observed(frame, name)) is not None}
 
@@ -103,7 +105,8 @@ class _Counting(Renderer):
         if not isinstance(rel, _KINDS):
             return made
         name = self.names[rel] = f"rows {len(self.names)}"
-        return Relation(made.frame.observe(name, fn.count(fn.lit(1))), made.weighted)
+        counted = made.rows.dataframe().observe(name, fn.count(fn.lit(1)))
+        return Relation(Draft.of(counted), made.weighted)
 
 
 def _observed(frame: DataFrame, name: str) -> int | None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
 
 from tempura.algebra.rel import Aggregate
 from tempura.algebra.scalar import AggregateCall, Column, Expr, Output
@@ -19,7 +18,8 @@ from tempura.algebra.states import (
     has_exact_state,
 )
 from tempura.execute import functions as fn
-from tempura.execute.naming import attribute, attributes, weight
+from tempura.execute.draft import Draft
+from tempura.execute.naming import attribute, ids, weight
 from tempura.execute.relation import Relation, expand, split_weights
 
 Scalars = Callable[[Expr], SparkColumn]
@@ -60,11 +60,11 @@ class Aggregation:
         elif any(_needs_units(slot) for slot in rel.layout.slots):
             input = split_weights(input, rel.input.columns)
         values = [(slot.column, self._slot(slot, input.weighted)) for slot in rel.layout.slots]
-        return Relation(self._grouped(input.frame, rel.keys, values), weighted=False)
+        return Relation(self._grouped(input.rows, rel.keys, values), weighted=False)
 
     def merge(self, rel: MergeStates, left: Relation, right: Relation) -> Relation:
         """The states united and grouped again: a bucketed state is then neither sorted nor shuffled."""
-        names = attributes(rel.columns)
+        names = ids(rel.columns)
         # Means are merged two by two, so these rows have to be told apart.
         side_of = [() if rel.layout.is_exact else (fn.lit(i).alias(_SIDE),) for i in range(2)]
         sides = [expand(side, rel.columns).select(*names, *of) for side, of in zip((left, right), side_of, strict=True)]
@@ -73,17 +73,16 @@ class Aggregation:
     def finalize(self, rel: Finalize, state: Relation) -> Relation:
         """The rows of the groups that exist. Linear: weights pass."""
         values = [self.scalar(output.expr).alias(output.column.id) for output in rel.outputs]
-        return Relation(_alive(state.frame, rel.layout).select(*values, *state.carry()), state.weighted)
+        return Relation(_alive(state.rows, rel.layout).select(*values, *state.carry()), state.weighted)
 
-    def _grouped(self, rows: DataFrame, keys: Sequence[Output], values: Sequence[Value]) -> DataFrame:
+    def _grouped(self, rows: Draft, keys: Sequence[Output], values: Sequence[Value]) -> Draft:
         # The keys become columns first: GROUP BY takes an integer constant for a position.
         names = [f"_k{i}" for i in range(len(keys))]
-        prepared = rows.select("*", *(self.scalar(k.expr).alias(n) for n, k in zip(names, keys, strict=True)))
+        prepared = rows.extended(*(self.scalar(k.expr).alias(n) for n, k in zip(names, keys, strict=True)))
         # Spark wants at least one aggregate function; the optimizer drops this one.
         measures = [value.alias(column.id) for column, value in values] + [fn.count(fn.lit(1)).alias("_n")]
-        grouped = prepared.groupBy(*map(attribute, names)).agg(*measures)
-        kept = (attribute(name).alias(key.column.id) for name, key in zip(names, keys, strict=True))
-        return grouped.select(*kept, *attributes([column for column, _ in values]))
+        kept = ((name, key.column.id) for name, key in zip(names, keys, strict=True))
+        return prepared.aggregate(names, measures).select(*kept, *ids([column for column, _ in values]))
 
     def _slot(self, slot: Slot, weighted: bool) -> SparkColumn:
         arg = self.scalar(slot.arg) if slot.arg is not None else None
@@ -124,11 +123,11 @@ def merged_states(rows: Relation, layout: StateLayout, whole: bool) -> Relation:
     """States that lie in one relation, grouped again. ``whole``: together they are the state of a bag, so that a group without rows is
     none; else they are of a signed part of it."""
     values = [_merged(slot).alias(slot.column.id) for slot in layout.slots]
-    grouped = rows.frame.groupBy(*attributes(layout.keys)).agg(*values)
+    grouped = rows.rows.aggregate(ids(layout.keys), values)
     return Relation(_alive(grouped, layout) if whole else grouped, weighted=False)
 
 
-def _alive(state: DataFrame, layout: StateLayout) -> DataFrame:
+def _alive(state: Draft, layout: StateLayout) -> Draft:
     return state.filter(attribute(layout.rows.id) != 0) if layout.keys else state
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.scalar import Column
@@ -20,9 +19,10 @@ from tempura.errors import TempuraError
 from tempura.execute import functions as fn
 from tempura.execute.aggregates import merged_states
 from tempura.execute.contract import WEIGHT, Merge, Part, StoredOutput, StoredState
+from tempura.execute.draft import Draft, Item
 from tempura.execute.identity import consolidate, is_exact
 from tempura.execute.jvm import Jvm
-from tempura.execute.naming import attribute, attributes, one, weight
+from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.parts import layout_of
 from tempura.execute.relation import Relation, expand, with_weight
 from tempura.frontend.session import clone
@@ -71,16 +71,16 @@ class Files:
         kept = replace(base, parts=base.parts[:keep], merge=merge)
         if old.parts:
             weighted = old.weighted or delta.weighted
-            sides = [with_weight(r) if weighted else r.frame for r in (self._raw(old, columns), delta)]
-            names = [*attributes(columns), *((WEIGHT,) if weighted else ())]
+            sides = [with_weight(r) if weighted else r.rows for r in (self._raw(old, columns), delta)]
+            names = [*ids(columns), *((WEIGHT,) if weighted else ())]
             united = sides[0].select(*names).union(sides[1].select(*names))
             delta = merged(Relation(united, weighted), merge, columns)
         return self._with_part(kept, delta, columns, folder)
 
     def _with_part(self, stored: StoredState, rows: Relation, columns: Sequence[Column], folder: Path) -> StoredState:
         if stored.bucket:
-            keys = [attribute(columns[i].id) for i in stored.bucket]
-            rows = Relation(rows.frame.repartition(stored.buckets, *keys), rows.weighted)
+            keys = [columns[i].id for i in stored.bucket]
+            rows = Relation(rows.rows.partitioned(stored.buckets, keys), rows.weighted)
         schema = self._write(rows, columns, folder)
         if stored.bucket:
             _name_buckets(folder)
@@ -103,20 +103,20 @@ class Files:
         """The rows of all parts."""
         paths = [part.path for part in stored.parts]
         frame = self._read(paths, stored.schema, stored.bucket, stored.buckets)
-        if stored.weighted and not all(part.weighted for part in stored.parts):
-            frame = frame.withColumn(WEIGHT, fn.coalesce(weight(), one()))
-        return Relation(_renamed(frame, columns, (WEIGHT,) if stored.weighted else ()), stored.weighted)
+        complete = all(part.weighted for part in stored.parts)
+        weights = (WEIGHT if complete else fn.coalesce(weight(), one()).alias(WEIGHT),) if stored.weighted else ()
+        return Relation(_restored(frame, columns, weights), stored.weighted)
 
     def load_output(self, stored: StoredOutput, columns: Sequence[Column]) -> DataFrame:
         """A result under the given columns."""
-        return _renamed(self._read([stored.path], stored.schema, (), 0), columns, ())
+        return _restored(self._read([stored.path], stored.schema, (), 0), columns, ()).dataframe()
 
     def _write(self, rows: Relation, columns: Sequence[Column], folder: Path) -> str:
-        named = rows.frame.select(*_positional(columns), *rows.carry())
-        self._jvm.in_session(self._writer, named).write.mode("error").parquet(_uri(folder))
+        named = rows.rows.select(*_positional(columns), *rows.carry()).dataframe(self._writer)
+        named.write.mode("error").parquet(_uri(folder))
         return named.schema.json()
 
-    def _read(self, paths: Sequence[str], schema: str, bucket: tuple[int, ...], buckets: int) -> DataFrame:
+    def _read(self, paths: Sequence[str], schema: str, bucket: tuple[int, ...], buckets: int) -> Draft:
         for path in paths:
             if not Path(path).is_dir():
                 raise TempuraError(
@@ -137,7 +137,7 @@ class Files:
         )
         source = jvm.construct("org.apache.spark.sql.execution.datasources.DataSource", *given)
         relation = jvm.call_with_defaults(source, "resolveRelation")
-        return DataFrame(session.baseRelationToDataFrame(relation), self._session)
+        return Draft.of(DataFrame(session.baseRelationToDataFrame(relation), self._session))
 
     def _spec(self, bucket: tuple[int, ...], buckets: int) -> Any:
         if not bucket:
@@ -158,7 +158,7 @@ def merged(rows: Relation, merge: Merge, columns: Sequence[Column], whole: bool 
     may be what takes away the rows of others."""
     if merge.slots:
         return merged_states(rows, layout_of(merge, columns), whole)
-    return Relation(consolidate(rows.frame, columns), weighted=True) if rows.weighted else rows
+    return Relation(consolidate(rows.rows, columns), weighted=True) if rows.weighted else rows
 
 
 def possible_bucket(columns: Sequence[Column], bucket: tuple[int, ...]) -> tuple[int, ...]:
@@ -174,20 +174,22 @@ _STORED_AS = {"void": "boolean", "interval": "string"}
 """Types that Parquet does not keep, of a bare NULL and of intervals of months and seconds; their texts lose nothing."""
 
 
-def _positional(columns: Sequence[Column]) -> Iterator[Any]:
+def _positional(columns: Sequence[Column]) -> Iterator[Item]:
     for i, column in enumerate(columns):
-        value = attribute(column.id)
-        yield (value.cast(_STORED_AS[column.type]) if column.type in _STORED_AS else value).alias(f"s{i}")
+        if column.type in _STORED_AS:
+            yield attribute(column.id).cast(_STORED_AS[column.type]).alias(f"s{i}")
+        else:
+            yield column.id, f"s{i}"
 
 
-def _renamed(frame: DataFrame, columns: Sequence[Column], weight: tuple[str, ...]) -> DataFrame:
-    return frame.select(*(_restored(f"s{i}", c.type).alias(c.id) for i, c in enumerate(columns)), *weight)
+def _restored(rows: Draft, columns: Sequence[Column], weight: tuple[Item, ...]) -> Draft:
+    return rows.select(*(_typed(f"s{i}", column) for i, column in enumerate(columns)), *weight)
 
 
-def _restored(name: str, type: str) -> SparkColumn:
-    if type == "void":
-        return fn.lit(None)
-    return attribute(name).cast(type) if type in _STORED_AS else attribute(name)
+def _typed(name: str, column: Column) -> Item:
+    if column.type == "void":
+        return fn.lit(None).alias(column.id)
+    return attribute(name).cast(column.type).alias(column.id) if column.type in _STORED_AS else (name, column.id)
 
 
 def _name_buckets(folder: Path) -> None:

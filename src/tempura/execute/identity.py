@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
 
 from tempura.algebra.scalar import Column
 from tempura.errors import TempuraError
 from tempura.execute import functions as fn
 from tempura.execute.contract import WEIGHT
-from tempura.execute.naming import attribute, attributes, weight
+from tempura.execute.draft import Draft, Item
+from tempura.execute.naming import attribute, ids, one, weight
 
 _FLOAT = re.compile(r"\b(float|double)\b")
 _COLLATED = re.compile(r"\bcollate (?!UTF8_BINARY\b)")
@@ -35,25 +35,25 @@ class _Part:
     carried: bool
 
 
-def consolidate(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """One row per distinct row, with the sum of its weights, where that is not 0. ``frame`` has a weight column.
+def consolidate(rows: Draft, columns: Sequence[Column]) -> Draft:
+    """One row per distinct row, with the sum of its weights, where that is not 0. ``rows`` have a weight column.
 
     Raises TempuraError ``NOT_COMPARABLE`` when a column has a type whose values cannot be compared.
     """
     parts = tuple(_part(column, i) for i, column in enumerate(columns))
-    prepared = frame.select(*_prepared(parts), weight())
-    keys = [attribute(name) for part in parts for name, _ in part.keys]
-    grouped = prepared.groupBy(*keys).agg(fn.sum(WEIGHT).alias(WEIGHT), *_carried(parts))
+    prepared = rows.select(*_prepared(parts), WEIGHT)
+    keys = [name for part in parts for name, _ in part.keys]
+    grouped = prepared.aggregate(keys, [fn.sum(WEIGHT).alias(WEIGHT), *_carried(parts)])
     kept = grouped.filter(weight() != 0)
-    return kept.select(*(attribute(_value_name(part)).alias(part.column.id) for part in parts), weight())
+    return kept.select(*((_value_name(part), part.column.id) for part in parts), WEIGHT)
 
 
-def distinct(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+def distinct(rows: Draft, columns: Sequence[Column]) -> Draft:
     """Each row of a plain bag once. Raises as :func:`consolidate` does."""
     exact = all(not _part(column, 0).carried for column in columns)
     if columns and exact:
-        return frame.select(*attributes(columns)).distinct()
-    return consolidate(frame.withColumn(WEIGHT, fn.lit(1).cast("bigint")), columns).select(*attributes(columns))
+        return rows.select(*ids(columns)).distinct()
+    return consolidate(rows.extended(one().alias(WEIGHT)), columns).select(*ids(columns))
 
 
 def is_exact(type: str) -> bool:
@@ -96,12 +96,12 @@ def _part(column: Column, i: int) -> _Part:
     return _Part(column, (*by_value, (f"_t{i}", text(column))), carried=True)
 
 
-def _prepared(parts: Sequence[_Part]) -> Iterator[SparkColumn]:
+def _prepared(parts: Sequence[_Part]) -> Iterator[Item]:
     for part in parts:
         if part.carried:
-            yield attribute(part.column.id)
+            yield part.column.id
         for name, value in part.keys:
-            yield value.alias(name)
+            yield name if name == part.column.id else value.alias(name)
 
 
 def _value_name(part: _Part) -> str:

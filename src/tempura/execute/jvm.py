@@ -55,18 +55,17 @@ class Jvm:
 
     def in_session(self, session: SparkSession, frame: DataFrame) -> DataFrame:
         """The same DataFrame in another session of the application, under that session's configuration."""
-        return self._of_plan(session, frame._jdf.queryExecution().analyzed())
+        return self.of_plan(session, frame._jdf.queryExecution().analyzed())
 
     def leaf(self, frame: DataFrame) -> DataFrame:
         """A persisted DataFrame as a leaf: what it was computed from is no part of the new one's plan. Runs the jobs up to the last
         exchange."""
         rows = frame._jdf.queryExecution().toRdd()
         leaves = self.companion("org.apache.spark.sql.execution.LogicalRDD")
-        return self._of_plan(
-            frame.sparkSession, self.call_with_defaults(leaves, "fromDataset", rows, frame._jdf, False)
-        )
+        return self.of_plan(frame.sparkSession, self.call_with_defaults(leaves, "fromDataset", rows, frame._jdf, False))
 
-    def _of_plan(self, session: SparkSession, plan: Any) -> DataFrame:
+    def of_plan(self, session: SparkSession, plan: Any) -> DataFrame:
+        """The rows of a logical plan, which is analysed. Raises what Spark's analyzer raises."""
         return DataFrame(self.java.static(DATASET, "ofRows")(session._jsparkSession, plan), session)
 
     def companion(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Columns of relations as columns of DataFrames: a column's name is its identity, quoted."""
+"""Columns of relations as columns of Spark: a column's name is its identity."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,9 @@ def attribute(name: str) -> SparkColumn:
     return fn.col("`" + name.replace("`", "``") + "`")
 
 
-def attributes(columns: Sequence[Column]) -> list[SparkColumn]:
-    """The columns, in order, under their identities."""
-    return [attribute(column.id) for column in columns]
+def ids(columns: Sequence[Column]) -> list[str]:
+    """The names of the columns, in order."""
+    return [column.id for column in columns]
 
 
 def weight() -> SparkColumn:
@@ -27,3 +27,8 @@ def weight() -> SparkColumn:
 def one() -> SparkColumn:
     """The weight of a row of a plain bag."""
     return fn.lit(1).cast("bigint")
+
+
+def attributes(columns: Sequence[Column]) -> list[SparkColumn]:
+    """The columns, in order, as arguments of functions."""
+    return [attribute(column.id) for column in columns]

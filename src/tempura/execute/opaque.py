@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.rel import Opaque
 from tempura.errors import TempuraError
-from tempura.execute.naming import attributes
+from tempura.execute.draft import Draft
+from tempura.execute.naming import ids
 from tempura.execute.relation import Relation, expand
 
 
@@ -27,7 +28,8 @@ def recompute(session: SparkSession, rel: Opaque, inputs: Sequence[Relation]) ->
     if not isinstance(rel.handle, Answering):
         raise TempuraError("NOT_EXECUTABLE", f"nothing says how to run {rel.label}.", "Lift the query anew.")
     rows = [
-        expand(given, i.columns).select(*attributes(i.columns)) for given, i in zip(inputs, rel.inputs, strict=True)
+        expand(given, i.columns).select(*ids(i.columns)).dataframe()
+        for given, i in zip(inputs, rel.inputs, strict=True)
     ]
     result = rel.handle.answer(session, rows)
-    return Relation(result.toDF(*(column.id for column in rel.outputs)), weighted=False)
+    return Relation(Draft.of(result).renamed(*ids(rel.outputs)), weighted=False)

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
 
 from tempura.algebra.scalar import Column
 from tempura.execute import functions as fn
 from tempura.execute.contract import WEIGHT
-from tempura.execute.naming import attributes, one, weight
+from tempura.execute.draft import Draft
+from tempura.execute.naming import ids, one, weight
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A DataFrame whose columns are named by ``Column.id``. ``weighted``: it has the column ``_w``, and a row with weight n
+    """Rows whose columns are named by ``Column.id``. ``weighted``: it has the column ``_w``, and a row with weight n
     stands for n equal rows (negative: deletions). Otherwise it is a plain bag."""
 
-    frame: DataFrame
+    rows: Draft
     weighted: bool
 
     def carry(self) -> tuple[str, ...]:
@@ -25,20 +25,20 @@ class Relation:
         return (WEIGHT,) if self.weighted else ()
 
 
-def with_weight(relation: Relation) -> DataFrame:
+def with_weight(relation: Relation) -> Draft:
     """The relation with its weights written out."""
-    return relation.frame if relation.weighted else relation.frame.withColumn(WEIGHT, one())
+    return relation.rows if relation.weighted else relation.rows.extended(one().alias(WEIGHT))
 
 
-def expand(relation: Relation, columns: Sequence[Column]) -> DataFrame:
+def expand(relation: Relation, columns: Sequence[Column]) -> Draft:
     """The plain bag that a positive relation stands for: a row with weight n occurs n times.
 
     The job fails, with NEGATIVE_WEIGHT in its message, when a weight is negative.
     """
     if not relation.weighted:
-        return relation.frame
+        return relation.rows
     copies = fn.explode(fn.array_repeat(fn.lit(True), _positive().cast("int")))
-    return relation.frame.select(*attributes(columns), copies.alias("_copy")).select(*attributes(columns))
+    return relation.rows.select(*ids(columns), copies.alias("_copy")).select(*ids(columns))
 
 
 def split_weights(relation: Relation, columns: Sequence[Column]) -> Relation:
@@ -46,7 +46,7 @@ def split_weights(relation: Relation, columns: Sequence[Column]) -> Relation:
     if not relation.weighted:
         return relation
     units = fn.array_repeat(fn.signum(weight()).cast("bigint"), fn.abs(weight()).cast("int"))
-    return Relation(relation.frame.select(*attributes(columns), fn.explode(units).alias(WEIGHT)), weighted=True)
+    return Relation(relation.rows.select(*ids(columns), fn.explode(units).alias(WEIGHT)), weighted=True)
 
 
 def _positive() -> SparkColumn:

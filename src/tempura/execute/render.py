@@ -1,8 +1,7 @@
-"""Relational expressions as DataFrames."""
+"""Relational expressions as plans of Spark."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import reduce
 from types import MappingProxyType
 
 from pyspark.sql import Column as SparkColumn
@@ -26,18 +25,18 @@ from tempura.algebra.rel import (
     Union,
     Values,
 )
-from tempura.algebra.scalar import TRUE, AggregateCall, Column, Expr, Literal
+from tempura.algebra.scalar import TRUE, AggregateCall, Column, Expr, Literal, Output, Ref
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.errors import TempuraError
 from tempura.execute import functions as fn
 from tempura.execute.aggregates import Aggregation
 from tempura.execute.contract import WEIGHT
-from tempura.execute.existence import existence_join, single_join
+from tempura.execute.draft import Draft, Item
 from tempura.execute.expand import expanded
 from tempura.execute.identity import consolidate, distinct, is_exact, is_ordered, text
 from tempura.execute.jvm import Jvm
-from tempura.execute.naming import attribute, attributes, one, weight
+from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.one import one_row
 from tempura.execute.opaque import recompute
 from tempura.execute.relation import Relation, expand, with_weight
@@ -46,7 +45,7 @@ from tempura.frontend.expressions import bind, bind_aggregate, bind_generator, c
 from tempura.plan.progressive import Note
 
 _RIGHT_WEIGHT = "_v"
-_HOW = {"inner": "inner", "left": "left", "full": "full_outer", "semi": "left_semi", "anti": "left_anti"}
+_KIND = {"inner": "inner", "left": "left_outer", "full": "full_outer", "semi": "left_semi", "anti": "left_anti"}
 
 Leaf = Callable[[Rel], Relation]
 """Gives the rows of a leaf (``Read``, ``Load``) with columns named by their identities."""
@@ -68,7 +67,7 @@ def aggregate_call(call: AggregateCall) -> SparkColumn:
 
 
 class Renderer:
-    """Renders the expressions of one step; equal sub-expressions become one DataFrame. ``notes`` say how joins are made.
+    """Renders the expressions of one step; equal sub-expressions become one plan. ``notes`` say how joins are made.
 
     ``persist`` are the expressions whose rows are kept in memory or on disk once computed, because several parts of the step
     read them; :meth:`release` frees them. :meth:`define` replaces an expression by rows that are already there.
@@ -108,9 +107,9 @@ class Renderer:
     def _kept(self, made: Relation) -> Relation:
         """The relation to be computed once. It is a leaf to its readers: the plan of what is shared, and of what that shares, would
         be analysed, compared and printed once for each path that leads to it, and there may be exponentially many."""
-        frame = made.frame.persist()
+        frame = made.rows.dataframe().persist()
         self._persisted.append(frame)
-        return Relation(Jvm(self._session).leaf(frame), made.weighted)
+        return Relation(Draft.of(Jvm(self._session).leaf(frame)), made.weighted)
 
     def _operator(self, rel: Rel, inputs: list[Relation]) -> Relation:
         match rel:
@@ -130,12 +129,12 @@ class Renderer:
         """The sides of a join, with a word to Spark on the one that is sent to every task: of what was filtered and joined Spark thinks
         that it is large, and would shuffle the other side first."""
         side = self._notes[rel].broadcast if rel in self._notes else None
-        return [replace(s, frame=s.frame.hint("broadcast")) if i == side else s for i, s in enumerate(inputs)]
+        return [replace(s, rows=s.rows.broadcast()) if i == side else s for i, s in enumerate(inputs)]
 
     def _unary(self, rel: Rel, input: Relation) -> Relation:
         match rel:
             case Filter():
-                return Relation(input.frame.filter(scalar(rel.predicate)), input.weighted)
+                return Relation(input.rows.filter(scalar(rel.predicate)), input.weighted)
             case Project():
                 return _project(rel, input)
             case Expand():
@@ -143,7 +142,7 @@ class Renderer:
             case Sort():
                 return input
             case Negate():
-                return Relation(with_weight(input).withColumn(WEIGHT, -weight()), weighted=True)
+                return Relation(with_weight(input).select(*ids(rel.columns), (-weight()).alias(WEIGHT)), weighted=True)
             case Aggregate():
                 return self._aggregation.aggregate(rel, input)
             case Partial():
@@ -168,25 +167,30 @@ class Renderer:
 
 
 def _project(rel: Project, input: Relation) -> Relation:
-    outputs = [scalar(output.expr).alias(output.column.id) for output in rel.outputs]
-    return Relation(input.frame.select(*outputs, *input.carry()), input.weighted)
+    return Relation(input.rows.select(*map(_output, rel.outputs), *input.carry()), input.weighted)
+
+
+def _output(output: Output) -> Item:
+    if isinstance(output.expr, Ref):
+        return output.expr.column.id, output.column.id
+    return scalar(output.expr).alias(output.column.id)
 
 
 def _generate(rel: Generate, input: Relation) -> Relation:
     made = column(bind_generator(rel.generator, rel.outer, name_of)).alias(*(c.id for c in rel.outputs))
-    rows = input.frame.select(*attributes(rel.input.columns), made, *input.carry())
+    rows = input.rows.select(*ids(rel.input.columns), made, *input.carry())
     return Relation(rows, input.weighted)
 
 
 def constant_rows(session: SparkSession, rel: Values) -> Relation:
     """Rows that are part of a query."""
     if not rel.outputs:
-        return Relation(session.range(len(rel.rows)).select(), weighted=False)
+        return Relation(Draft.of(session.range(len(rel.rows))).select(), weighted=False)
     if not rel.rows:
         nulls = [scalar(Literal(None, c.type)).alias(c.id) for c in rel.outputs]
-        return Relation(session.range(0).select(*nulls), weighted=False)
+        return Relation(Draft.of(session.range(0)).select(*nulls), weighted=False)
     rows = [fn.struct(*_constants(rel, row)) for row in rel.rows]
-    return Relation(session.range(1).select(fn.inline(fn.array(*rows))), weighted=False)
+    return Relation(Draft.of(session.range(1)).select(fn.inline(fn.array(*rows))), weighted=False)
 
 
 def _constants(rel: Values, row: tuple[object, ...]) -> list[SparkColumn]:
@@ -195,30 +199,30 @@ def _constants(rel: Values, row: tuple[object, ...]) -> list[SparkColumn]:
 
 def _union(rel: Union, terms: list[Relation]) -> Relation:
     weighted = any(term.weighted for term in terms)
-    aligned = [with_weight(term) if weighted else term.frame for term in terms]
-    selected = [frame.select(*attributes(rel.columns), *((WEIGHT,) if weighted else ())) for frame in aligned]
-    return Relation(reduce(DataFrame.union, selected), weighted)
+    aligned = [with_weight(term) if weighted else term.rows for term in terms]
+    first, *others = (rows.select(*ids(rel.columns), *((WEIGHT,) if weighted else ())) for rows in aligned)
+    return Relation(first.union(*others), weighted)
 
 
 def _join(rel: Join, left: Relation, right: Relation) -> Relation:
     if rel.marker is not None:
-        marked = existence_join(left.frame, right.frame, bind(rel.on, name_of), rel.marker.id)
-        return Relation(marked.select(*attributes(rel.columns), *left.carry()), left.weighted)
+        marked = left.rows.exists(right.rows, bind(rel.on, name_of), rel.marker.id)
+        return Relation(marked.select(*ids(rel.columns), *left.carry()), left.weighted)
     if rel.kind == "single":
         # Rows of the right are counted one by one: a weight of two is two matches.
-        found = single_join(left.frame, expand(right, rel.right.columns), bind(rel.on, name_of))
-        return Relation(found.select(*attributes(rel.columns), *left.carry()), left.weighted)
-    right_frame = right.frame.withColumnRenamed(WEIGHT, _RIGHT_WEIGHT) if right.weighted else right.frame
+        found = left.rows.single(expand(right, rel.right.columns), bind(rel.on, name_of))
+        return Relation(found.select(*ids(rel.columns), *left.carry()), left.weighted)
+    other = right.rows.select(*ids(rel.right.columns), (WEIGHT, _RIGHT_WEIGHT)) if right.weighted else right.rows
     if rel.on == TRUE and rel.kind == "inner":
-        joined = left.frame.crossJoin(right_frame)
+        joined = left.rows.join(other, None, "cross")
     else:
-        joined = left.frame.join(right_frame, scalar(rel.on), _HOW[rel.kind])
+        joined = left.rows.join(other, scalar(rel.on), _KIND[rel.kind])
     if rel.kind in ("semi", "anti"):
         return Relation(joined, left.weighted)
     if not (left.weighted or right.weighted):
         return Relation(joined, weighted=False)
     product = _side_weight(WEIGHT, left, rel.kind == "full") * _side_weight(_RIGHT_WEIGHT, right, rel.kind != "inner")
-    return Relation(joined.select(*attributes(rel.columns), product.alias(WEIGHT)), weighted=True)
+    return Relation(joined.select(*ids(rel.columns), product.alias(WEIGHT)), weighted=True)
 
 
 def _side_weight(name: str, side: Relation, padded: bool) -> SparkColumn:
@@ -230,20 +234,20 @@ def _side_weight(name: str, side: Relation, padded: bool) -> SparkColumn:
 
 def _consolidate(rel: Consolidate, input: Relation) -> Relation:
     # A plain bag says the same as its consolidation, in more rows.
-    return Relation(consolidate(input.frame, rel.columns), weighted=True) if input.weighted else input
+    return Relation(consolidate(input.rows, rel.columns), weighted=True) if input.weighted else input
 
 
 def _support(rel: Support, input: Relation) -> Relation:
     if not input.weighted:
-        return Relation(distinct(input.frame, rel.columns), weighted=False)
-    return Relation(consolidate(input.frame, rel.columns).select(*attributes(rel.columns)), weighted=False)
+        return Relation(distinct(input.rows, rel.columns), weighted=False)
+    return Relation(consolidate(input.rows, rel.columns).select(*ids(rel.columns)), weighted=False)
 
 
 def top(rel: TopK, input: Relation) -> Relation:
     """The first rows of the input in an order: whichever rows are equal in it, all columns tell which comes first."""
     rows = expand(input, rel.columns)
     order = [order_by(key.expr, key.ascending, key.nulls_first) for key in rel.order]
-    return Relation(rows.orderBy(*order, *_tie_breaks(rel)).limit(rel.limit), weighted=False)
+    return Relation(rows.sort(*order, *_tie_breaks(rel)).limit(rel.limit), weighted=False)
 
 
 def order_by(expr: Expr, ascending: bool, nulls_first: bool) -> SparkColumn:

@@ -12,11 +12,12 @@ from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import Column, SortKey
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
+from tempura.execute.draft import Draft
 from tempura.execute.failure import errors_by_code, is_of_broadcast
 from tempura.execute.files import Files, possible_bucket
 from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.execute.metrics import Meter
-from tempura.execute.naming import attribute
+from tempura.execute.naming import attribute, ids
 from tempura.execute.parts import growth, parts_to_keep
 from tempura.execute.relation import Relation
 from tempura.execute.render import Renderer, order_by
@@ -24,12 +25,12 @@ from tempura.execute.sharing import Sink, shared, sinks_of
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Note, Save, Step
 
-ReadTable = Callable[[Read], DataFrame]
+ReadTable = Callable[[Read], Draft]
 """Gives the arrivals of a table: the columns ``read.scan.fields`` in order, whatever their names, then the weight (bigint) if
 ``read.signed``."""
 
 
-Answer = Callable[[], DataFrame | None]
+Answer = Callable[[], Draft | None]
 """Gives all rows of a step's output; None when it cannot."""
 
 
@@ -59,7 +60,7 @@ class SparkExecutor:
 
     def dataframe(self, rel: Rel, notes: Mapping[Rel, Note] = MappingProxyType({})) -> DataFrame:
         """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights. ``notes``: how joins are made."""
-        return Renderer(self._session, lambda leaf: self._leaf(leaf, {}), notes=notes).relation(rel).frame
+        return Renderer(self._session, lambda leaf: self._leaf(leaf, {}), notes=notes).relation(rel).rows.dataframe()
 
     def run(self, step: Step, folder: Path, answer: Answer | None = None) -> StepOutcome:
         """Compute a step and write its states and its output into ``folder``, which must not hold a step yet. ``answer`` may give the rows
@@ -117,7 +118,7 @@ class SparkExecutor:
 
     def state(self, stored: StoredState, columns: Sequence[Column]) -> DataFrame:
         """A stored state with columns named by ``Column.id``, and ``_w`` if there are weights."""
-        return self._files.load(stored, columns).frame
+        return self._files.load(stored, columns).rows.dataframe()
 
     def _save(self, save: Save, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path) -> StoredState:
         carried = self._carried(save, states)
@@ -162,8 +163,8 @@ class SparkExecutor:
         return states[key] if key in states else self._load(key)
 
     def _arrivals(self, read: Read) -> Relation:
-        names = [column.id for column in read.scan.outputs] + ([WEIGHT] if read.signed else [])
-        return Relation(self._read(read).toDF(*names), read.signed)
+        names = ids(read.scan.outputs) + ([WEIGHT] if read.signed else [])
+        return Relation(self._read(read).renamed(*names), read.signed)
 
 
 def _folder(sink: Sink, i: int) -> str:

@@ -22,12 +22,13 @@ from pyspark.sql.types import (
 from tempura.algebra.scalar import Column
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT
+from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate, is_exact
-from tempura.execute.naming import attribute
+from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.relation import Relation, expand
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.engine import Changes, Source
-from tempura.warehouse.rows import columns_of, file_path, nullable, read_files, signed_rows
+from tempura.warehouse.rows import bag_of, columns_of, file_path, nullable, read_files, signed_rows
 from tempura.warehouse.text import CHANGE
 
 KINDS = ("insert", "delete", "update")
@@ -96,13 +97,13 @@ def split_changes(changes: DataFrame) -> Changes:
 def differing_rows(session: SparkSession, now: Sequence[DataFrame], before: Source) -> Changes:
     """What inserts and deletes lead from the rows that were there to those that are there now, under the table's names."""
     columns, names = columns_of(before.schema), before.schema.names
-    was = signed_rows(session, before).withColumn(WEIGHT, -fn.col(WEIGHT))
-    present = (rows.select(*map(attribute, names)).toDF(*(c.id for c in columns)) for rows in now)
-    weighted = [rows.withColumn(WEIGHT, fn.lit(1).cast("bigint")) for rows in present]
+    was = signed_rows(session, before).select(*ids(columns), (-weight()).alias(WEIGHT))
+    present = (Draft.of(rows).select(*names).renamed(*ids(columns)) for rows in now)
+    weighted = [rows.extended(one().alias(WEIGHT)) for rows in present]
     # Both sides come from one look at the files, which others may be writing.
-    net = consolidate(reduce(DataFrame.unionAll, weighted, was), columns).localCheckpoint(eager=True)
+    net = consolidate(was.union(*weighted), columns).dataframe().localCheckpoint(eager=True)
     sides = (net.filter(fn.col(WEIGHT) > 0), net.filter(fn.col(WEIGHT) < 0).withColumn(WEIGHT, -fn.col(WEIGHT)))
-    rows = [None if s.isEmpty() else expand(Relation(s, weighted=True), columns).toDF(*names) for s in sides]
+    rows = [None if side.isEmpty() else bag_of(side, columns, names) for side in sides]
     return Changes(inserts=rows[0], deletes=rows[1])
 
 
@@ -112,8 +113,8 @@ def missing_row(session: SparkSession, present: Source, arriving: Rows) -> str |
     coming = signed_rows(session, Source(present.schema, arriving))
     same = [column for column in columns if is_exact(column.type)]
     there = touched(signed_rows(session, present), coming, same)
-    net = consolidate(there.unionAll(coming), columns)
-    row = net.filter(fn.col(WEIGHT) < 0).drop(WEIGHT).toDF(*present.schema.names).first()
+    net = consolidate(there.union(coming), columns).filter(weight() < 0)
+    row = net.select(*ids(columns)).renamed(*present.schema.names).dataframe().first()
     return None if row is None else str(row.asDict(recursive=True))
 
 
@@ -122,12 +123,10 @@ def duplicate_key(session: SparkSession, present: Source, arriving: Rows, keys: 
     if not arriving.inserted:
         return None
     columns = _named(present, keys)
-    names = [attribute(column.id) for column in columns]
-    coming = signed_rows(session, Source(present.schema, arriving)).select(*names, WEIGHT)
-    there = touched(signed_rows(session, present).select(*names, WEIGHT), coming, columns)
-    both = there.unionAll(coming)
-    counted = both.groupBy(*names).agg(fn.sum(WEIGHT).alias(WEIGHT)).filter(fn.col(WEIGHT) > 1).drop(WEIGHT)
-    row = counted.toDF(*(column.name for column in columns)).first()
+    coming = signed_rows(session, Source(present.schema, arriving)).select(*ids(columns), WEIGHT)
+    there = touched(signed_rows(session, present).select(*ids(columns), WEIGHT), coming, columns)
+    counted = there.union(coming).aggregate(ids(columns), [fn.sum(WEIGHT).alias(WEIGHT)]).filter(weight() > 1)
+    row = counted.select(*ids(columns)).renamed(*(column.name for column in columns)).dataframe().first()
     return None if row is None else str(row.asDict(recursive=True))
 
 
@@ -138,11 +137,11 @@ def replaced_rows(session: SparkSession, present: Source, updates: Rows, keys: S
     there = touched(signed_rows(session, present), coming, _named(present, keys))
     net = Relation(consolidate(there, columns), weighted=True)
     # A row that is deleted too often has a negative weight; the check for missing rows tells it.
-    kept = Relation(net.frame.filter(fn.col(WEIGHT) > 0), weighted=True)
-    return expand(kept, columns).toDF(*present.schema.names)
+    kept = Relation(net.rows.filter(weight() > 0), weighted=True)
+    return expand(kept, columns).renamed(*present.schema.names).dataframe()
 
 
-def touched(there: DataFrame, coming: DataFrame, columns: Sequence[Column]) -> DataFrame:
+def touched(there: Draft, coming: Draft, columns: Sequence[Column]) -> Draft:
     """The rows of ``there`` that agree with a row of ``coming`` in some columns, NULL with NULL; all when no column is named.
 
     The least and greatest values that come are asked for first: Parquet's statistics then leave out most of a large table, all of
@@ -150,19 +149,19 @@ def touched(there: DataFrame, coming: DataFrame, columns: Sequence[Column]) -> D
     """
     if not columns:
         return there
-    names = [attribute(column.id) for column in columns]
-    other = coming.select(*(name.alias(f"other.{i}") for i, name in enumerate(names))).distinct()
-    same = [name.eqNullSafe(attribute(f"other.{i}")) for i, name in enumerate(names)]
-    return there.filter(_within(coming, columns)).join(other, same, "left_semi")
+    other = coming.select(*((column.id, f"other.{i}") for i, column in enumerate(columns))).distinct()
+    same = (attribute(column.id).eqNullSafe(attribute(f"other.{i}")) for i, column in enumerate(columns))
+    return there.filter(_within(coming, columns)).join(other, reduce(SparkColumn.__and__, same), "left_semi")
 
 
-def _within(coming: DataFrame, columns: Sequence[Column]) -> SparkColumn:
+def _within(coming: Draft, columns: Sequence[Column]) -> SparkColumn:
     """A condition on each of the columns that all rows which agree with a coming row fulfil."""
     ordered = [c for c in columns if c.type in _ORDERED or c.type.startswith("decimal(")]
     if not ordered:
         return fn.lit(True)
     asked = ((fn.min(a), fn.max(a), fn.bool_or(a.isNull())) for a in (attribute(c.id) for c in ordered))
-    found = coming.agg(*(part for parts in asked for part in parts)).first()
+    aggregates = (part.alias(f"a{i}") for i, part in enumerate(part for parts in asked for part in parts))
+    found = coming.aggregate((), aggregates).dataframe().first()
     assert found is not None
     ranges = (_range(c, *found[3 * i : 3 * i + 3]) for i, c in enumerate(ordered))
     return reduce(SparkColumn.__and__, ranges)

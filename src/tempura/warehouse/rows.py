@@ -16,8 +16,9 @@ from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType
 from tempura.algebra.rel import Values
 from tempura.algebra.scalar import Column
 from tempura.execute.contract import WEIGHT
+from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate, is_comparable
-from tempura.execute.naming import attribute
+from tempura.execute.naming import attribute, ids
 from tempura.execute.relation import Relation, expand
 from tempura.execute.render import constant_rows
 from tempura.frontend.marker import MARKER
@@ -89,22 +90,22 @@ def file_path() -> SparkColumn:
     return fn.regexp_replace(fn.url_decode(encoded), "^file:/*", "/")
 
 
-def signed_rows(session: SparkSession, source: Source) -> DataFrame:
+def signed_rows(session: SparkSession, source: Source) -> Draft:
     """The rows with a weight, 1 for an insertion, -1 for a deletion; columns are named as :func:`columns_of` identifies them."""
-    ids = [column.id for column in columns_of(source.schema)]
-    inserted = read_files(session, source.schema, source.rows.inserted, source.rows)
-    weighted = inserted.toDF(*ids).withColumn(WEIGHT, _weight(1))
-    if source.rows.given:
-        weighted = weighted.unionAll(_given(session, source))
-    if not source.rows.deleted:
-        return weighted
-    deleted = read_files(session, source.schema, source.rows.deleted, source.rows)
-    return weighted.unionAll(deleted.toDF(*ids).withColumn(WEIGHT, _weight(-1)))
+    parts = [_weighted(session, source, source.rows.inserted, 1)]
+    parts += [_given(session, source)] if source.rows.given else []
+    parts += [_weighted(session, source, source.rows.deleted, -1)] if source.rows.deleted else []
+    return parts[0].union(*parts[1:])
 
 
-def _given(session: SparkSession, source: Source) -> DataFrame:
+def _weighted(session: SparkSession, source: Source, files: Sequence[str], weight: int) -> Draft:
+    rows = Draft.of(read_files(session, source.schema, files, source.rows))
+    return rows.renamed(*ids(columns_of(source.schema))).extended(_weight(weight).alias(WEIGHT))
+
+
+def _given(session: SparkSession, source: Source) -> Draft:
     columns = (*columns_of(source.schema), Column(WEIGHT, WEIGHT, "bigint"))
-    return constant_rows(session, Values(columns, tuple((*row, n) for row, n in source.rows.given))).frame
+    return constant_rows(session, Values(columns, tuple((*row, n) for row, n in source.rows.given))).rows
 
 
 def plain_rows(session: SparkSession, source: Source) -> DataFrame:
@@ -113,7 +114,7 @@ def plain_rows(session: SparkSession, source: Source) -> DataFrame:
         return read_files(session, source.schema, source.rows.inserted, source.rows)
     columns = columns_of(source.schema)
     net = consolidate(signed_rows(session, source), columns)
-    return expand(Relation(net, weighted=True), columns).toDF(*source.schema.names)
+    return expand(Relation(net, weighted=True), columns).renamed(*source.schema.names).dataframe()
 
 
 def net_changes(session: SparkSession, source: Source) -> Changes:
@@ -121,9 +122,9 @@ def net_changes(session: SparkSession, source: Source) -> Changes:
     rows, columns, names = source.rows, columns_of(source.schema), source.schema.names
     files = 1 + sum(Path(file).stat().st_size for file in (*rows.inserted, *rows.deleted)) // _FILE_BYTES
     if rows.deleted and all(is_comparable(column) for column in columns):
-        net = consolidate(signed_rows(session, source), columns).localCheckpoint(eager=True)
+        net = consolidate(signed_rows(session, source), columns).dataframe().localCheckpoint(eager=True)
         signs = (net.filter(fn.col(WEIGHT) > 0), net.filter(fn.col(WEIGHT) < 0).withColumn(WEIGHT, -fn.col(WEIGHT)))
-        sides = [expand(Relation(side, weighted=True), columns).toDF(*names) for side in signs]
+        sides = [bag_of(side, columns, names) for side in signs]
     else:
         sides = [read_files(session, source.schema, side, rows) for side in (rows.inserted, rows.deleted)]
     few = [side.coalesce(files) for side in sides]
@@ -145,10 +146,15 @@ def marked_rows(session: SparkSession, source: Source, table: str) -> DataFrame:
 
 def difference(left: DataFrame, right: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """``left`` minus ``right`` as a signed bag with a weight column, by identity of rows. Both have the given columns."""
-    names = [attribute(c.id) for c in columns]
-    plus = left.select(*names).withColumn(WEIGHT, _weight(1))
-    minus = right.select(*names).withColumn(WEIGHT, _weight(-1))
-    return consolidate(plus.unionAll(minus), columns)
+    plus, minus = (
+        Draft.of(rows).select(*ids(columns), _weight(sign).alias(WEIGHT)) for rows, sign in ((left, 1), (right, -1))
+    )
+    return consolidate(plus.union(minus), columns).dataframe()
+
+
+def bag_of(weighted: DataFrame, columns: Sequence[Column], names: Sequence[str]) -> DataFrame:
+    """The bag that rows with positive weights stand for, under other names."""
+    return expand(Relation(Draft.of(weighted), weighted=True), columns).renamed(*names).dataframe()
 
 
 def _weight(value: int) -> SparkColumn:

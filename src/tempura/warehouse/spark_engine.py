@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput
+from tempura.execute.draft import Draft
 from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute
@@ -108,7 +109,7 @@ class SparkEngine:
     def execute(self, work: Work) -> StepOutcome:
         session = session_with(self._session, work.settings)
 
-        def read(leaf: Read) -> DataFrame:
+        def read(leaf: Read) -> Draft:
             return read_columns(session, work.read(leaf), leaf)
 
         # States are spread as they would be by a large step: they may grow.
@@ -164,7 +165,7 @@ class SparkEngine:
     def _results(self) -> SparkExecutor:
         return SparkExecutor(self._session, self._no_table, no_state)
 
-    def _no_table(self, read: Read) -> DataFrame:
+    def _no_table(self, read: Read) -> Draft:
         raise TempuraError("NOT_EXECUTABLE", f"A stored result reads {read.label}.", "Please report it.")
 
     # --- rows that arrive -------------------------------------------------------------------------------------------

@@ -21,8 +21,9 @@ from tempura.algebra.states import averages_exactly, is_rounded
 from tempura.algebra.window import ENDS, OFFSETS, RANKS
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StoredState
+from tempura.execute.draft import Draft
 from tempura.execute.identity import is_exact
-from tempura.execute.naming import attribute
+from tempura.execute.naming import attribute, ids
 from tempura.execute.relation import Relation, expand
 from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Read, StateKey
@@ -64,13 +65,13 @@ class _Comparison:
         """The query recomputed from the algebra: ties are broken as in every step."""
         rel = _over_snapshots(self.check.lifted.rel, self.check.tables, {})
         frame = self._executor().dataframe(rel)
-        rows = expand(Relation(frame, WEIGHT in frame.columns), rel.columns)
-        return rows.select(*(attribute(column.id) for column in self.visible))
+        rows = expand(Relation(Draft.of(frame), WEIGHT in frame.columns), rel.columns)
+        return rows.select(*ids(self.visible)).dataframe()
 
     def _executor(self) -> SparkExecutor:
         return SparkExecutor(self.session, self._read, no_state)
 
-    def _read(self, read: Read) -> DataFrame:
+    def _read(self, read: Read) -> Draft:
         return read_columns(self.session, self.check.tables[read.scan.table], read)
 
 
@@ -244,12 +245,12 @@ def _over_snapshots(rel: Rel, tables: Mapping[str, Source], done: dict[Rel, Rel]
     return done[rel]
 
 
-def read_columns(session: SparkSession, source: Source, read: Read) -> DataFrame:
+def read_columns(session: SparkSession, source: Source, read: Read) -> Draft:
     """The rows that a read of a plan stands for: its fields in order, and the weight if it is signed."""
     rows = signed_rows(session, source)
-    ids = {column.name: column.id for column in columns_of(source.schema)}
+    named = {column.name: column.id for column in columns_of(source.schema)}
     weight = (WEIGHT,) if read.signed else ()
-    return rows.select(*(attribute(ids[name]) for name in read.scan.fields), *weight)
+    return rows.select(*(named[name] for name in read.scan.fields), *weight)
 
 
 def no_state(key: StateKey) -> StoredState:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.rel import TopK
+from tempura.execute.draft import Draft
+from tempura.execute.naming import ids
 from tempura.execute.relation import Relation
 from tempura.execute.render import top
 from tempura.frontend.clock import is_clock
@@ -29,15 +31,15 @@ def is_answered_alike(lifted: Lifted, tables: Mapping[str, Source]) -> bool:
     return alike and not any(source.rows.signed for source in tables.values())
 
 
-def answered(session: SparkSession, query: str, lifted: Lifted, tables: Mapping[str, Source]) -> DataFrame | None:
+def answered(session: SparkSession, query: str, lifted: Lifted, tables: Mapping[str, Source]) -> Draft | None:
     """The rows of the result by Spark alone, as a bag; ties at a limit at the top are broken as by a step. Columns are named by their
     identities. None when the limit is not where it can be taken off."""
     rel = lifted.rel
     made = _as_written(session, query, tables).below_order(session, isinstance(rel, TopK))
     if made is None:
         return None
-    rows = _over(session, made, tables).toDF(*(column.id for column in rel.columns))
-    return top(rel, Relation(rows, weighted=False)).frame if isinstance(rel, TopK) else rows
+    rows = Draft.of(_over(session, made, tables)).renamed(*ids(rel.columns))
+    return top(rel, Relation(rows, weighted=False)).rows if isinstance(rel, TopK) else rows
 
 
 def own_answer(session: SparkSession, query: str, tables: Mapping[str, Source]) -> DataFrame:

@@ -1,0 +1,127 @@
+"""DataFrames to be: plans that Spark analyses when they are whole.
+
+PySpark has Spark analyse a DataFrame at each operation, which for a step of a hundred operations takes longer than many a step's jobs.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+
+from tempura.execute.jvm import Jvm
+from tempura.frontend.catalyst import JavaObject
+from tempura.frontend.compiled import compiled
+from tempura.frontend.expressions import column
+
+Item = str | tuple[str, str] | SparkColumn
+"""A column of a selection: the name of one that stays, its name and its new name, or a value."""
+
+_END, _AS = "\0", "\1"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Rows of a logical plan that nobody has analysed yet. Each operation is one call to the JVM; a name means the column of exactly
+    that name. Mistakes show in :meth:`dataframe`."""
+
+    session: SparkSession
+    plan: JavaObject
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> "Draft":
+        """The rows of a DataFrame."""
+        return cls(frame.sparkSession, frame._jdf.queryExecution().analyzed())
+
+    def dataframe(self, session: SparkSession | None = None) -> DataFrame:
+        """The rows as a DataFrame, of another session if one is given. Raises what Spark's analyzer raises."""
+        return Jvm(self.session).of_plan(session or self.session, self.plan)
+
+    def select(self, *items: Item) -> "Draft":
+        """Some columns and values."""
+        computed = [item._jc for item in items if isinstance(item, SparkColumn)]
+        return self._made("project", _text(map(_encoded, items)), computed)
+
+    def extended(self, *values: SparkColumn) -> "Draft":
+        """All columns, and values after them."""
+        return self._made("extended", _inner(values))
+
+    def renamed(self, *names: str) -> "Draft":
+        """All columns under other names."""
+        return self._made("renamed", _text(names))
+
+    def filter(self, condition: SparkColumn) -> "Draft":
+        """The rows for which a condition is TRUE."""
+        return self._made("filter", condition._jc)
+
+    def join(self, other: "Draft", on: SparkColumn | None, kind: str) -> "Draft":
+        """A join; kinds have Spark's names. The columns of both must have different names."""
+        return self._made("join", other.plan, kind, None if on is None else on._jc)
+
+    def exists(self, other: "Draft", on: JavaObject, marker: str) -> "Draft":
+        """All columns, then a boolean column named ``marker``: whether some row of ``other`` makes ``on``, a Catalyst expression over
+        the columns of both, TRUE."""
+        return self._made("exists", other.plan, on, marker)
+
+    def single(self, other: "Draft", on: JavaObject) -> "Draft":
+        """The left outer join; the job fails when a row matches two rows of ``other``."""
+        return self._made("single", other.plan, on)
+
+    def union(self, *others: "Draft") -> "Draft":
+        """The rows of all, column by column, with equal rows as often as there are."""
+        if not others:
+            return self
+        return Draft(self.session, self._plans().union([self.plan, *(other.plan for other in others)]))
+
+    def aggregate(self, keys: Iterable[str], values: Iterable[SparkColumn]) -> "Draft":
+        """A row per group: the columns grouped by, then the aggregates, of which there must be one at least where there are no keys."""
+        return self._made("aggregate", _text(keys), _inner(values))
+
+    def distinct(self) -> "Draft":
+        """Each row once."""
+        return self._made("distinct")
+
+    def sort(self, *keys: SparkColumn) -> "Draft":
+        """All rows in an order; keys have a direction."""
+        return self._made("sort", _inner(keys))
+
+    def limit(self, rows: int) -> "Draft":
+        """The first rows."""
+        return self._made("limit", rows)
+
+    def broadcast(self) -> "Draft":
+        """The same rows; Spark is told to send them to every task of a join."""
+        return self._made("hint", "broadcast")
+
+    def partitioned(self, partitions: int, keys: Iterable[str]) -> "Draft":
+        """The same rows in so many partitions, by the hash of their keys."""
+        return self._made("partitioned", partitions, _text(keys))
+
+    def scalar(self) -> SparkColumn:
+        """The value of the only row and column as a column of other rows: a scalar sub-query."""
+        subquery = "org.apache.spark.sql.catalyst.expressions.ScalarSubquery"
+        return column(Jvm(self.session).construct(subquery, self.plan))
+
+    def _made(self, operation: str, *given: object) -> "Draft":
+        return Draft(self.session, getattr(self._plans(), operation)(self.plan, *given))
+
+    def _plans(self) -> Any:
+        return compiled(self.session, "Plans")
+
+
+def _encoded(item: Item) -> str:
+    match item:
+        case str():
+            return item
+        case (name, new):
+            return name if name == new else f"{name}{_AS}{new}"
+    return ""
+
+
+def _text(texts: Iterable[str]) -> str:
+    return "".join(text + _END for text in texts)
+
+
+def _inner(columns: Iterable[SparkColumn]) -> list[JavaObject]:
+    return [column._jc for column in columns]

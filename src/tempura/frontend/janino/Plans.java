@@ -1,0 +1,211 @@
+package tempura;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAlias;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedStar;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedSubqueryColumnAliases;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.JoinType$;
+import org.apache.spark.sql.catalyst.plans.LeftSingle$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Distinct;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint;
+import org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/**
+ * Logical plans that are not analysed yet. Columns come as {@code items}, each ended by a zero: the name of a column that stays; two names
+ * with a one in between, of a column and what it is called from now on; or nothing, for the next of {@code columns}.
+ */
+public final class Plans {
+    private static final String END = "\u0000";
+    private static final String AS = "\u0001";
+
+    /** Some columns of each row. */
+    public LogicalPlan project(LogicalPlan input, String items, List columns) {
+        return new Project(seq(named(items, columns)), input);
+    }
+
+    /** All columns of each row, and more. */
+    public LogicalPlan extended(LogicalPlan input, List columns) {
+        List all = new ArrayList();
+        all.add(new UnresolvedStar(Option.empty()));
+        for (int i = 0; i < columns.size(); i++) {
+            all.add(named(expression(columns.get(i))));
+        }
+        return new Project(seq(all), input);
+    }
+
+    /** The columns under other names, as many as there are. */
+    public LogicalPlan renamed(LogicalPlan input, String names) {
+        List all = new ArrayList();
+        for (String name : texts(names)) {
+            all.add(name);
+        }
+        return new UnresolvedSubqueryColumnAliases(seq(all), input);
+    }
+
+    /** The rows for which a condition is TRUE. */
+    public LogicalPlan filter(LogicalPlan input, Column condition) {
+        return new Filter(expression(condition), input);
+    }
+
+    /** A join of a kind that SQL names; {@code on} may be null. */
+    public LogicalPlan join(LogicalPlan left, LogicalPlan right, String kind, Column on) {
+        return join(left, right, JoinType$.MODULE$.apply(kind), on == null ? null : expression(on));
+    }
+
+    /** Each row of the left, and in a new column whether some row of the right makes the condition TRUE. */
+    public LogicalPlan exists(LogicalPlan left, LogicalPlan right, Expression on, String marker) {
+        Object[] given = {marker, DataTypes.BooleanType, Boolean.FALSE, Metadata.empty(), NamedExpression$.MODULE$.newExprId(), none()};
+        AttributeReference column = (AttributeReference) made(AttributeReference.class, given);
+        return join(left, right, new ExistenceJoin(column), on);
+    }
+
+    /** The left outer join that fails when a row of the left matches two rows. */
+    public LogicalPlan single(LogicalPlan left, LogicalPlan right, Expression on) {
+        return join(left, right, LeftSingle$.MODULE$, on);
+    }
+
+    /** The rows of all inputs, column by column. */
+    public LogicalPlan union(List inputs) {
+        return new Union(seq(inputs), false, false);
+    }
+
+    /** A row per group of equal {@code keys}: they, and aggregates. */
+    public LogicalPlan aggregate(LogicalPlan input, String keys, List aggregates) {
+        List groups = attributes(keys);
+        List outputs = new ArrayList(groups);
+        for (int i = 0; i < aggregates.size(); i++) {
+            outputs.add(named(expression(aggregates.get(i))));
+        }
+        return (LogicalPlan) made(Aggregate.class, new Object[] {seq(groups), seq(outputs), input});
+    }
+
+    /** Each row once. */
+    public LogicalPlan distinct(LogicalPlan input) {
+        return new Distinct(input);
+    }
+
+    /** The rows in an order, whose keys are columns with a direction. */
+    public LogicalPlan sort(LogicalPlan input, List keys) {
+        List orders = new ArrayList();
+        for (int i = 0; i < keys.size(); i++) {
+            orders.add(expression(keys.get(i)));
+        }
+        return (LogicalPlan) made(Sort.class, new Object[] {seq(orders), Boolean.TRUE, input});
+    }
+
+    /** The first rows. */
+    public LogicalPlan limit(LogicalPlan input, int rows) {
+        Expression number = Literal$.MODULE$.apply(rows);
+        return new GlobalLimit(number, new LocalLimit(number, input));
+    }
+
+    /** The same rows, with a hint to Spark. */
+    public LogicalPlan hint(LogicalPlan input, String name) {
+        return new UnresolvedHint(name, none(), input);
+    }
+
+    /** The rows with equal {@code keys} in the same of so many partitions. */
+    public LogicalPlan partitioned(LogicalPlan input, int partitions, String keys) {
+        return new RepartitionByExpression(seq(attributes(keys)), input, Option.apply(partitions), Option.empty());
+    }
+
+    private static LogicalPlan join(LogicalPlan left, LogicalPlan right, JoinType kind, Expression on) {
+        return new Join(left, right, kind, Option.apply(on), JoinHint.NONE());
+    }
+
+    private static List attributes(String names) {
+        List found = new ArrayList();
+        for (String name : texts(names)) {
+            found.add(attribute(name));
+        }
+        return found;
+    }
+
+    private static List named(String items, List columns) {
+        List found = new ArrayList();
+        int next = 0;
+        for (String item : texts(items)) {
+            int as = item.indexOf(AS);
+            if (item.isEmpty()) {
+                found.add(named(expression(columns.get(next++))));
+            } else if (as < 0) {
+                found.add(attribute(item));
+            } else {
+                found.add(alias(attribute(item.substring(0, as)), item.substring(as + 1)));
+            }
+        }
+        return found;
+    }
+
+    private static NamedExpression named(Expression value) {
+        return value instanceof NamedExpression ? (NamedExpression) value : new UnresolvedAlias(value, Option.empty());
+    }
+
+    private static Object alias(Expression value, String name) {
+        Object[] given = {value, name, NamedExpression$.MODULE$.newExprId(), none(), Option.empty(), none()};
+        return made(Alias.class, given);
+    }
+
+    private static UnresolvedAttribute attribute(String name) {
+        List parts = new ArrayList();
+        parts.add(name);
+        return new UnresolvedAttribute(seq(parts));
+    }
+
+    private static Expression expression(Object column) {
+        return ColumnNodeToExpressionConverter$.MODULE$.apply(((Column) column).node());
+    }
+
+    private static String[] texts(String ended) {
+        return ended.isEmpty() ? new String[0] : ended.substring(0, ended.length() - 1).split(END, -1);
+    }
+
+    private static Seq none() {
+        return seq(new ArrayList());
+    }
+
+    private static Seq seq(List items) {
+        return PythonUtils.toSeq(items);
+    }
+
+    /** By the only constructor, whose further parameters, options all of them, some versions of Spark have and others do not. */
+    private static Object made(Class type, Object[] given) {
+        try {
+            java.lang.reflect.Constructor of = type.getConstructors()[0];
+            Object[] all = new Object[of.getParameterCount()];
+            for (int i = 0; i < all.length; i++) {
+                all[i] = i < given.length ? given[i] : Option.empty();
+            }
+            return of.newInstance(all);
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+}
