@@ -106,7 +106,7 @@ def answered(case: Case, applied: Applied) -> str:
     problem, methods, without = case.problem(), case.flag("methods", "all"), case.flag("disable")
     match case.command.split()[0]:
         case "memo":
-            memo = Space(problem, None, applied, without=without).memo
+            memo = Space(problem, applied, without=without).memo
             return "\n".join(_class(edge.id, [(str(m), m.rule) for m in memo.members(edge)]) for edge in memo.classes)
         case "steps":
             return steps(problem, methods).replace("\n\n", "\n")

@@ -7,7 +7,7 @@ from tempura.algebra.bag import EMPTY, SignedBag
 from tempura.algebra.die import FIXED, Die
 from tempura.algebra.evaluate import Evaluation, Leaf, evaluate
 from tempura.algebra.rel import Rel, Scan
-from tempura.cost.model import CostModel
+from tempura.cost.model import SPARK, CostModel
 from tempura.cost.stats import TableFacts
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
@@ -57,12 +57,12 @@ def run_plan(
     tables: Tables,
     points: tuple[Point, ...],
     methods: tuple[str, ...],
-    model: CostModel | None = None,
+    prices: CostModel = SPARK,
     die: Die = FIXED,
 ) -> list[SignedBag | None]:
     """One plan, made with all arrivals known, run from first to last."""
     facts = {name: table.facts(len(points)) for name, table in tables.items()}
-    plan = make_plan(Problem(query, points, facts), methods, model)
+    plan = make_plan(Problem(query, points, facts, prices=prices), methods)
     states: States = {}
     return [run_step(step, tables, states, 0, die) for step in plan.steps]
 

@@ -25,7 +25,6 @@ from tempura.algebra.scalar import (
     same,
 )
 from tempura.algebra.window import CURRENT_ROW, Frame, Window, WindowOutput
-from tempura.cost.model import CostModel
 from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.helpers import is_order_sensitive
 from tempura.rules.methods import rules_of
@@ -195,7 +194,7 @@ def run_any_plans(
     """Before each step such a plan, over what the one before has left."""
     die = Random(len(str(tables)))
 
-    def any_plan(problem: Problem, methods: tuple[str, ...], model: CostModel | None = None) -> ProgressivePlan:
+    def any_plan(problem: Problem, methods: tuple[str, ...]) -> ProgressivePlan:
         starts = (die.randrange(len(problem.points)), problem.first)
         found = (first_candidate(AnyChoice(problem, methods, die, start)) for start in starts)
         return ProgressivePlan(next(plan.steps for plan in found if plan), (), 0, "")

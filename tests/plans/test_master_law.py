@@ -76,7 +76,7 @@ def test_every_output_equals_a_recompute_whatever_things_cost() -> None:
 
 def _rules_used(query: Rel, tables: Tables, model: CostModel) -> frozenset[str]:
     facts = {name: table.facts(TIMES) for name, table in tables.items()}
-    plan = make_plan(Problem(query, VIEW, facts), ("im1",), model)
+    plan = make_plan(Problem(query, VIEW, facts, prices=model), ("im1",))
     return frozenset(note.rule for step in plan.steps for note in step.notes.values())
 
 

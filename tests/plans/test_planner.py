@@ -220,7 +220,7 @@ def test_effort_counts_what_a_listener_hears() -> None:
 def test_a_search_stops_after_so_many_plans() -> None:
     counter = EffortCounter()
     asked = problem(facts(40_000_000, 40_000_000, 40_100_000), facts(4_000_000, 4_000_000, 4_001_000))
-    graph = Graph(Space(asked, None, counter), rules_of(("all",)))
+    graph = Graph(Space(asked, counter), rules_of(("all",)))
     candidate = first_candidate(graph)
     assert candidate is not None
     for budget in (0, 5):
@@ -236,3 +236,17 @@ def test_who_is_in_no_hurry_takes_one_wide_delta() -> None:
     plan = make_plan(Problem(summary(), points, sizes), ("im1",))
     assert plan.steps[1].is_empty
     assert Delta(0, 2) in {rel.at for rel in operators(plan, Read)}
+
+
+def test_work_ahead_that_promises_little_is_not_done() -> None:
+    """A bet: early work is dearer now than to recompute later, and cheaper in all by less than the margin."""
+    asked = problem(facts(40_000_000, 40_000_000, 40_100_000), facts(4_000_000, 4_000_000, 4_001_000))
+    cheapest = make_plan(asked)
+    batch = make_plan(asked, ("batch",))
+    promised = 1 - cheapest.cost / batch.cost
+    assert cheapest.steps[0].cost > 0, "it works ahead"
+    assert promised > 0.05
+    assert make_plan(asked, margin=promised - 0.01).cost == cheapest.cost
+    kept = make_plan(asked, margin=promised + 0.01)
+    assert (kept.method, kept.cost) == ("batch", batch.cost)
+    assert [a.chosen for a in kept.alternatives if a.method == "batch"] == [True]

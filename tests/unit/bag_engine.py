@@ -18,7 +18,7 @@ from tempura.algebra.evaluate import evaluate
 from tempura.algebra.one import beside, one
 from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, equal
-from tempura.cost.model import CostModel
+from tempura.cost.model import SPARK, CostModel
 from tempura.cost.stats import number
 from tempura.errors import TempuraError
 from tempura.execute.contract import Merge, Part, StepOutcome, StoredOutput, StoredState, Usage
@@ -200,14 +200,14 @@ def _stored_rows(source: Source, files: Sequence[str]) -> list[dict[str, object]
 @dataclass
 class BagEngine:
     """``session`` are the settings of the user's session. ``executed`` counts the steps run; ``written`` and ``read`` the rows of each
-    state that they wrote and read. ``model`` decides when parts of states are merged."""
+    state that they wrote and read. ``prices`` decide on plans, and when parts of states are merged."""
 
     session: dict[str, str] = field(default_factory=lambda: {"spark.sql.session.timeZone": "UTC"})
     version: str = "4.3.0"
     executed: int = 0
     written: list[int] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
-    model: CostModel = field(default_factory=CostModel)
+    prices: CostModel = SPARK
     lakes: dict[str, list[Row]] = field(default_factory=dict)
     lake_columns: str = ""
 
@@ -279,7 +279,7 @@ class BagEngine:
         if found:
             key = found.base.key
             base = stored[key] if key in stored else work.load(key)
-            keep = parts_to_keep(base, found.merge, work.uses, self.model)
+            keep = parts_to_keep(base, found.merge, work.uses, self.prices)
             if keep:
                 rest = [_load(part.path) for part in base.parts[keep:]]
                 delta = _merged([*rest, executor.bag(found.delta, outcome.states)], found.merge, whole=False)

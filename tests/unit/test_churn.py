@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -13,7 +12,6 @@ from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Outpu
 from tempura.algebra.window import Window, WindowOutput
 from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
-from tempura.search.planner import make_plan
 from tempura.warehouse.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
@@ -33,7 +31,7 @@ class NestedLoops(CostModel):
         return super().operator(rel, estimate)
 
 
-PRICES = NestedLoops(file=20, job=0, exchange=0)
+PRICES = NestedLoops(node=0, scan=20, file=20, job=0, exchange=0)
 
 
 def joined(kind: JoinKind) -> Join:
@@ -108,9 +106,8 @@ class Shop:
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    monkeypatch.setattr("tempura.warehouse.query.make_plan", partial(make_plan, model=PRICES))
     monkeypatch.setattr(bag_engine, "QUERIES", VIEWS)
-    wh = open_site(tmp_path / "wh", BagEngine(model=PRICES), Files(), lambda: datetime(2026, 3, 1, tzinfo=UTC))
+    wh = open_site(tmp_path / "wh", BagEngine(prices=PRICES), Files(), lambda: datetime(2026, 3, 1, tzinfo=UTC))
     wh.add_table("sales", schema="o_id INT, cat STRING, price INT")
     wh.add_table("returns", schema="o_id INT, cost INT")
     return Shop(wh, Random(7), {"sales": [], "returns": []})

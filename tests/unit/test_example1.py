@@ -144,7 +144,7 @@ def test_growth_of_the_memo_as_in_figure_4_10(golden: Callable[[str, str], None]
     """First the query's classes, then the parts into which IM-2 splits the outer join, then snapshots and deltas of those."""
     trace = Trace()
     asked = problem(tables(RETURNED), SALES.left_join(RETURNS, SAME_ORDER).rel)
-    graph = Graph(Space(asked, None, trace), METHODS["im2"])
+    graph = Graph(Space(asked, trace), METHODS["im2"])
     explore(graph, graph.outputs)
     events = (event for event in trace.events if not isinstance(event, RuleMatched))
     golden("figure-4.10", f"{chr(10).join(map(str, events))}\n\n{graph.memo}")

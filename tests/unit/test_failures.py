@@ -171,7 +171,7 @@ PLANS: dict[str, ProgressivePlan] = {}
 """Plans by problem: the same few come back at each operation."""
 
 
-def planned(problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
+def planned(problem: Problem, methods: Sequence[str], margin: float) -> ProgressivePlan:
     key = key_of(problem, methods)
     if key not in PLANS:
         PLANS[key] = make_plan(problem, methods)

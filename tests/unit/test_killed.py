@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
@@ -38,11 +39,11 @@ PLANS: dict[str, ProgressivePlan] = {}
 """Plans by problem: the same few problems come back hundreds of times."""
 
 
-def planned(problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
+def planned(problem: Problem, methods: Sequence[str], margin: float = 0.0) -> ProgressivePlan:
     """A plan at prices by which incremental work pays for these few rows."""
     key = key_of(problem, methods)
     if key not in PLANS:
-        PLANS[key] = make_plan(problem, methods, PRICES)
+        PLANS[key] = make_plan(replace(problem, prices=PRICES), methods, margin=margin)
     return PLANS[key]
 
 
@@ -60,7 +61,7 @@ def joins_are_dear(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(folder: Path, files: Files) -> Warehouse:
     # Files cost next to nothing, rows that occur again do: parts are merged every other time.
-    engine = BagEngine(model=CostModel(file=1))
+    engine = BagEngine(prices=CostModel(file=1))
     return open_site(folder / "wh", engine, files, lambda: datetime(2026, 3, 1, tzinfo=UTC))
 
 

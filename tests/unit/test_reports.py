@@ -4,7 +4,6 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -31,7 +30,7 @@ from tempura.explain.character import (
 from tempura.physical.operators import Load
 from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.methods import METHODS
-from tempura.search.planner import make_plan
+from tempura.search.planner import MARGIN, make_plan
 from tempura.search.problem import Point, Problem, TableFacts
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.steps import StepManifest
@@ -117,11 +116,9 @@ class TestCharacter:
 
 
 @pytest.fixture
-def dear(monkeypatch: pytest.MonkeyPatch) -> None:
+def dear(world: World) -> None:
     """Prices by which states pay for few rows too."""
-    cheap = partial(make_plan, model=PRICES)
-    monkeypatch.setattr("tempura.warehouse.query.make_plan", cheap)
-    monkeypatch.setattr("tempura.warehouse.required.make_plan", cheap)
+    world.engine.prices = PRICES
 
 
 class TestRunsTell:
@@ -181,7 +178,7 @@ class TestConsistency:
         self, world: World, monkeypatch: pytest.MonkeyPatch, name: str, prices: str
     ) -> None:
         if prices == "loops":
-            monkeypatch.setattr("tempura.warehouse.query.make_plan", partial(make_plan, model=PRICES))
+            world.engine.prices = PRICES
         monkeypatch.setattr(bag_engine, "QUERIES", bag_engine.QUERIES | VIEWS)
         random = Random(f"{name} {prices}")
         world.query(Schedule.view())
@@ -212,7 +209,8 @@ class TestConsistency:
         assert text.startswith(f"method {plan.method}, weighted cost {' '.join(arrows[0][1:3])}")
         chosen = next(a for a in plan.alternatives if a.chosen)
         assert (chosen.method, chosen.cost) == (plan.method, plan.cost)
-        assert chosen.cost == min(a.cost for a in plan.alternatives)
+        cheapest = min(a.cost for a in plan.alternatives)
+        assert chosen.cost == cheapest or (chosen.method == "batch" and cheapest > (1 - MARGIN) * chosen.cost)
         saved = {save.key for step in plan.steps for save in step.saves}
         loaded = {rel.key for step in plan.steps for rel in step.operators if isinstance(rel, Load)}
         assert chosen.states == len(saved | loaded)

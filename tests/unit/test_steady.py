@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,7 +59,9 @@ def refreshed(query: Rel, arriving: int, method: str = "all") -> list[Refresh]:
 def test_an_aggregate_is_never_recomputed(arriving: int) -> None:
     first, *rest = refreshed(inner(), arriving)
     assert (first.loads, first.saves) == (0, 1)
-    assert {(refresh.loads, refresh.saves) for refresh in rest} == {(1, 1)}
+    assert {refresh.loads for refresh in rest} == {1}
+    # Where little arrives, a state is not worth writing each time: the next refresh reads what has come since.
+    assert any(refresh.saves for refresh in rest)
     batch = refreshed(inner(), arriving, "batch")[1:]
     assert all(refresh.cost < other.cost for refresh, other in zip(rest, batch, strict=True))
 
@@ -87,9 +88,8 @@ def as_if_large(by: int) -> CostModel:
 def test_ten_refreshes_of_a_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same in a warehouse: each refresh leaves the state that the next one loads."""
     model = as_if_large(50_000)
-    monkeypatch.setattr("tempura.warehouse.query.make_plan", partial(make_plan, model=model))
     monkeypatch.setattr(bag_engine, "QUERIES", VIEWS)
-    wh = open_site(tmp_path / "wh", BagEngine(model=model), Files(), lambda: datetime(2026, 3, 1, tzinfo=UTC))
+    wh = open_site(tmp_path / "wh", BagEngine(prices=model), Files(), lambda: datetime(2026, 3, 1, tzinfo=UTC))
     sales = wh.add_table("sales", schema="o_id INT, cat STRING, price INT", append_only=True)
     returns = wh.add_table("returns", schema="o_id INT, cost INT", append_only=True)
     query = wh.add_query("inner", "inner", schedule=Schedule.view())

@@ -1,6 +1,5 @@
 """What a piece of work took, of everything in this process and its JVM."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -10,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tempura.bench.record import Row
 from tempura.execute.contract import Usage
-from tempura.execute.metrics import Meter
+from tempura.execute.metrics import Meter, reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +48,24 @@ class Account:
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
         self._meter = Meter(self._context)
-        # Spark's own gauge: the JVM's bean is closed to calls from outside of its module.
-        source: Any = session._jvm.org.apache.spark.metrics.source.JVMCPUSource()  # type: ignore[union-attr]
-        self._jvm_cpu = source.metricRegistry().getGauges().get("jvmCpuTime")
 
     def __enter__(self) -> "Account":
         self._meter.__enter__()
-        self._began = self._reading()
+        self._began = reading(self._context)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        ended = self._reading() if error is None else self._began
+        ended = reading(self._context) if error is None else self._began
         self._meter.__exit__(kind, error, trace)
         if error is None:
-            wall, python, jvm = (end - began for began, end in zip(self._began, ended, strict=True))
+            jvm, python = (
+                ended.jvm_seconds - self._began.jvm_seconds,
+                ended.python_seconds - self._began.python_seconds,
+            )
+            wall = ended.wall_seconds - self._began.wall_seconds
             self.taken = Taken(self._meter.usage, covered(self._intervals()), jvm, python, wall)
-
-    def _reading(self) -> tuple[float, float, float]:
-        return time.perf_counter(), time.process_time(), self._jvm_cpu.getValue() / 1e9
 
     def _intervals(self) -> Iterable[tuple[float, float]]:
         """When each job began and ended."""

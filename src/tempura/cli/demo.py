@@ -238,9 +238,9 @@ def step(shell: Shell, query: Query, at: str, methods: str | list[str]) -> RunRe
 
 def outcome(report: RunReport) -> str:
     """What a run did, in words."""
-    if not report.cpu_seconds and report.rows is None:
+    if not report.all_cpu_seconds and report.rows is None:
         return "nothing: work for this query pays later"
-    parts = [f"{report.method}: {report.cpu_seconds:.2f} CPU s, {report.wall_seconds:.1f} s"]
+    parts = [f"{report.method}: {report.all_cpu_seconds:.2f} CPU s, {report.wall_seconds:.1f} s"]
     parts += [f"{report.states} state{'s' if report.states > 1 else ''} saved"] if report.states else []
     parts += [] if report.rows is None else [f"result of {report.rows:,} rows"]
     return ", ".join(parts)
@@ -276,12 +276,12 @@ def compare(shell: Shell, query: Query, reports: Sequence[RunReport], batch: Run
     head = ("run", "price", "estimated CPU s", "CPU s", "wall s", "estimated x price", "CPU s x price")
     shell.say("", query.name)
     shell.table(head, rows)
-    shell.say(*verdict([r.cpu_seconds for r in reports], [r.weight for r in reports], batch.cpu_seconds))
+    shell.say(*verdict([r.all_cpu_seconds for r in reports], [r.weight for r in reports], batch.all_cpu_seconds))
 
 
 def numbers(report: RunReport) -> tuple[float, float, float, float, float]:
-    """Of a run: estimated and actual CPU seconds, wall seconds, then the first two times the price."""
-    estimated, actual = report.estimated_cost / 1e9, report.cpu_seconds
+    """Of a run: estimated and actual CPU seconds of tasks and driver, wall seconds, then the first two times the price."""
+    estimated, actual = report.estimated_cost / 1e9, report.all_cpu_seconds
     return estimated, actual, report.wall_seconds, report.weight * estimated, report.weight * actual
 
 

@@ -277,14 +277,17 @@ def history(shell: Shell, name: str, as_json: bool) -> None:
 
 def print_history(shell: Shell, entries: Sequence[HistoryEntry]) -> None:
     """Runs in a table."""
-    head = ("run", "time", "method", "does", "price", "estimated CPU s", "CPU s", "wall s", "rows", "states", "skipped")
+    head = (
+        "run", "time", "method", "does", "price", "estimated CPU s", "tasks s", "driver s", "wall s",
+        "rows", "states", "skipped",
+    )  # fmt: skip
     shell.table(head, map(history_row, entries))
     shell.say(*(f"run {entry.n} {line}" for entry in entries if entry.does for line in entry.does.lines()))
 
 
 def history_row(entry: HistoryEntry) -> tuple[object, ...]:
     """A run as a row of a table."""
-    seconds = (entry.estimated_cost / 1e9, entry.cpu_seconds, entry.wall_seconds)
+    seconds = (entry.estimated_cost / 1e9, entry.cpu_seconds, entry.driver_seconds, entry.wall_seconds)
     skipped = ", ".join(entry.skipped)
     does = str(entry.does) if entry.does else ""
     return (entry.n, entry.label, entry.method, does, entry.weight, *seconds, entry.rows, entry.states, skipped)

@@ -1,4 +1,5 @@
-"""The cost model: one line per operator, in integer nanoseconds of one core (CPU time of Spark's tasks).
+"""The cost model: one line per operator, in integer nanoseconds of one core: CPU time of Spark's tasks, and of the driver, which plans,
+generates code and starts jobs.
 
 Integers, because comparing floats would let rounding noise decide between plans. The constants describe Spark 4 on local
 Parquet files; `tempura bench operators` measures such prices again.
@@ -39,7 +40,8 @@ from tempura.tvr.views import View
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each. Up to
+    """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each, and those of ``node`` (any
+    operator), ``scan`` (of files that are read together), ``exchange`` and ``job`` are the driver's for the greater part. Up to
     ``broadcast_bytes`` a side of a join is sent to every task; where it could have more than ``broadcast_bound``, Spark decides. With
     more than ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they leave its fast map."""
 
@@ -47,9 +49,11 @@ class CostModel:
     read_byte: float = 2.0
     write_row: int = 20
     write_byte: float = 5.5
+    node: int = 8_000_000
+    scan: int = 20_000_000
     file: int = 3_000_000
-    job: int = 15_000_000
-    exchange: int = 6_000_000
+    job: int = 120_000_000
+    exchange: int = 80_000_000
     shuffle_row: int = 270
     shuffle_byte: float = 3.4
     expression_row: int = 4
@@ -66,13 +70,15 @@ class CostModel:
 
     def operator(self, rel: Rel, estimate: Estimator) -> int:
         """The cost of one operator, without its inputs."""
+        if isinstance(rel, View | Values) or (isinstance(rel, Project) and is_renaming(rel)):
+            return 0
+        return self.node + self._own(rel, estimate)
+
+    def _own(self, rel: Rel, estimate: Estimator) -> int:
+        """What an operator takes for its rows."""
         rows_in = [estimate.rows(i) for i in rel.inputs]
         rows_out = estimate.rows(rel)
         match rel:
-            case View() | Values():
-                return 0
-            case Project() if is_renaming(rel):
-                return 0
             case Read() | Load():
                 return self.read(rows_out, estimate.width(rel))
             case Filter():
@@ -107,7 +113,7 @@ class CostModel:
 
     def read(self, rows: float, row_bytes: float) -> int:
         """Read rows from Parquet files."""
-        return self.file + round(rows * (self.read_row + self.read_byte * row_bytes))
+        return self.scan + round(rows * (self.read_row + self.read_byte * row_bytes))
 
     def load(self, rows: float, row_bytes: float, stored: StoredFacts) -> int:
         """Read a state of so many rows: all its parts, merged."""
@@ -155,3 +161,7 @@ class CostModel:
     def _group(self, rows: float, groups: float, row_bytes: float) -> int:
         row = self.group_row if groups <= self.few_groups else self.many_row
         return round(rows * row + groups * self.group) + self._shuffle(groups, row_bytes)
+
+
+SPARK = CostModel()
+"""Prices of Spark 4 on local Parquet files."""

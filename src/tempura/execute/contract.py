@@ -159,10 +159,11 @@ class StoredOutput:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a piece of work took: CPU seconds summed over all tasks, wall-clock seconds, Spark jobs, stages and tasks that ran,
-    bytes shuffled (written), read from files and written to files."""
+    """What a piece of work took: CPU seconds summed over all tasks, CPU seconds of the driver (its JVM without tasks, and Python),
+    wall-clock seconds, Spark jobs, stages and tasks that ran, bytes shuffled (written), read from files and written to files."""
 
     cpu_seconds: float = 0.0
+    driver_seconds: float = 0.0
     wall_seconds: float = 0.0
     jobs: int = 0
     stages: int = 0

@@ -11,9 +11,11 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
 from tempura.execute.jvm import Jvm
-from tempura.frontend.catalyst import JavaObject
 from tempura.frontend.compiled import compiled
 from tempura.frontend.expressions import column
+
+JavaObject = Any
+"""A py4j proxy."""
 
 Item = str | tuple[str, str] | SparkColumn
 """A column of a selection: the name of one that stays, its name and its new name, or a value."""

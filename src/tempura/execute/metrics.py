@@ -3,18 +3,22 @@
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from tempura.execute.contract import Usage
+from tempura.frontend.java import java
 
 
 class Meter:
-    """Measures the Spark jobs that the current thread starts inside a ``with`` block; nested meters each see all of theirs.
+    """Measures the Spark jobs that the current thread starts inside a ``with`` block, and what the driver takes meanwhile; nested meters
+    each see all of theirs.
 
     >>> with Meter(spark.sparkContext) as meter:      # doctest: +SKIP
     ...     df.write.parquet(path)
@@ -27,30 +31,30 @@ class Meter:
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self._tag = f"tempura-{uuid.uuid4().hex}"
-        self._started = 0.0
+        self._began = Reading()
         self.usage = Usage()
         self.jobs: tuple[int, ...] = ()
         """The numbers of the jobs, once the block has ended."""
 
     def __enter__(self) -> "Meter":
         self._context.addJobTag(self._tag)
-        self._started = time.perf_counter()
+        self._began = reading(self._context)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        wall = time.perf_counter() - self._started
         try:
+            ended = reading(self._context) if error is None else self._began
             self._context.removeJobTag(self._tag)
             if error is None:
-                self.usage = self._measure(wall)
+                self.usage = self._measure(ended)
         except (PySparkRuntimeError, Py4JError, OSError):
             # A stopped context has nothing to tell; the error that stopped it is the one to report.
             if error is None:
                 raise
 
-    def _measure(self, wall: float) -> Usage:
+    def _measure(self, ended: "Reading") -> Usage:
         scala_context: Any = self._context._jsc.sc()
         # Events reach the status store asynchronously: without waiting, the last stages would be missing.
         scala_context.listenerBus().waitUntilEmpty()
@@ -60,9 +64,14 @@ class Meter:
         jobs = [store.job(id) for id in self.jobs]
         ids = {stage for job in jobs for stage in _each(job.stageIds())}
         ran = [stage for stage in _stages(store, ids) if stage.numCompleteTasks()]
+        tasks_cpu = sum(stage.executorCpuTime() for stage in ran) / 1e9
+        # In a local session tasks run in the driver's JVM.
+        other = tasks_cpu if scala_context.isLocal() else 0.0
+        driver = ended.jvm_seconds - self._began.jvm_seconds + ended.python_seconds - self._began.python_seconds - other
         return Usage(
-            cpu_seconds=sum(stage.executorCpuTime() for stage in ran) / 1e9,
-            wall_seconds=wall,
+            cpu_seconds=tasks_cpu,
+            driver_seconds=max(0.0, driver),
+            wall_seconds=ended.wall_seconds - self._began.wall_seconds,
             jobs=len(jobs),
             stages=len(ran),
             tasks=sum(stage.numCompleteTasks() for stage in ran),
@@ -70,6 +79,27 @@ class Meter:
             input_bytes=sum(stage.inputBytes() for stage in ran),
             output_bytes=sum(stage.outputBytes() for stage in ran),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Clocks: of the wall, of all CPU that the driver's JVM has used, and of Python's. In seconds, each since some moment."""
+
+    wall_seconds: float = 0.0
+    jvm_seconds: float = 0.0
+    python_seconds: float = 0.0
+
+
+_GAUGES: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
+
+
+def reading(context: SparkContext) -> Reading:
+    """What the clocks say."""
+    if context not in _GAUGES:
+        # Spark's own gauge: the JVM's bean is closed to calls from outside of its module.
+        source: Any = getattr(java(context._jvm), "org.apache.spark.metrics.source.JVMCPUSource")()
+        _GAUGES[context] = source.metricRegistry().getGauges().get("jvmCpuTime")
+    return Reading(time.perf_counter(), _GAUGES[context].getValue() / 1e9, time.process_time())
 
 
 def _stages(store: Any, ids: set[int]) -> Iterator[Any]:

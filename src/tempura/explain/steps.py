@@ -6,7 +6,6 @@ The first thing to look at when a plan is not what was expected, and when a rule
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
-from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
 from tempura.explain.text import seconds, step_tree
 from tempura.memo.events import ClassRewritten, ClassSplit, Event
@@ -28,7 +27,7 @@ class Applied:
             self.rules.setdefault(event.rule)
 
 
-def steps(problem: Problem, methods: Sequence[str] = ("all",), model: CostModel | None = None) -> str:
+def steps(problem: Problem, methods: Sequence[str] = ("all",)) -> str:
     """A unified diff of the best plan after each rule that has something to say, its weighted cost in the heading.
 
     A heading alone is a rule that changed nothing: ``(no changes)``; ``(no plan)``: the rules so far cannot compute the query.
@@ -36,17 +35,15 @@ def steps(problem: Problem, methods: Sequence[str] = ("all",), model: CostModel 
     is left to the method ``batch`` then; elsewhere it is a defect of the search.
     """
     applied = Applied()
-    make_plan(problem, methods, model, applied)
+    make_plan(problem, methods, applied)
     names = [rule.name for rule in (*rules_of(tuple(methods)), *laws_at_all_times()) if rule.name in applied.rules]
-    plans = (_plan(problem, methods, model, names[i:]) for i in range(1, len(names) + 1))
+    plans = (_plan(problem, methods, names[i:]) for i in range(1, len(names) + 1))
     return "\n".join(_compared(names, plans))
 
 
-def _plan(
-    problem: Problem, methods: Sequence[str], model: CostModel | None, without: Sequence[str]
-) -> ProgressivePlan | None:
+def _plan(problem: Problem, methods: Sequence[str], without: Sequence[str]) -> ProgressivePlan | None:
     try:
-        return make_plan(problem, methods, model, without=without)
+        return make_plan(problem, methods, without=without)
     except TempuraError as error:
         if error.code != "NO_PLAN":
             raise

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tempura.algebra.rel import Rel
+from tempura.cost.model import SPARK, CostModel
 from tempura.cost.stats import ColumnStats, StoredFacts, TableFacts
 from tempura.physical.operators import StateKey
 from tempura.tvr.staircase import Staircase
@@ -24,7 +25,7 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A planning problem. ``states`` are the stored states that can be loaded (their ``time`` is a point of this problem); ``stored``
-    says how they lie on disk, one part each unless it is given.
+    says how they lie on disk, one part each unless it is given; ``prices`` are of the engine that will run the steps.
 
     The first step of the plan may be run, and relies on what is said of its inputs: raises ValueError unless that is known.
     """
@@ -34,6 +35,7 @@ class Problem:
     tables: Mapping[str, TableFacts]
     states: frozenset[StateKey] = frozenset()
     stored: Mapping[StateKey, StoredFacts] = field(default_factory=dict)
+    prices: CostModel = SPARK
 
     def __post_init__(self) -> None:
         guessed = sorted(name for name, table in self.tables.items() if table.known <= self.first)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from tempura.algebra.rel import Rel
 from tempura.cost.estimate import Estimator
-from tempura.cost.model import CostModel
 from tempura.memo.events import Event, Listener
 from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
@@ -36,7 +35,6 @@ class Space:
     def __init__(
         self,
         problem: Problem,
-        model: CostModel | None = None,
         *listeners: Listener,
         without: Collection[str] = (),
         switches: Switches = ALL_ON,
@@ -44,7 +42,7 @@ class Space:
     ) -> None:
         self.problem = problem
         self.strict = strict
-        self.model = model or CostModel()
+        self.model = problem.prices
         self._listeners = listeners
         self._without = frozenset(without)
         self._expressions: dict[Rel, Rel] = {}

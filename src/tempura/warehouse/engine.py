@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from pyspark.sql.types import StructField, StructType
 
+from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
 from tempura.execute.contract import StepOutcome, StoredOutput, StoredState
 from tempura.frontend.lift import Lifted
@@ -133,6 +134,10 @@ class Engine(Protocol):
     @property
     def version(self) -> str:
         """The engine's version; states are kept across patch releases only."""
+
+    @property
+    def prices(self) -> CostModel:
+        """What its work costs."""
 
     def settings(self) -> dict[str, str]:
         """The settings of the user's session that change results."""

@@ -20,7 +20,7 @@ from tempura.explain.character import NOTHING, Character
 from tempura.frontend.clock import NOW, is_clock, today
 from tempura.frontend.lift import Lifted
 from tempura.plan.progressive import ProgressivePlan
-from tempura.search.planner import make_plan
+from tempura.search.planner import MARGIN, make_plan
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.clock import Clock, Input
 from tempura.warehouse.declare import OutputSpec, QuerySpec, check_output, declared_path
@@ -429,7 +429,8 @@ class Query:
             situation = sound
 
     def _planned(self, situation: Situation, demand: Demand, history: History) -> ProgressivePlan:
-        return demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, make_plan)
+        cautious = partial(make_plan, margin=MARGIN)
+        return demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, cautious)
 
     def _run(self, history: History, found: Due, slot: Slot, situation: Situation, plan: ProgressivePlan) -> Run:
         self._check_clock(situation.time)

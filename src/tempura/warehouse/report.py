@@ -10,6 +10,7 @@ from tempura.explain.character import RECOMPUTED, Character, character
 from tempura.explain.html import save_html
 from tempura.explain.text import SHOW, explain, seconds, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.search.planner import MARGIN
 from tempura.warehouse.clock import version_text
 from tempura.warehouse.forecast import Forecast
 from tempura.warehouse.situation import Situation
@@ -105,7 +106,8 @@ def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, .
         return (*lost, *map(str, plan.fallbacks))
     cheapest = min(others, key=lambda a: a.cost)
     compared = f"{seconds(cheapest.cost)} by {cheapest.method}, against {seconds(plan.cost)}"
-    return (*lost, *map(str, plan.fallbacks), f"to maintain it is estimated to cost more: {compared}")
+    less = "more" if cheapest.cost >= plan.cost else f"less, but by under {MARGIN:.0%}, which estimates may be wrong by"
+    return (*lost, *map(str, plan.fallbacks), f"to maintain it is estimated to cost {less}: {compared}")
 
 
 def _shown(show: str | Collection[str]) -> list[str]:
@@ -122,8 +124,9 @@ def _shown(show: str | Collection[str]) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """What a run did. ``nothing``: it had nothing to do, for the reason ``why``. Costs are estimates in nanoseconds of one core;
-    ``cpu_seconds`` and ``wall_seconds`` were measured; ``rows`` of the result, None when none was due; ``fallbacks`` say what the
-    plan recomputes and why; ``does`` what this step did to the result: maintained, or recomputed (``explain.character``)."""
+    ``cpu_seconds`` (of tasks), ``driver_seconds`` (CPU of the driver, Python included) and ``wall_seconds`` were measured; ``rows`` of
+    the result, None when none was due; ``fallbacks`` say what the plan recomputes and why; ``does`` what this step did to the result:
+    maintained, or recomputed (``explain.character``)."""
 
     query: str
     label: str = ""
@@ -135,6 +138,7 @@ class RunReport:
     weight: float = 0.0
     estimated_cost: int = 0
     cpu_seconds: float = 0.0
+    driver_seconds: float = 0.0
     wall_seconds: float = 0.0
     rows: int | None = None
     inputs: Mapping[str, int] | None = None
@@ -145,6 +149,11 @@ class RunReport:
     does: Character | None = None
     waiting: tuple[str, ...] = ()
 
+    @property
+    def all_cpu_seconds(self) -> float:
+        """CPU seconds of tasks and driver: what ``estimated_cost`` estimates."""
+        return self.cpu_seconds + self.driver_seconds
+
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
@@ -153,8 +162,12 @@ class RunReport:
         """Estimated against actual, as text."""
         if self.nothing:
             return f"{self.query}: nothing to do, {self.why}"
-        head = ("query", "time", "method", "does", "weight", "estimated s", "cpu s", "wall s", "rows", "states")
-        actual = ("-", "-") if self.dry_run else (f"{self.cpu_seconds:.2f}", f"{self.wall_seconds:.2f}")
+        head = (
+            "query", "time", "method", "does", "weight", "estimated s", "tasks s", "driver s", "wall s",
+            "rows", "states",
+        )  # fmt: skip
+        measured = (self.cpu_seconds, self.driver_seconds, self.wall_seconds)
+        actual = ["-" if self.dry_run else f"{value:.2f}" for value in measured]
         rows = "-" if self.rows is None else str(self.rows)
         estimated = f"{self.estimated_cost / 1e9:.3f}"
         does = str(self.does) if self.does else ""
@@ -184,6 +197,7 @@ def report_of(query: str, step: StepManifest, fallbacks: Iterable[Reason] = ()) 
         weight=step.weight,
         estimated_cost=step.estimated_cost,
         cpu_seconds=step.cpu_seconds,
+        driver_seconds=step.driver_seconds,
         wall_seconds=step.wall_seconds,
         rows=step.output.rows if step.output else None,
         inputs=dict(step.inputs),
@@ -212,11 +226,12 @@ class HistoryEntry:
     states: int
     skipped: tuple[str, ...]
     does: Character | None = None
+    driver_seconds: float = 0.0
 
     @property
     def actual_cost(self) -> int:
-        """What the run took, in nanoseconds of one core."""
-        return int(self.cpu_seconds * 1e9)
+        """What the run took, of tasks and driver, in nanoseconds of one core: what ``estimated_cost`` estimates."""
+        return int((self.cpu_seconds + self.driver_seconds) * 1e9)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -234,6 +249,7 @@ def history_of(step: StepManifest) -> HistoryEntry:
         weight=step.weight,
         estimated_cost=step.estimated_cost,
         cpu_seconds=step.cpu_seconds,
+        driver_seconds=step.driver_seconds,
         wall_seconds=step.wall_seconds,
         rows=step.output.rows if step.output else None,
         states=len(step.states),

@@ -112,6 +112,7 @@ class Run:
             weight=self.situation.problem.points[now].weight,
             estimated_cost=self.step.cost,
             cpu_seconds=outcome.cpu_seconds if outcome else 0.0,
+            driver_seconds=outcome.usage.driver_seconds if outcome else 0.0,
             wall_seconds=outcome.wall_seconds if outcome else 0.0,
             rows=dict(outcome.rows) if outcome else {},
             plan=self.explained,

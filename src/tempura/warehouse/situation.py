@@ -118,7 +118,7 @@ def assess(
     states = {s.key(0): s for s in past.states} if past else {}
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
-    problem = Problem(lifted.rel, points, facts, frozenset(states), stored)
+    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, site.engine.prices)
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     assumed = tuple(forecasts.values())
     return Situation(problem, pinned, read, states, labels, site.root, time, forecasts=assumed, waiting=waiting)

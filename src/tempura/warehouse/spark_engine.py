@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
+from tempura.cost.model import SPARK, CostModel
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput
 from tempura.execute.draft import Draft
@@ -71,6 +72,10 @@ class SparkEngine:
     @property
     def version(self) -> str:
         return str(self._session.version)
+
+    @property
+    def prices(self) -> CostModel:
+        return SPARK
 
     def settings(self) -> dict[str, str]:
         return semantic_settings(self._session)

@@ -74,12 +74,14 @@ class StepManifest:
     does: Character | None = None
     schemas: Mapping[str, str] = field(default_factory=dict)
     pins: Mapping[str, str] = field(default_factory=dict)
+    driver_seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         return plain | {
             "pins": dict(self.pins),
+            "driver_seconds": self.driver_seconds,
             "slot": self.slot.to_json(),
             "skipped": [slot.to_json() for slot in self.skipped],
             "states": [state.to_json() for state in self.states],
@@ -99,6 +101,7 @@ class StepManifest:
             does=Character.from_json(data["does"]) if data.get("does") else None,
             schemas=data.get("schemas", {}),
             pins=data.get("pins", {}),
+            driver_seconds=data.get("driver_seconds", 0.0),
             **{name: data[name] for name in _PLAIN},
         )
 
