@@ -1,5 +1,6 @@
 """Fixtures shared by all tests: one Spark session for the whole run, and golden texts (``pytest --rewrite`` regenerates them)."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -7,6 +8,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tempura.frontend.start import many_small_jobs, start_session
+
+
+@pytest.fixture(scope="session", autouse=True)
+def seldom_collected() -> None:
+    """Python's collector of cycles walks through the many small objects of planning again and again, and finds next to nothing."""
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def not_flushed() -> Iterator[None]:
+    """What a process has written outlives it: only a machine that stops loses what was not flushed, and here none does. That files are
+    flushed in the right order is seen by those who watch ``Files``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -14,14 +14,25 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
+from tempura.warehouse import query as queries
 from tempura.warehouse.files import Files
 from tempura.warehouse.ledger import Ledger, attempt
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import SUMMARY, BagEngine, parse, write_rows
+from tests.unit.planned import planning_once
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SALES = "o_id INT, cat STRING, price INT"
+
+
+planned = planning_once()
+
+
+@pytest.fixture(autouse=True)
+def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same few plans at each operation."""
+    monkeypatch.setattr(queries, "make_plan", planned)
 
 
 def warehouse(folder: Path, files: Files) -> Warehouse:

@@ -68,9 +68,7 @@ class Churning:
 
 
 @pytest.fixture
-def churning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Churning:
-    # Nothing is lost here but by the tests themselves.
-    monkeypatch.setattr("tempura.warehouse.files.os.fsync", lambda descriptor: None)
+def churning(tmp_path: Path) -> Churning:
     made = Churning(tmp_path)
     made.step(come=150, go=0)
     return made

@@ -9,6 +9,7 @@ import pytest
 
 from tempura.algebra.bag import EMPTY, Row, SignedBag
 from tempura.algebra.evaluate import Leaf, evaluate
+from tempura.algebra.evaluate_scalar import is_true
 from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
@@ -189,6 +190,59 @@ def test_joins_on_other_conditions(on: Expr, matches: Callable[..., bool]) -> No
     assert join("semi", LEFT, right, on) == LEFT - left_alone
     assert join("anti", LEFT, right, on) == left_alone
     assert join("exists", LEFT, right, on) == marked(LEFT - left_alone, True) + marked(left_alone, False)
+
+
+X, Y = Ref(column("L.x", "double")), Ref(column("R.y", "double"))
+LESS = Call("LessThan", (Ref(B), Ref(D)), "boolean")
+DOUBLES: tuple[object, ...] = (None, 0.0, -0.0, nan, 1.5)
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        conjunction(LESS, equal(X, Y)),
+        conjunction(equal(Y, X), EQUI),
+        conjunction(Call("EqualNullSafe", (X, Y), "boolean"), LESS),
+        conjunction(EQUI, Call("EqualNullSafe", (X, X), "boolean")),
+        conjunction(equal(Ref(A), Ref(B)), LESS),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_joins_match_the_rows_for_which_their_condition_is_true(on: Expr, seed: int) -> None:
+    """As if each row were compared with each other one: also of zeros of either sign, NaN and NULL."""
+    left, right = (
+        Scan(name, ("i", "j", "f"), (*scan.columns, ref.column)) for name, scan, ref in (("L", L, X), ("R", R, Y))
+    )
+    random = Random(seed)
+    bags = [
+        rows(*((random.choice((None, 1, 2)), random.randrange(3), random.choice(DOUBLES)) for _ in range(25)))
+        for _ in range(2)
+    ]
+    found = evaluate(Join(left, right, "inner", on), lambda leaf: bags[leaf == right])
+    crossed = evaluate(Join(left, right, "inner", TRUE), lambda leaf: bags[leaf == right])
+    expected = SignedBag(
+        (row, w)
+        for row, w in crossed.items()
+        if is_true(on, dict(zip((*left.columns, *right.columns), row, strict=True)))
+    )
+    assert found == expected
+    assert list(found.items()) == list(expected.items()), "in the same order"
+
+
+def test_a_condition_that_may_fail_is_asked_of_all_pairs() -> None:
+    inverse = Call("Divide", (Literal(1.0, "double"), Ref(B)), "double", "ANSI")
+    positive = Call("GreaterThan", (inverse, Literal(0.0, "double")), "boolean")
+    with pytest.raises(TempuraError, match="DIVIDE_BY_ZERO"):
+        join("inner", rows((1, 0)), rows((2, 0)), conjunction(positive, EQUI))
+    assert join("inner", rows((1, 0)), rows((2, 0)), conjunction(EQUI, positive)) == EMPTY
+
+
+def test_keys_of_a_collation_are_refused() -> None:
+    a, b = (column(name, "string collate UTF8_LCASE") for name in "ab")
+    left, right = Scan("L", ("a",), (a,)), Scan("R", ("b",), (b,))
+    with pytest.raises(TempuraError, match="NOT_INTERPRETED"):
+        evaluate(Join(left, right, "inner", equal(Ref(a), Ref(b))), lambda leaf: rows(("x" if leaf == left else "X",)))
 
 
 def test_inner_join_multiplies_signed_weights() -> None:

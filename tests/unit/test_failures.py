@@ -18,8 +18,8 @@ from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
 from tempura.warehouse import query as queries
 from tempura.warehouse.files import Files
+from tests.unit.planned import key_of
 from tests.unit.test_commit import at_operation, check, counting, prepare, scenario, warehouse
-from tests.unit.test_killed import key_of
 
 
 @dataclass

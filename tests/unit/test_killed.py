@@ -6,26 +6,22 @@ The scenario appends, deletes, refreshes a view whose state grows by parts that 
 import itertools
 import os
 import signal
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 
 import pytest
 
-from tempura.algebra.canonical import fingerprint
 from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
-from tempura.plan.progressive import ProgressivePlan
-from tempura.search.planner import make_plan
-from tempura.search.problem import Problem
 from tempura.warehouse import query as queries
 from tempura.warehouse.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine
+from tests.unit.planned import planning_once
 from tests.unit.test_churn import PRICES
 from tests.unit.test_commit import shape
 
@@ -35,23 +31,8 @@ DELETED = [[], [(0, 0)], [(2, 2)], [], [(4, 4)]]
 REPLACED_AFTER = 4
 
 
-PLANS: dict[str, ProgressivePlan] = {}
-"""Plans by problem: the same few problems come back hundreds of times."""
-
-
-def planned(problem: Problem, methods: Sequence[str], margin: float = 0.0) -> ProgressivePlan:
-    """A plan at prices by which incremental work pays for these few rows."""
-    key = key_of(problem, methods)
-    if key not in PLANS:
-        PLANS[key] = make_plan(replace(problem, prices=PRICES), methods, margin=margin)
-    return PLANS[key]
-
-
-def key_of(problem: Problem, methods: Sequence[str]) -> str:
-    """What a plan depends on, as text."""
-    tables, states = sorted(problem.tables.items()), sorted(map(repr, problem.states))
-    stored = sorted(map(repr, problem.stored.items()))
-    return repr((fingerprint(problem.query), problem.points, tables, states, stored, methods))
+planned = planning_once(PRICES)
+"""At prices by which incremental work pays for these few rows."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """A slow, obvious interpreter of the algebra over signed bags: the oracle for every rule, plan and executor.
 
-Every operator is computed from its definition: joins by comparing each pair of rows, aggregates over all rows of a group.
+Every operator is computed from its definition: joins by comparing each pair of rows whose keys may be equal, aggregates over all rows
+of a group.
 """
 
 import math
@@ -18,7 +19,7 @@ from tempura.algebra.evaluate_scalar import evaluate as value_of
 from tempura.algebra.evaluate_scalar import is_true, refuse_collation
 from tempura.algebra.evaluate_window import evaluate_window
 from tempura.algebra.expand import Expand
-from tempura.algebra.failing import keys_that_fail
+from tempura.algebra.failing import EQUATIONS, can_fail, keys_that_fail
 from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import TOO_MANY_ROWS, One
@@ -37,7 +38,7 @@ from tempura.algebra.rel import (
     Union,
     Values,
 )
-from tempura.algebra.scalar import AggregateCall, Column, Expr, Output, SortKey
+from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, Output, Ref, SortKey, conjuncts
 from tempura.algebra.sql_order import Ordered, normalized, ordering_key
 from tempura.algebra.states import Finalize, MergeStates, Partial, Slot
 from tempura.algebra.window import Window
@@ -159,7 +160,7 @@ def _join(rel: Join, left: SignedBag, right: SignedBag) -> SignedBag:
     if set(rel.left.columns) & set(rel.right.columns):
         raise ValueError(f"the sides of a join share columns: {rel.label}")
     _compute_keys(rel, left, right)
-    pairs = [(a, b) for a, _ in left.items() for b, _ in right.items() if _matches(rel, a, b)]
+    pairs = _pairs(rel, left, right)
     matched_left, matched_right = (SignedBag.of(side) for side in zip(*pairs, strict=True)) if pairs else (EMPTY, EMPTY)
     inner = SignedBag((a + b, left.weight(a) * right.weight(b)) for a, b in pairs)
     left_alone, right_alone = _without(left, matched_left), _without(right, matched_right)
@@ -209,6 +210,26 @@ def _multi_join(rel: MultiJoin, *terms: SignedBag) -> SignedBag:
     picks = product(*(term.items() for term in terms))
     found = ((sum((row for row, _ in pick), ()), math.prod(weight for _, weight in pick)) for pick in picks)
     return SignedBag((row, weight) for row, weight in found if is_true(rel.on, _env(rel, row)))
+
+
+def _pairs(rel: Join, left: SignedBag, right: SignedBag) -> list[tuple[Row, Row]]:
+    """The pairs of rows that match, in their order. Rows whose keys differ do not; such a pair is looked at all the same where the
+    condition may fail."""
+    keys = _equated(rel) if left and right and not can_fail(rel.on) else []
+    found: dict[Ordered, list[Row]] = {}
+    for b in [row for row, _ in right.items()]:
+        found.setdefault(tuple(ordering_key(b[j]) for _, j in keys), []).append(b)
+    candidates = ((a, found.get(tuple(ordering_key(a[i]) for i, _ in keys), ())) for a, _ in left.items())
+    return [(a, b) for a, rows in candidates for b in rows if _matches(rel, a, b)]
+
+
+def _equated(rel: Join) -> list[tuple[int, int]]:
+    """The columns of the left and the right side, by position, that the condition equates."""
+    left, right = ({Ref(column): i for i, column in enumerate(input.columns)} for input in rel.inputs)
+    parts = [part for part in conjuncts(rel.on) if isinstance(part, Call) and part.function in EQUATIONS]
+    operands = [(a, b) for part in parts for a, b in (part.operands, part.operands[::-1]) if a in left and b in right]
+    refuse_collation(*(operand.type for pair in operands for operand in pair))
+    return [(left[a], right[b]) for a, b in operands]  # type: ignore[index]
 
 
 def _matches(rel: Join, left: Row, right: Row) -> bool:

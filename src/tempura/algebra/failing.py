@@ -32,6 +32,7 @@ _TOTAL = frozenset((
 ))  # fmt: skip
 """Functions that have a value, or NULL, whatever their operands are."""
 
+EQUATIONS = ("EqualTo", "EqualNullSafe")
 _ARITHMETIC = frozenset(
     ("Add", "Subtract", "Multiply", "Divide", "Remainder", "Pmod", "IntegralDivide", "UnaryMinus", "Abs")
 )
@@ -74,7 +75,7 @@ def keys_that_fail(on: Expr, inputs: tuple[tuple[Column, ...], ...]) -> tuple[tu
 
 
 def _is_key(part: Expr, sides: tuple[frozenset[Column], ...]) -> bool:
-    if not isinstance(part, Call) or part.function not in ("EqualTo", "EqualNullSafe"):
+    if not isinstance(part, Call) or part.function not in EQUATIONS:
         return False
     read = [
         [i for i, side in enumerate(sides) if operand.columns and operand.reads_only(side)] for operand in part.operands
