@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import pytest
+
 from tempura.algebra.bag import EMPTY, SignedBag
 from tempura.algebra.die import FIXED, Die
 from tempura.algebra.evaluate import Evaluation, Leaf, evaluate
@@ -19,6 +21,15 @@ from tests.plans.random_queries import Table
 
 Tables = Mapping[str, Table]
 States = dict[StateKey, SignedBag]
+Points = tuple[Point, ...]
+
+BOTH = [pytest.param(False, id="by-turns"), pytest.param(True, id="both", marks=pytest.mark.full)]
+"""Each query with one of two schedules, or with both."""
+
+
+def schedules(view: Points, deadline: Points, turn: int, both: bool) -> tuple[Points, ...]:
+    """The schedules of a query: both, or one of them by turns."""
+    return (view, deadline) if both else (deadline,) if turn % 2 else (view,)
 
 
 def truth(query: Rel, tables: Tables, t: int, die: Die = FIXED) -> SignedBag:

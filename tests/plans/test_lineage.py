@@ -209,20 +209,27 @@ def run_replanned(
     return simulate.run_replanned(query, tables, points, methods, die=Unstable(Random(len(str(tables)))))
 
 
-RUNS = (run_at_random_prices, run_any_plan, run_any_plans, run_replanned)
+RUNS: tuple[Callable[..., list[SignedBag | None]], ...] = (
+    run_at_random_prices,
+    run_any_plan,
+    run_any_plans,
+    run_replanned,
+)
 
 
 @pytest.mark.parametrize("methods", [("im1",), ("im2",), ("batch",), ("im1", "batch"), ("all",)], ids="+".join)
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.__name__)
 @pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("both", simulate.BOTH)
 def test_what_was_emitted_is_taken_away(
-    name: str, run: Callable[..., list[SignedBag | None]], methods: tuple[str, ...]
+    name: str, run: Callable[..., list[SignedBag | None]], methods: tuple[str, ...], both: bool
 ) -> None:
     query, die = QUERIES[name], Unstable(Random(name))
     for seed in range(CASES):
         random = Random(seed)
         tables = {table: random_table(random, table, TIMES) for table in ("r", "s")}
-        for points in (VIEW, DEADLINE):
+        # Two of the runs have the one schedule of these tables, two the other one.
+        for points in simulate.schedules(VIEW, DEADLINE, seed + RUNS.index(run), both):
             found = run(query, tables, points, methods)
             expected = [simulate.truth(query, tables, t, die) if p.output else None for t, p in enumerate(points)]
             assert list(map(_stable, found)) == list(map(_stable, expected)), f"seed {seed}, tables {tables}"

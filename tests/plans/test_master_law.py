@@ -1,6 +1,6 @@
 """The master law: at each output time, what a plan emits is the query over all data seen so far. For every method set, with one
 plan from first to last and with a new plan before each step, on random queries over random tables with NULLs, duplicates,
-deletions and empty arrivals."""
+deletions and empty arrivals. Each query is due at all times or at the last one only, by turns; ``script/test-full`` has both of each."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tempura.cost.model import CostModel
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tests.plans.random_queries import ONLY_INSERTS, QueryGenerator, Table, random_table
-from tests.plans.simulate import Tables, run_plan, run_replanned, truth
+from tests.plans.simulate import BOTH, Tables, run_plan, run_replanned, schedules, truth
 
 Run = Callable[[Rel, Tables, tuple[Point, ...], tuple[str, ...]], list[SignedBag | None]]
 TIMES = 3
@@ -29,12 +29,13 @@ DEADLINE = (Point(0.25, output=False), Point(0.3, output=False), Point(1.0, outp
 
 @pytest.mark.parametrize("methods", [("im1",), ("im2",), ("batch",), ("all",)], ids=lambda m: m[0])
 @pytest.mark.parametrize("run", [run_plan, run_replanned], ids=["one-plan", "replanned"])
-def test_every_output_equals_a_recompute(methods: tuple[str, ...], run: Run) -> None:
+@pytest.mark.parametrize("both", BOTH)
+def test_every_output_equals_a_recompute(methods: tuple[str, ...], run: Run, both: bool) -> None:
     for seed in range(CASES):
         random = Random(seed)
         tables = {name: random_table(random, name, TIMES) for name in ("r", "s", "t")}
         query = QueryGenerator(random, tuple(tables)).query(1 + seed % 4)
-        for points in (VIEW, DEADLINE):
+        for points in schedules(VIEW, DEADLINE, seed // 4, both):  # of each depth as many
             outputs = run(query, tables, points, methods)
             for t, (point, output) in enumerate(zip(points, outputs, strict=True)):
                 expected = truth(query, tables, t) if point.output else None
@@ -43,13 +44,14 @@ def test_every_output_equals_a_recompute(methods: tuple[str, ...], run: Run) -> 
 
 @pytest.mark.parametrize("methods", [("im2",), ("im1", "im2")], ids="+".join)
 @pytest.mark.parametrize("run", [run_plan, run_replanned], ids=["one-plan", "replanned"])
-def test_every_output_equals_a_recompute_when_tables_only_grow(methods: tuple[str, ...], run: Run) -> None:
+@pytest.mark.parametrize("both", BOTH)
+def test_every_output_equals_a_recompute_when_tables_only_grow(methods: tuple[str, ...], run: Run, both: bool) -> None:
     """Then TVRs have parts that grow: the queries are those that have something to split."""
     for seed in range(CASES):
         random = Random(2000 + seed)
         tables = {name: random_table(random, name, TIMES, ONLY_INSERTS) for name in ("r", "s", "t")}
         query = QueryGenerator(random, tuple(tables)).query(1 + seed % 4)
-        for points in (VIEW, DEADLINE):
+        for points in schedules(VIEW, DEADLINE, seed // 4, both):  # of each depth as many
             expected = [truth(query, tables, t) if point.output else None for t, point in enumerate(points)]
             assert run(query, tables, points, methods) == expected, f"seed {seed}, query {query}, tables {tables}"
 

@@ -52,6 +52,7 @@ def test_all_together_cost_no_more_than_one_alone(spark: SparkSession, suite: st
 
 
 @pytest.mark.full
+@pytest.mark.sweep
 @pytest.mark.parametrize("suite", REPRESENTATIVE)
 def test_all_together_cost_no_more_than_one_alone_on_every_query(spark: SparkSession, suite: str) -> None:
     assert dearer(spark, suite, ()) == {}

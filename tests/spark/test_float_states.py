@@ -80,8 +80,18 @@ def in_order(bag: SignedBag) -> list[Row]:
     return sorted(bag.rows(), key=lambda row: str([value for value in row if not isinstance(value, float)]))
 
 
-@pytest.mark.parametrize("legacy", [False, True], ids=["null", "nan"])
-@pytest.mark.parametrize("name", QUERIES)
+EACH_TIME = {("grouped", True), ("total", False)}
+"""With keys and without, which are two ways to do a state again; in each of both modes. ``script/test-full`` runs all."""
+
+CASES = [
+    pytest.param(name, legacy, id=f"{name}-{'nan' if legacy else 'null'}", marks=() if each else pytest.mark.full)
+    for name in QUERIES
+    for legacy in (False, True)
+    for each in [(name, legacy) in EACH_TIME]
+]
+
+
+@pytest.mark.parametrize(("name", "legacy"), CASES)
 def test_what_follows_from_states_is_what_spark_computes(
     spark: SparkSession, tmp_path: Path, name: str, legacy: bool
 ) -> None:

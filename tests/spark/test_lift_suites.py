@@ -50,6 +50,7 @@ def test_some_queries_come_back(spark: SparkSession, suite: str) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.sweep
 @pytest.mark.parametrize("suite", REPRESENTATIVE)
 def test_all_queries_come_back(spark: SparkSession, suite: str) -> None:
     whole = Suite(spark, suite, FULL_SCALE)

@@ -81,7 +81,7 @@ def test_nothing_outside_of_the_algebra_is_left_of_hostile_queries(spark: SparkS
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suite", ["tpcds", "tpch"])
+@pytest.mark.parametrize("suite", [pytest.param("tpcds", marks=pytest.mark.full), "tpch"])
 def test_nothing_outside_of_the_algebra_is_left_of_the_benchmarks(spark: SparkSession, suite: str) -> None:
     dataset = generate(0.01, suite=suite)
     tables = {name: spark.read.parquet(f"file:{dataset.file(name)}").schema for name in dataset.tables}

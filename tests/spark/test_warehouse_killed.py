@@ -1,16 +1,26 @@
-"""A warehouse on Spark whose process is killed: what was committed is exact, the work goes on, and gc leaves no garbage."""
+"""A warehouse on Spark whose process is killed: what was committed is exact, the work goes on, and gc leaves no garbage.
+
+Two processes are killed each time, one in the middle of a job of Spark's and one before a commit. What a process leaves that is killed
+before another operation is a copy of its files as they are then: a dead process does nothing more, and holds no lock.
+``script/test-full`` kills a process at each of the operations.
+"""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import tempura as tp
-from tempura.frontend.start import start_session
+from tempura.execute.contract import StepOutcome
+from tempura.frontend.start import many_small_jobs, start_session
+from tempura.warehouse.engine import Work
 from tempura.warehouse.files import Files
 from tempura.warehouse.spark_engine import SparkEngine
 from tempura.warehouse.warehouse import open_site
@@ -26,9 +36,13 @@ POINTS = [
 """The operation and the how manieth of its kind before which the process is killed."""
 
 
-def scenario(folder: Path, files: Files, spark: SparkSession) -> None:
+IN_A_JOB, IN_A_COMMIT = ("job", 3), ("link", 4)
+"""In the third step, while Spark works; and before the name of a manifest is linked."""
+
+
+def scenario(folder: Path, files: Files, spark: SparkSession, engine: SparkEngine | None = None) -> None:
     """Rows arrive, a view is refreshed, its query replaced; can be done again from wherever it was interrupted."""
-    wh = open_site(folder, SparkEngine(lambda: spark), files)
+    wh = open_site(folder, engine or SparkEngine(lambda: spark), files)
     table = wh.add_table("t", schema="k INT, v INT")
     if not wh.status()["queries"]:
         wh.add_query("q", SQL, schedule=tp.Schedule.view())
@@ -42,25 +56,47 @@ def scenario(folder: Path, files: Files, spark: SparkSession) -> None:
     wh.gc()
 
 
-def killed_at(operation: str, n: int) -> Files:
-    seen = [0]
+class Counted:
+    """Acts once, before the n-th occurrence of something."""
 
-    def before(found: str, path: Path) -> None:
-        seen[0] += found == operation
-        if seen[0] == n:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def __init__(self, n: int, act: Callable[[], object]) -> None:
+        self._left, self._act = n, act
 
-    return Files(before)
+    def __call__(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._act()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("operation", "n"), POINTS)
-def test_killed_with_spark(spark: SparkSession, tmp_path: Path, operation: str, n: int) -> None:
-    folder = tmp_path / "wh"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, __file__, str(folder), operation, str(n)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before(operation: str, n: int, act: Callable[[], object]) -> Files:
+    counted = Counted(n, act)
+    return Files(lambda found, path: counted() if found == operation else None)
+
+
+class DyingEngine(SparkEngine):
+    """The process is killed while Spark works at its n-th step."""
+
+    def __init__(self, spark: SparkSession, n: int) -> None:
+        super().__init__(lambda: spark)
+        self._tracker = spark.sparkContext.statusTracker()
+        self._begin = Counted(n, threading.Thread(target=self._watch, daemon=True).start)
+
+    def execute(self, work: Work) -> StepOutcome:
+        self._begin()
+        return super().execute(work)
+
+    def _watch(self) -> None:
+        while not self._tracker.getActiveStageIds():
+            pass
+        die()
+
+
+def check(spark: SparkSession, folder: Path) -> None:
+    """Whatever was interrupted: what is committed is exact, garbage is collected at once, and the work comes to its end."""
     wh = tp.open(folder, spark=spark)
     for name in wh.status()["queries"]:
         query = wh.query(name)
@@ -73,5 +109,53 @@ def test_killed_with_spark(spark: SparkSession, tmp_path: Path, operation: str, 
     assert wh.gc() == ()
 
 
+@pytest.fixture(scope="module")
+def left(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what was there before each operation, by its name."""
+    folder = tmp_path_factory.mktemp("left")
+
+    def copy(operation: str, n: int) -> Counted:
+        return Counted(n, lambda: shutil.copytree(folder / "wh", folder / f"{operation}-{n}", symlinks=True))
+
+    copies = [(operation, copy(operation, n)) for operation, n in POINTS]
+
+    def look(found: str, path: Path) -> None:
+        for operation, counted in copies:
+            if operation == found:
+                counted()
+
+    scenario(folder / "wh", Files(look), spark)
+    shutil.rmtree(folder / "wh")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("operation", "n"), POINTS)
+def test_what_a_killed_process_leaves(spark: SparkSession, left: Path, operation: str, n: int) -> None:
+    check(spark, left / f"{operation}-{n}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("operation", "n"),
+    [IN_A_JOB, *(pytest.param(*p, marks=() if p == IN_A_COMMIT else pytest.mark.full) for p in POINTS)],
+)
+def test_killed_with_spark(spark: SparkSession, tmp_path: Path, operation: str, n: int) -> None:
+    folder = tmp_path / "wh"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, __file__, str(folder), operation, str(n)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    check(spark, folder)
+
+
+def main(folder: Path, operation: str, n: int) -> None:
+    spark = start_session(config=many_small_jobs())
+    if operation == "job":
+        scenario(folder, Files(), spark, DyingEngine(spark, n))
+    else:
+        scenario(folder, before(operation, n, die), spark)
+
+
 if __name__ == "__main__":
-    scenario(Path(sys.argv[1]), killed_at(sys.argv[2], int(sys.argv[3])), start_session())
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
