@@ -13,12 +13,14 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
+from tempura.warehouse import query as queries
 from tempura.warehouse.files import Files
 from tempura.warehouse.ledger import Ledger, sealed, to_bytes
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, SUMMARY, BagEngine, Row, parse, write_rows
+from tests.unit.planned import planning_once
 from tests.unit.test_commit import at_operation, counting, die, overtaken
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -49,6 +51,15 @@ class Pushing:
 
 def df(*rows: Row) -> Any:
     return list(rows)
+
+
+planned = planning_once()
+
+
+@pytest.fixture(autouse=True)
+def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same few plans at each operation."""
+    monkeypatch.setattr(queries, "make_plan", planned)
 
 
 @pytest.fixture
@@ -304,13 +315,14 @@ class TestTransactions:
             at.sales.append(df((1, "a", 10)))
             at.returns.append(df((1, 1)))
 
-        prepare(Pushing(tmp_path / "calm"))
+        prepare(Pushing(tmp_path / "made"))
+        shutil.copytree(tmp_path / "made", tmp_path / "calm")
         files, seen = counting()
         push_both(Pushing(tmp_path / "calm", files).wh)
         outcomes = []
         for n in range(1, len(seen) + 1):
             place = tmp_path / str(n)
-            prepare(Pushing(place))
+            shutil.copytree(tmp_path / "made", place)
             child = os.fork()
             if child == 0:
                 try:
