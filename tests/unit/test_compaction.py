@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse import ledger
+from tempura.warehouse import ledger, manifests
 from tempura.warehouse.arrivals import totals
 from tempura.warehouse.compaction import Plane
 from tempura.warehouse.engine import Source
@@ -80,14 +79,13 @@ def churning(tmp_path: Path) -> Churning:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The manifests that are read."""
     seen: list[str] = []
-    real = ledger.read_manifest
+    real = manifests._read
 
-    def read(path: Path) -> dict[str, Any]:
+    def read(path: Path) -> manifests.Entry:
         seen.append(path.name)
         return real(path)
 
-    for module in ("ledger", "compaction", "fates"):
-        monkeypatch.setattr(f"tempura.warehouse.{module}.read_manifest", read)
+    monkeypatch.setattr(manifests, "_read", read)
     return seen
 
 
@@ -99,12 +97,13 @@ def data_bytes(table: Arrivals) -> int:
 @pytest.mark.parametrize("steps", [SOME_STEPS, pytest.param(STEPS, marks=pytest.mark.full)])
 def test_many_steps_of_churn_cost_no_more_late_than_early(churning: Churning, opened: list[str], steps: int) -> None:
     """Files opened per read, manifests read and files written per step, and bytes on disk after gc are bounded."""
-    written, manifests, files, bytes, stored = [], [], [], [], []
+    written, read, files, bytes, stored = [], [], [], [], []
     for step in range(2, steps + 1):
+        manifests.forget_manifests()
         opened.clear()
         before = set(churning.arrivals.copies.iterdir())
         churning.step()
-        manifests.append(len(opened))
+        read.append(len(opened))
         written.append(len(set(churning.arrivals.copies.iterdir()) - before))
         if step % 50 == 0:
             files.append(churning.files(0, step))
@@ -115,7 +114,7 @@ def test_many_steps_of_churn_cost_no_more_late_than_early(churning: Churning, op
     half, live = steps // 2, len(churning.rows)
     # At most fifteen blocks of 256, fifteen of sixteen, and fifteen arrivals, each of inserts and deletes; one of all before.
     assert max(files) <= 2 * (3 * 15 + 1), files
-    assert max(manifests[half:]) <= 1.5 * max(manifests[:half]), "work per step does not grow with the steps"
+    assert max(read[half:]) <= 1.5 * max(read[:half]), "work per step does not grow with the steps"
     assert sum(written[half:]) <= 1.2 * sum(written[:half]), "copying goes on as it began"
     assert sum(written) < 1.25 * steps, "an arrival in sixteen is stored together with others"
     assert max(stored) <= 3 * live, "rows that were deleted again are left out"
@@ -288,6 +287,7 @@ class TestCheckpoints:
 
     def test_a_thousand_manifests_are_read_from_few_files(self, tmp_path: Path, opened: list[str]) -> None:
         made = committed(tmp_path, STEPS)
+        manifests.forget_manifests()
         opened.clear()
         assert [entry["i"] for entry in made.entries() if entry] == list(range(1, STEPS + 1))
         assert len(opened) <= 16 * 3
@@ -295,6 +295,7 @@ class TestCheckpoints:
         for path in superseded:
             path.unlink()
         assert len(superseded) > 40
+        manifests.forget_manifests()
         opened.clear()
         assert len(made.entries()) == STEPS
         assert len(opened) <= 16 * 3

@@ -15,7 +15,8 @@ from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse import query as queries
 from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import Ledger, sealed, to_bytes
+from tempura.warehouse.ledger import Ledger
+from tempura.warehouse.manifests import sealed, to_bytes
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site

@@ -10,7 +10,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import summarise
 from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import sealed, to_bytes
+from tempura.warehouse.manifests import sealed, to_bytes
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.table import Arrivals
 from tempura.warehouse.warehouse import Warehouse, open_site

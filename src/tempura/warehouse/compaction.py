@@ -18,7 +18,8 @@ from pathlib import Path
 from tempura.errors import TempuraError
 from tempura.warehouse.arrivals import Arrival, totals
 from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import Attempt, commit, named_spans, read_manifest, span_name
+from tempura.warehouse.ledger import Attempt, commit, named_spans, span_name
+from tempura.warehouse.manifests import read_manifest
 from tempura.warehouse.spans import Span, spans
 
 _SOLE = "sole-"
@@ -154,4 +155,4 @@ class Blocks:
         return [*singles, *map(self._block, blocks)]
 
     def _block(self, span: Span) -> Arrival:
-        return Arrival.from_json(read_manifest(self.folder / span_name(span)))
+        return read_manifest(self.folder / span_name(span)).made(Arrival.from_json)

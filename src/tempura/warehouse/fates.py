@@ -5,18 +5,16 @@ under its identity. Until then nobody sees the entries, and nobody can take thei
 is gone commits the other fate, so that they never count.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tempura.errors import TempuraError
 from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import Attempt, attempt, commit, read_manifest
+from tempura.warehouse.ledger import Attempt, attempt, commit
+from tempura.warehouse.manifests import Json, read_manifest
 
 COMMITTED, ABORTED = "committed", "aborted"
-
-Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +25,14 @@ class Fates:
     attempts: Path
     files: Files
 
-    def of(self, entry: Entry) -> str | None:
+    def of(self, entry: Json) -> str | None:
         """What became of an entry of a ledger; None while nobody knows."""
         transaction = entry.get("transaction")
         if not transaction:
             return COMMITTED
         return transaction.get("fate") or self._found(transaction["id"])
 
-    def settled(self, entry: Entry) -> Entry:
+    def settled(self, entry: Json) -> Json:
         """An entry with its fate, if that is known, written into it."""
         fate = self.of(entry) if entry.get("transaction") else None
         return {**entry, "transaction": {**entry["transaction"], "fate": fate}} if fate else entry
@@ -48,7 +46,7 @@ class Fates:
                 raise
         return self._found(id) or fate
 
-    def settle(self, entries: Iterable[Entry], table: str) -> None:
+    def settle(self, entries: Iterable[Json], table: str) -> None:
         """Let no entry be open. Raises TempuraError COMMIT_LOST while a living process works on the transaction of one."""
         for entry in entries:
             if self.of(entry) is not None:

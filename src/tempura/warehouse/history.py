@@ -1,10 +1,11 @@
 """What is committed of a query: its runs, and the replacements of its text, in one ledger."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from tempura.warehouse.manifests import Entry, Json
 from tempura.warehouse.slots import Slot
 from tempura.warehouse.steps import SavedState, StepManifest
 
@@ -42,9 +43,9 @@ class History:
     entries: tuple[StepManifest | Replacement, ...]
 
     @staticmethod
-    def from_json(entries: Sequence[Mapping[str, Any]]) -> "History":
+    def from_json(entries: Iterable[Json]) -> "History":
         """The history that a ledger holds."""
-        return History(tuple((Replacement if e.get("kind") else StepManifest).from_json(e) for e in entries))
+        return History(tuple(e.made(_from_json) if isinstance(e, Entry) else _from_json(e) for e in entries))
 
     def at(self, name: str) -> "History":
         """The history of a query that has another name by now: what it wrote lies in the folder of that name."""
@@ -93,14 +94,22 @@ class History:
     @cached_property
     def _replaced(self) -> Replacement | None:
         """The last replacement."""
-        return next((entry for entry in reversed(self.entries) if isinstance(entry, Replacement)), None)
+        return self._replacements[-1] if self._replacements else None
+
+    @cached_property
+    def _replacements(self) -> tuple[Replacement, ...]:
+        return tuple(entry for entry in self.entries if isinstance(entry, Replacement))
 
     def _with_kept(self, run: StepManifest) -> StepManifest:
-        for entry in self.entries:
-            if isinstance(entry, Replacement) and entry.n > run.n:
+        for entry in self._replacements:
+            if entry.n > run.n:
                 kept: set[Name] = set(entry.kept)
                 run = replace(run, states=tuple(state for state in run.states if state.name in kept))
         return run
+
+
+def _from_json(entry: Json) -> StepManifest | Replacement:
+    return (Replacement if entry.get("kind") else StepManifest).from_json(entry)
 
 
 def names_of(states: Sequence[SavedState]) -> tuple[Name, ...]:

@@ -5,25 +5,19 @@ the temporary name and flushes the folder. Work that leads to a commit happens u
 lock that a living process holds, so that ``gc`` can tell work in progress from what a killed process left behind.
 """
 
-import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.warehouse.files import Files
+from tempura.warehouse.manifests import Entry, Json, read_manifest, read_together, sealed, to_bytes, together
 from tempura.warehouse.seals import checksum
 from tempura.warehouse.spans import FAN, Span, spans
 from tempura.warehouse.storage import LocalStorage
-
-Json = Mapping[str, Any]
-
-FORMAT = 2
-"""The format of what is committed; others are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +77,6 @@ def discarding_if_refused(files: Files, folder: Path) -> Iterator[None]:
         raise
 
 
-def to_bytes(data: Json) -> bytes:
-    """JSON for people and programs: sorted, indented, no NaN."""
-    return (json.dumps(data, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()
-
-
-def sealed(data: Json) -> dict[str, Any]:
-    """A manifest with its format, and the checksum of all the rest of it."""
-    whole = {**data, "format": FORMAT}
-    return {**whole, "checksum": checksum(to_bytes(whole))}
-
-
 def commit(files: Files, work: Attempt, target: Path, data: Json) -> None:
     """Commit a manifest under its final name.
 
@@ -111,33 +94,13 @@ def _lost(target: Path) -> TempuraError:
     return TempuraError("COMMIT_LOST", what, "Call again to work from what is committed now.")
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Read what a commit wrote. Raises TempuraError LEDGER_CORRUPT when it is anything else, FORMAT_NEWER or FORMAT_OLDER
-    when another version of Tempura wrote it."""
-    try:
-        data = json.loads(path.read_bytes())
-    except (ValueError, OSError) as error:
-        raise _corrupt(f"{path} cannot be read: {error}.") from error
-    if not isinstance(data, dict) or not isinstance(data.get("format"), int):
-        raise _corrupt(f"{path} does not hold a manifest.")
-    if data["format"] > FORMAT:
-        what = f"{path} has format {data['format']}; this version of Tempura knows formats up to {FORMAT}."
-        raise TempuraError("FORMAT_NEWER", what, "Use a newer version of Tempura.")
-    if data["format"] < FORMAT:
-        what = f"{path} has format {data['format']}, which only versions before the first release wrote."
-        raise TempuraError("FORMAT_OLDER", what, "Make the warehouse anew.")
-    if data.pop("checksum", None) != checksum(to_bytes(data)):
-        raise _corrupt(f"{path} was altered: its checksum does not fit.")
-    return data
-
-
-def _corrupt(what: str) -> TempuraError:
-    return TempuraError("LEDGER_CORRUPT", what, "Restore it from a backup; what later manifests say builds on it.")
-
-
 def begins_anew(manifest: Json) -> bool:
     """Whether nothing before a manifest counts."""
     return bool(manifest.get("reset"))
+
+
+def _mark(manifest: Json) -> str:
+    return checksum(to_bytes(manifest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +118,23 @@ class Ledger:
     def count(self) -> int:
         """The number of the last manifest; 0 when there is none. Raises TempuraError LEDGER_BROKEN when one before it is missing, unless
         a later one begins the ledger anew."""
-        numbers = self._numbers()
+        return self._count(self.files.names(self.folder))
+
+    def _count(self, names: tuple[str, ...]) -> int:
+        numbers = _numbers(names)
+        if len(numbers) == max(numbers, default=0):
+            return len(numbers)
+        numbers.sort()
         whole = len(numbers)
         while whole and numbers[-whole] != numbers[-1] - whole + 1:
             whole -= 1
-        missing = sorted(set(range(1, numbers[-1])) - set(numbers)) if numbers else []
-        if missing and not any(map(self._begins_anew, numbers[-whole:])):
+        missing = sorted(set(range(1, numbers[-1])) - set(numbers))
+        if not any(map(self._begins_anew, numbers[-whole:])):
             what = f"{self.folder} lacks {', '.join(f'{n}.json' for n in missing)}."
             raise TempuraError(
                 "LEDGER_BROKEN", what, "Restore what is missing from a backup: what comes after builds on it."
             )
-        return numbers[-1] if numbers else 0
+        return numbers[-1]
 
     def _begins_anew(self, n: int) -> bool:
         try:
@@ -175,27 +144,24 @@ class Ledger:
 
     def last(self) -> int:
         """The number of the last manifest, whatever is missing before it."""
-        return max(self._numbers(), default=0)
-
-    def _numbers(self) -> list[int]:
-        names = self.files.names(self.folder)
-        return sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit())
+        return max(_numbers(self.files.names(self.folder)), default=0)
 
     def _file(self, n: int) -> Path:
         return self.folder / f"{n}.json"
 
     def mark(self, n: int) -> str:
         """The checksum of manifest ``n``, which tells it from that of another ledger. Raises TempuraError LEDGER_CORRUPT."""
-        return checksum(to_bytes(read_manifest(self._file(n))))
+        return read_manifest(self._file(n)).made(_mark)
 
-    def entries(self) -> tuple[dict[str, Any] | None, ...]:
+    def entries(self) -> tuple[Entry | None, ...]:
         """All manifests, oldest first; None for those before the last that begins the ledger anew: whatever became of them, they do not
         count."""
-        count, newest_first = self.count(), list[dict[str, Any]]()
-        longest = {upto: after for after, upto in self._checkpoints()}
+        names = self.files.names(self.folder)
+        count, newest_first = self._count(names), list[Entry]()
+        longest = {upto: after for after, upto in named_spans(names)}
         while len(newest_first) < count:
             n = count - len(newest_first)
-            held = self._checkpointed((longest[n], n)) if n in longest else []
+            held = self._checkpointed((longest[n], n)) if n in longest else ()
             for entry in reversed(held or [read_manifest(self._file(n))]):
                 newest_first.append(entry)
                 if begins_anew(entry):
@@ -231,8 +197,7 @@ class Ledger:
             if len(held) < upto - after:
                 continue  # some are forgotten
             try:
-                # As one text, whose checksum is found at once, however many entries there are.
-                commit(self.files, work, self._path((after, upto)), {"entries": json.dumps(held, allow_nan=False)})
+                commit(self.files, work, self._path((after, upto)), together(held))
             except TempuraError as error:
                 # Another process was first with the same.
                 if error.code != "COMMIT_LOST":
@@ -241,15 +206,19 @@ class Ledger:
     def _checkpoints(self) -> list[Span]:
         return named_spans(self.files.names(self.folder))
 
-    def _checkpointed(self, span: Span) -> list[dict[str, Any]]:
+    def _checkpointed(self, span: Span) -> tuple[Entry, ...]:
         """What a checkpoint says; nothing if it was altered, or removed meanwhile: the manifests themselves say the same."""
         try:
-            return list(json.loads(read_manifest(self._path(span))["entries"]))
+            return read_together(self._path(span))
         except TempuraError:
-            return []
+            return ()
 
     def _path(self, span: Span) -> Path:
         return self.folder / span_name(span)
+
+
+def _numbers(names: tuple[str, ...]) -> list[int]:
+    return [int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()]
 
 
 def span_name(span: Span) -> str:
@@ -259,6 +228,6 @@ def span_name(span: Span) -> str:
 
 def named_spans(names: tuple[str, ...]) -> list[Span]:
     """The inverse of :func:`span_name`, for those of the names that it gives; shorter ranges first."""
-    parts = (name[:-5].split("-") for name in names if name.endswith(".json"))
+    parts = (name[:-5].split("-") for name in names if "-" in name and name.endswith(".json"))
     found = [(int(p[0]) - 1, int(p[1])) for p in parts if len(p) == 2 and all(map(str.isdigit, p))]
     return sorted(found, key=lambda span: (span[1] - span[0], span))

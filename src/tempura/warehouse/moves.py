@@ -12,7 +12,8 @@ import tomlkit
 
 from tempura.warehouse.declare import DeclarationFile
 from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import attempt, commit, read_manifest
+from tempura.warehouse.ledger import attempt, commit
+from tempura.warehouse.manifests import read_manifest
 from tempura.warehouse.table import Site
 
 

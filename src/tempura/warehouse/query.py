@@ -264,8 +264,7 @@ class Query:
 
     def committed(self) -> History:
         """All that is committed of the query."""
-        entries = self.ledger.entries()
-        return History.from_json([entry for entry in entries if entry is not None]).at(self._folder.name)
+        return History.from_json(filter(None, self.ledger.entries())).at(self._folder.name)
 
     @property
     def ledger(self) -> Ledger:

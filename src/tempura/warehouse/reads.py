@@ -1,12 +1,12 @@
 """Which versions of tables the committed runs have read: what a table has to have, whatever was restored from a backup."""
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 
 from tempura.errors import TempuraError
 from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import Ledger, read_manifest
+from tempura.warehouse.ledger import Ledger
+from tempura.warehouse.manifests import read_manifest
 
 
 def last_read(root: Path, files: Files, table: str) -> tuple[int, str]:
@@ -38,14 +38,5 @@ def _inputs(ledger: Ledger) -> Mapping[str, int]:
 
 
 def _newest_first(ledger: Ledger) -> Iterator[Mapping[str, int] | None]:
-    for n in range(ledger.count(), 0, -1):
-        path = ledger.folder / f"{n}.json"
-        stat = path.stat()
-        yield _inputs_of(path, stat.st_mtime_ns, stat.st_size)
-
-
-@lru_cache(maxsize=10_000)
-def _inputs_of(path: Path, mtime: int, size: int) -> Mapping[str, int] | None:
-    """What a manifest says; None of one that is no run. Manifests do not change, so each is read once."""
-    inputs: Mapping[str, int] | None = read_manifest(path).get("inputs")
-    return inputs
+    """What the runs have read; None of what is no run."""
+    return (read_manifest(ledger.folder / f"{n}.json").get("inputs") for n in range(ledger.count(), 0, -1))

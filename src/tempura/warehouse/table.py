@@ -22,6 +22,7 @@ from tempura.warehouse.folder import Folder, data_files, partition_columns
 from tempura.warehouse.held import Held
 from tempura.warehouse.lake import LAKES, Lake
 from tempura.warehouse.ledger import Ledger, attempt, begins_anew, discarding, discarding_if_refused
+from tempura.warehouse.manifests import Entry
 from tempura.warehouse.parquet import inspect
 from tempura.warehouse.pushes import Push, check_id, check_same, version_of
 from tempura.warehouse.reads import check_whole, last_read
@@ -77,6 +78,7 @@ class Arrivals:
         self.ledger = Ledger(self.home / "arrivals", site.files, site.fates.settled)
         self.blocks = Blocks(self.home / "blocks", site.files, name)
         self.feed = upstream or (self._feed() if spec.path else None)
+        self._known: tuple[tuple[Entry | None, ...], list[tuple[int, Arrival]]] = ((), [])
 
     def _feed(self) -> Feed:
         if self.spec.format in LAKES:
@@ -104,13 +106,23 @@ class Arrivals:
         reset are forgotten. Raises TempuraError LEDGER_BROKEN when runs have read more, LEDGER_CORRUPT."""
         return self._committed(self.ledger.entries())
 
-    def _committed(self, entries: Iterable[Mapping[str, Any] | None]) -> tuple[Arrival, ...]:
+    def _committed(self, entries: Iterable[Entry | None]) -> tuple[Arrival, ...]:
         arrivals = tuple(arrival for _, arrival in self._numbered(entries))
         check_whole(self.site.root, self.site.files, self.name, len(arrivals))
         return arrivals
 
-    def _numbered(self, entries: Iterable[Mapping[str, Any] | None]) -> list[tuple[int, Arrival]]:
+    def _numbered(self, entries: Iterable[Entry | None]) -> list[tuple[int, Arrival]]:
         """The arrivals with their numbers in the ledger. The version that a reset makes is its number."""
+        entries = tuple(entries)
+        known, found = self._known
+        if entries != known:
+            found, open = self._found(entries)
+            # What became of a transaction does not change; while that is open, it does.
+            self._known = ((), []) if open else (entries, found)
+        return found
+
+    def _found(self, entries: Iterable[Entry | None]) -> tuple[list[tuple[int, Arrival]], bool]:
+        """The arrivals with their numbers, and whether there is a transaction after them that is still open."""
         found, fates = list[tuple[int, Arrival]](), self.site.fates
         for number, entry in enumerate(entries, 1):
             if entry is None:
@@ -119,9 +131,9 @@ class Arrivals:
                 found = [(n, FORGOTTEN) for n in range(1, number)]
             fate = fates.of(entry)
             if fate is None:
-                break
-            found += [(number, Arrival.from_json(entry))] if fate == COMMITTED else []
-        return found
+                return found, True
+            found += [(number, entry.made(Arrival.from_json))] if fate == COMMITTED else []
+        return found, False
 
     def schema_at(self, version: int) -> StructType:
         """The columns with which the last rows of a version arrived; all when nothing had."""
@@ -138,7 +150,7 @@ class Arrivals:
         entries = self.settle()
         return self._as_declared(self._committed(entries)), len(entries) + 1
 
-    def settle(self) -> tuple[Mapping[str, Any] | None, ...]:
+    def settle(self) -> tuple[Entry | None, ...]:
         """The entries of the ledger, none of which is open any more. Raises as :meth:`opened` does."""
         entries = self.ledger.entries()
         self.site.fates.settle(filter(None, entries), self.name)

@@ -23,7 +23,8 @@ from tempura.warehouse.folder import Folder
 from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.garbage import Removed, Sweep, collect
 from tempura.warehouse.lake import LAKES, Lake
-from tempura.warehouse.ledger import FORMAT, attempt, commit, read_manifest
+from tempura.warehouse.ledger import attempt, commit
+from tempura.warehouse.manifests import FORMAT, read_manifest
 from tempura.warehouse.moves import Move, complete, undeclared
 from tempura.warehouse.places import check_source_place
 from tempura.warehouse.pushes import check_id

@@ -1,0 +1,64 @@
+"""Manifests are read once by a process, and again as soon as something touches them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tempura.errors import TempuraError
+from tempura.warehouse import manifests
+from tempura.warehouse.manifests import Entry, read_manifest, sealed, to_bytes
+
+
+def put(path: Path, n: int) -> None:
+    path.write_bytes(to_bytes(sealed({"n": n})))
+
+
+def test_what_is_read_twice_is_one_object(tmp_path: Path) -> None:
+    put(tmp_path / "1.json", 1)
+    first = read_manifest(tmp_path / "1.json")
+    assert read_manifest(tmp_path / "1.json") is first
+    assert first.made(len) == 2
+    manifests.forget_manifests()
+    again = read_manifest(tmp_path / "1.json")
+    assert again == first
+    assert again is not first
+
+
+def test_one_that_was_altered_is_noticed_though_size_and_time_are_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "1.json"
+    put(path, 1)
+    os.utime(path, ns=(0, 10**18))
+    read_manifest(path)
+    changed = path.stat().st_ctime_ns
+    while path.stat().st_ctime_ns == changed:  # the system's clock for files goes in steps
+        path.write_bytes(path.read_bytes().replace(b'"n": 1', b'"n": 2'))
+        os.utime(path, ns=(0, 10**18))
+    with pytest.raises(TempuraError, match="LEDGER_CORRUPT"):
+        read_manifest(path)
+
+
+def test_another_one_under_the_name_is_read(tmp_path: Path) -> None:
+    put(tmp_path / "1.json", 1)
+    read_manifest(tmp_path / "1.json")
+    put(tmp_path / "other", 2)
+    (tmp_path / "other").replace(tmp_path / "1.json")
+    assert read_manifest(tmp_path / "1.json")["n"] == 2
+    (tmp_path / "1.json").unlink()
+    with pytest.raises(TempuraError, match="LEDGER_CORRUPT"):
+        read_manifest(tmp_path / "1.json")
+
+
+def test_those_that_were_not_asked_for_are_forgotten(tmp_path: Path) -> None:
+    size = len(to_bytes(sealed({"n": 0})))
+    memory, read = manifests._Memory(2 * size), list[str]()
+
+    def reading(path: Path) -> Entry:
+        read.append(path.name)
+        return Entry({})
+
+    for n in range(3):
+        put(tmp_path / str(n), n)
+    for name in ("0", "1", "0", "2", "0", "1"):
+        memory.recall(tmp_path / name, reading)
+    assert read == ["0", "1", "2", "1"]
