@@ -1,15 +1,24 @@
 """``require="incremental"``: refreshes that do not recompute the whole query, or a refusal with the reasons."""
 
+from dataclasses import replace
+
 import pytest
 
-from tempura.algebra.rel import Filter, Opaque, Rel
-from tempura.algebra.scalar import Call, Literal, Ref
+from tempura.algebra.one import beside
+from tempura.algebra.rel import Aggregate, Filter, Opaque, Rel, Scan
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Ref
+from tempura.cost.stats import TableFacts
 from tempura.errors import Reason, TempuraError
-from tempura.explain.character import BUILT, MAINTAINED, PREPARED, RECOMPUTED
-from tempura.warehouse.required import check_maintainable, is_maintainable
+from tempura.execute.contract import StepOutcome
+from tempura.explain.character import BUILT, IN_PART, MAINTAINED, PREPARED, READ_AS_A_WHOLE, RECOMPUTED
+from tempura.physical.operators import Load
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem
+from tempura.warehouse.engine import Work
+from tempura.warehouse.required import character_of, check_maintainable, incremental_plan, is_maintainable
 from tempura.warehouse.schedule import Schedule
 from tests.unit import bag_engine
-from tests.unit.bag_engine import COUNT, SUMMARY, count_rel, summary_rel
+from tests.unit.bag_engine import COUNT, SUMMARY, columns_of, count_rel, summary_rel
 from tests.unit.test_churn import VIEWS
 from tests.unit.test_warehouse import DAILY, FIRST, SECOND, World, code, world
 
@@ -73,7 +82,87 @@ class TestAtAddQuery:
         assert code(error) == "BAD_REQUIRE"
 
 
+def count_beside_maximum(counted: str, searched: str) -> Rel:
+    """The number of rows of one table, which a state tells, beside the greatest value of another, which is looked for anew when a row has
+    gone."""
+    row, value = columns_of("c", ("o_id", "int")), columns_of("m", ("o_id", "int"))
+    number = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
+    greatest = AggregateOutput(Column("x", "x", "int"), AggregateCall("Max", (Ref(value[0]),), "int"))
+    count = Aggregate(Scan(counted, ("o_id",), row), (), (number,))
+    return beside(count, Aggregate(Scan(searched, ("o_id",), value), (), (greatest,)))
+
+
+class TestTheWholeQuery:
+    """A refresh that loads a little and recomputes the rest recomputes the whole query; one that recomputes the lesser part does not."""
+
+    LARGE = TableFacts((1_000_000, 1_010_000), (0, 1_000), 2)
+    STILL = TableFacts((1_000, 1_000), (0, 0), 2)
+    POINTS = (Point(0.0, False, done=True), Point(1.0, True))
+
+    def problem(self, query: Rel, tables: dict[str, TableFacts]) -> Problem:
+        """A refresh for which each count is stored, and nothing else."""
+        before = {n: TableFacts(t.inserted[:1], t.deleted[:1], 1) for n, t in tables.items()}
+        later = {n: TableFacts((*t.inserted[:1], 2 * t.inserted[0]), (0, 0), 1) for n, t in before.items()}
+        build = make_plan(Problem(query, (Point(1.0, True), Point(1.0, True)), later), ("im1",), strict=True)
+        return Problem(query, self.POINTS, tables, frozenset(save.key for save in build.steps[0].saves))
+
+    def test_what_is_loaded_is_the_lesser_part(self) -> None:
+        query = count_beside_maximum("returns", "sales")
+        problem = self.problem(query, {"sales": self.LARGE, "returns": self.STILL})
+        step = make_plan(problem, ("im1",), strict=True).steps[0]
+        assert any(isinstance(rel, Load) for rel in step.operators)
+        found = character_of(step, problem)
+        assert found.kind == RECOMPUTED, found
+        assert found.why == (READ_AS_A_WHOLE,)
+        with pytest.raises(TempuraError) as error:
+            incremental_plan("q", problem, ("all",), begun=True)
+        assert code(error) == "NOT_INCREMENTAL"
+        assert "READ_AS_A_WHOLE" in error.value.what
+        assert "EXTREME_DELETED" in error.value.what
+
+    def test_what_is_recomputed_is_the_lesser_part(self) -> None:
+        still, losing = (
+            replace(self.LARGE, inserted=(1_000_000,) * 2, deleted=(0, 0)),
+            replace(self.STILL, deleted=(0, 9)),
+        )
+        problem = self.problem(count_beside_maximum("sales", "returns"), {"sales": still, "returns": losing})
+        step = incremental_plan("q", problem, ("all",), begun=True).steps[0]
+        found = character_of(step, problem)
+        assert found.kind == IN_PART, found
+        assert any(part.why.startswith("EXTREME_DELETED") for part in found.parts)
+
+    def test_a_table_that_is_followed_by_what_arrived_is_maintained(self) -> None:
+        problem = self.problem(count_beside_maximum("sales", "sales"), {"sales": self.LARGE})
+        found = character_of(incremental_plan("q", problem, ("all",), begun=True).steps[0], problem)
+        assert found.kind == IN_PART, found
+
+
 class TestAtARun:
+    def test_what_fails_for_a_row_is_not_silently_recomputed(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.query(Schedule.view())
+        query = world.wh.add_query("summary", SUMMARY, require="incremental")
+        world.put("a", FIRST)
+        query.run()
+        world.put("b", SECOND)
+        execute = world.engine.execute
+
+        def fails_for_a_row(work: Work) -> StepOutcome:
+            if any(isinstance(rel, Load) for rel in work.step.operators):
+                raise TempuraError("DIVIDE_BY_ZERO", "Division by zero.", "Correct the rows.")
+            return execute(work)
+
+        monkeypatch.setattr(world.engine, "execute", fails_for_a_row)
+        with pytest.raises(TempuraError) as error:
+            query.run()
+        assert code(error) == "DIVIDE_BY_ZERO"
+        assert 'run(require="none")' in error.value.remedy
+        assert "tempura run summary --require none" in error.value.command
+        assert len(query.history()) == 1
+        assert query.run(require="none").rows == 3
+        assert query.verify()
+
     def test_a_view_is_maintained_although_to_recompute_is_cheaper(self, world: World) -> None:
         """Tables so small that by cost alone nothing is ever kept."""
         world.query(Schedule.view())

@@ -3,6 +3,10 @@
 A *part* is recomputed when an operator that is more than row by row is applied to whole snapshots although its inputs have changed:
 because it has nothing else below it than whole tables, or because a rule computes it by its definition, over inputs that may well be
 maintained. To look up in a whole table what belongs to a delta is not to recompute.
+
+The parts amount to the *whole* query when nothing in a step follows from what has arrived: each table in which something has is read as
+a whole, none by what came, and these are at least half of all rows that the query is over. What is still loaded then is the lesser
+part.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,6 +26,8 @@ from tempura.tvr.views import Snapshot
 
 BUILT, MAINTAINED, IN_PART, RECOMPUTED = "built", "maintained", "recomputed in part", "recomputed"
 PREPARED, NOTHING = "prepared", "nothing done"
+
+READ_AS_A_WHOLE = "each table in which something has arrived is read as a whole"
 
 _ROW_BY_ROW = (
     Filter, Project, Expand, Generate, Sort, Union, Negate, Consolidate, Support, One, Finalize, Read, Load, Values,
@@ -60,7 +66,7 @@ class Character:
     why: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.kind} from {_states(self.states)}" if self.states else self.kind
+        return f"{self.kind} from {_states(self.states)}" if self.states and self.kind != RECOMPUTED else self.kind
 
     def lines(self) -> list[str]:
         """What was recomputed, and why, a line each."""
@@ -81,16 +87,21 @@ def _states(n: int) -> str:
     return "1 state" if n == 1 else f"{n} states"
 
 
-def character(step: Step, changed: Collection[str], first: bool = False) -> Character:
+def character(
+    step: Step, changed: Collection[str], first: bool = False, rows: Mapping[str, int] | None = None
+) -> Character:
     """What a step does. ``changed`` are the tables in which something has arrived since the point before it; ``first``: the query has
-    no result yet."""
+    no result yet. ``rows`` as in :func:`recomputes_all`."""
     if step.is_empty:
         return Character(NOTHING)
     states = len({rel.key for rel in step.operators if isinstance(rel, Load)})
     parts = _Parts(step, changed).found()
     if step.emit is None:
         return Character(PREPARED, states, parts if states else ())
-    if not any(isinstance(rel, Load) for rel in step.emit.walk()):
+    if recomputes_all(step, changed, rows):
+        loads = any(isinstance(rel, Load) for rel in step.emit.walk())
+        if loads:
+            return Character(RECOMPUTED, states, parts, (READ_AS_A_WHOLE,))
         return Character(BUILT if first else RECOMPUTED, states)
     return Character(IN_PART if parts else MAINTAINED, states, parts)
 
@@ -100,10 +111,18 @@ def is_row_by_row(rel: Rel) -> bool:
     return isinstance(rel, _ROW_BY_ROW)
 
 
-def is_from_scratch(step: Step) -> bool:
-    """Whether a step that is not the first one computes all that it gives from the tables, and nothing from a state."""
-    results = [step.emit] if step.emit is not None else [save.rel for save in step.saves]
-    return bool(results) and not any(isinstance(rel, Load) for result in results for rel in result.walk())
+def recomputes_all(step: Step, changed: Collection[str], rows: Mapping[str, int] | None = None) -> bool:
+    """Whether a step with a result computes the whole query from the tables. ``rows`` that each table has then, of all that the query
+    reads; when they are not given, only what follows from no state is a recomputation."""
+    leaves = {rel for rel in step.emit.walk() if isinstance(rel, Load | Read)} if step.emit is not None else set()
+    reads = [rel for rel in leaves if isinstance(rel, Read)]
+    if len(reads) == len(leaves):
+        return True
+    read = {rel.scan.table for rel in reads if isinstance(rel.at, Snapshot)}
+    followed = {rel.scan.table for rel in reads if not isinstance(rel.at, Snapshot)}
+    if rows is None or not read or not read >= set(changed) or followed & set(changed):
+        return False
+    return 2 * sum(rows[table] for table in read) >= sum(rows.values())
 
 
 class _Parts:

@@ -137,7 +137,7 @@ class Query:
         result = self._current(history, found.slot, situation)
         if result:
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {result.slot}")
-        run = self._run(history, found, found.slot, *self._sound_plan(situation, demand, history))
+        run = self._run(history, found, found.slot, *self._sound_plan(situation, demand, history), demand.incremental)
         if dry_run:
             return self._dry(run)
         run, manifest = executed(run, progress)
@@ -431,7 +431,15 @@ class Query:
         cautious = partial(make_plan, margin=MARGIN)
         return demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, cautious)
 
-    def _run(self, history: History, found: Due, slot: Slot, situation: Situation, plan: ProgressivePlan) -> Run:
+    def _run(
+        self,
+        history: History,
+        found: Due,
+        slot: Slot,
+        situation: Situation,
+        plan: ProgressivePlan,
+        incremental: bool,
+    ) -> Run:
         self._check_clock(situation.time)
         shown = plan_of(plan, situation, not history.outputs)
         return Run(
@@ -449,6 +457,7 @@ class Query:
             explained=shown.explain(),
             does=shown.does.get(situation.now, Character(NOTHING)),
             uses=self.schedule.uses,
+            incremental=incremental,
             query=partial(self._whole, history, situation),
         )
 

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from tempura.errors import Reason, TempuraError
-from tempura.explain.character import RECOMPUTED, Character, character
+from tempura.explain.character import RECOMPUTED, Character
 from tempura.explain.html import save_html
 from tempura.explain.text import SHOW, explain, seconds, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.search.planner import MARGIN
 from tempura.warehouse.clock import version_text
 from tempura.warehouse.forecast import Forecast
+from tempura.warehouse.required import character_of
 from tempura.warehouse.situation import Situation
 from tempura.warehouse.steps import StepManifest
 
@@ -85,16 +86,12 @@ def plan_of(plan: ProgressivePlan, situation: Situation, first: bool) -> QueryPl
     """A plan as the user sees it. ``first``: the query has no result yet."""
     does: dict[int, Character] = {}
     for step in plan.steps:
-        found = character(step, _changed(situation, step.time), first)
-        does[step.time] = replace(found, why=_why_recomputed(plan, situation)) if found.kind == RECOMPUTED else found
+        found = character_of(step, situation.problem, first)
+        does[step.time] = (
+            replace(found, why=(*found.why, *_why_recomputed(plan, situation))) if found.kind == RECOMPUTED else found
+        )
         first = first and step.emit is None
     return QueryPlan(plan, situation.labels, does, situation.forecasts, situation.waiting)
-
-
-def _changed(situation: Situation, t: int) -> set[str]:
-    """The tables in which something arrives before a time point, after the one before it."""
-    tables = situation.problem.tables.items()
-    return {name for name, table in tables if not t or not table.is_unchanged(t - 1, t)}
 
 
 def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, ...]:

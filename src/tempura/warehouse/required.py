@@ -8,8 +8,9 @@ from typing import Any
 from tempura.algebra.rel import Opaque, Rel, Scan, Values, scans
 from tempura.cost.stats import TableFacts
 from tempura.errors import Reason, TempuraError
-from tempura.explain.character import is_from_scratch, is_row_by_row
-from tempura.plan.progressive import ProgressivePlan
+from tempura.execute.failure import coded
+from tempura.explain.character import READ_AS_A_WHOLE, RECOMPUTED, Character, character, is_row_by_row
+from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules import core, im2
 from tempura.rules.methods import METHODS, rules_of
 from tempura.search.planner import make_plan
@@ -36,6 +37,19 @@ def check_methods(methods: str | Sequence[str]) -> tuple[str, ...]:
     names = (methods,) if isinstance(methods, str) else tuple(methods)
     rules_of(names)
     return names
+
+
+def refused_retry(query: str, error: Exception) -> TempuraError:
+    """The error of a refresh that failed for a row, and that is not to be computed from the tables instead."""
+    known = coded(error)
+    code, what = (known.code, known.what) if known else ("FAILED_INCREMENTALLY", str(error))
+    what = f"{what} This was met while query {query} was maintained; the query itself may not fail for the rows that are there now."
+    remedy = (
+        "Nothing was committed. It requires incremental maintenance, so it was not computed from the tables instead: "
+    )
+    remedy += 'run(require="none") does that once. If that fails, too, correct the rows or the query.'
+    command = remedy.replace('run(require="none")', f"tempura run {query} --require none")
+    return TempuraError(code, what, remedy, command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +125,9 @@ def _search(problem: Problem, methods: Sequence[str], begun: bool) -> tuple[Prog
     reasons: list[Reason] = []
     for strict, without in _STRICTER:
         plan = _plan(problem, names, strict, without)
-        if plan and _is_incremental(plan, begun):
+        if plan and _is_incremental(plan, problem, begun):
             return plan, ()
-        reasons += plan.fallbacks if plan else ()
+        reasons += (*plan.fallbacks, *_read_as_a_whole(plan, problem)) if plan else ()
     if begun and not problem.states:
         reasons.append(Reason("NO_STATES", "no run before has left a state that can be loaded now"))
     return None, reasons
@@ -132,14 +146,28 @@ def _plan(problem: Problem, names: Sequence[str], strict: bool, without: Sequenc
         return None
 
 
-def _is_incremental(plan: ProgressivePlan, begun: bool) -> bool:
+def _is_incremental(plan: ProgressivePlan, problem: Problem, begun: bool) -> bool:
     """Whether no step recomputes everything. Before anything has been computed, the first one may, as it must; and to save states that
     were not there for a result to come is to begin, too."""
     for step in plan.steps:
-        if begun and step.emit is not None and is_from_scratch(step):
+        if begun and step.emit is not None and character_of(step, problem).kind == RECOMPUTED:
             return False
         begun = begun or not step.is_empty
     return True
+
+
+def _read_as_a_whole(plan: ProgressivePlan, problem: Problem) -> Iterator[Reason]:
+    for step in plan.steps:
+        found = character_of(step, problem)
+        if found.kind == RECOMPUTED and found.states:
+            yield Reason("READ_AS_A_WHOLE", "; ".join((READ_AS_A_WHOLE, *map(str, found.parts))))
+
+
+def character_of(step: Step, problem: Problem, first: bool = False) -> Character:
+    """What a step of a plan for a problem does. ``first``: the query has no result yet."""
+    tables, t = problem.tables.items(), step.time
+    changed = {name for name, table in tables if not t or not table.is_unchanged(t - 1, t)}
+    return character(step, changed, first, {name: table.rows(t) for name, table in tables})
 
 
 def assuming_deletes(situation: Situation) -> Situation:

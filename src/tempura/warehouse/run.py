@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredState
-from tempura.execute.failure import errors_by_code
+from tempura.execute.failure import coded, errors_by_code
 from tempura.execute.of_data import is_of_data
 from tempura.explain.character import NOTHING, Character
 from tempura.physical.operators import StateKey
@@ -18,6 +18,7 @@ from tempura.warehouse.files import Files
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.locks import HeldError
 from tempura.warehouse.report import plan_of
+from tempura.warehouse.required import refused_retry
 from tempura.warehouse.seals import sealed
 from tempura.warehouse.situation import Situation
 from tempura.warehouse.slots import Due, Slot
@@ -43,6 +44,7 @@ class Run:
     explained: str
     does: Character
     uses: int
+    incremental: bool = False
     query: Callable[[], WholeQuery | None] = lambda: None
 
     @property
@@ -57,13 +59,13 @@ class Run:
 
     def recomputed(self, error: Exception) -> "Run":
         """The run with its result computed from the tables, after incremental work has failed for a row."""
-        reason = Reason("FAILED_INCREMENTALLY", f"computed from the tables: {first_line(error)}")
+        reason = Reason("FAILED_INCREMENTALLY", f"computed from the tables: {_said(error)}")
         plan = make_plan(self.situation.problem, ("batch",))
         return self._instead(replace(plan, fallbacks=(*plan.fallbacks, reason)))
 
     def left_out(self, error: Exception) -> "Run":
         """The run without work, after early work has failed for a row."""
-        reason = Reason("FAILED_EARLY", f"nothing is due, and nothing was done: {first_line(error)}")
+        reason = Reason("FAILED_EARLY", f"nothing is due, and nothing was done: {_said(error)}")
         return self._instead(replace(self.plan, steps=(), weights=(), cost=0, method="none", fallbacks=(reason,)))
 
     def _instead(self, plan: ProgressivePlan) -> "Run":
@@ -139,13 +141,16 @@ def executed(run: Run, progress: Progress | None = None) -> tuple[Run, StepManif
     raises.
 
     Only a recomputation of a result that is due fails as the query does: other work looks at rows that may be gone by then, or that are
-    gone already. So early work that fails is not done, and the run is recorded with the reason; a result is then computed from the tables.
+    gone already. So early work that fails is not done, and the run is recorded with the reason; a result is then computed from the tables,
+    unless the run is to be ``incremental``.
     """
     try:
         return run, run.execute(progress)
     except Exception as error:
         if not is_of_data(error) or (run.is_due and run.plan.method == "batch"):
             raise
+        if run.is_due and run.incremental:
+            raise refused_retry(run.folder.name, error) from error
         instead = run.recomputed(error) if run.is_due else run.left_out(error)
     return instead, instead.execute(progress)
 
@@ -155,9 +160,10 @@ def step_now(plan: ProgressivePlan, situation: Situation) -> Step:
     return next((s for s in plan.steps if s.time == situation.now), Step(situation.now, (), None, 0))
 
 
-def first_line(error: Exception) -> str:
+def _said(error: Exception) -> str:
     """What an error says, in one line."""
-    return str(error).strip().partition("\n")[0]
+    known = coded(error)
+    return f"{known.code}: {known.what}" if known else str(error).strip().partition("\n")[0]
 
 
 def label_of(step: Step, key: StateKey) -> str:
