@@ -151,6 +151,7 @@ def test_a_lake_is_counted_where_it_is(tmp_path: Path) -> None:
     engine = BagEngine()
     wh = open_site(tmp_path / "wh", engine, Files(), lambda: datetime(2026, 3, 1, tzinfo=UTC))
     commit(tmp_path / "sales", 0, ON, add("a"))
+    engine.lake_columns = "o_id INT, cat STRING, price INT"
     engine.lakes["0"] = [(1, "c1", 5, "insert"), (2, "c1", 6, "insert")]
     wh.add_table("sales", path=tmp_path / "sales", schema=SALES, format="delta")
     query = wh.add_query("n", COUNT)

@@ -196,6 +196,18 @@ class TestLakes:
             warnings.simplefilter("error")
             assert held(table) == SignedBag.of([(2,), (3,)])
 
+    @pytest.mark.parametrize("table", ["refuse", ""], indirect=True)
+    def test_refused(self, wh: Warehouse, table: Table) -> None:
+        """What is refused names the option, in a program and on the command line."""
+        with pytest.raises(TempuraError, match="there is a column price that table t does not have") as error:
+            held(table)
+        assert code(error) == "WRONG_SCHEMA"
+        for remedy in (error.value.remedy, error.value.command):
+            assert 'new_columns = "add" or "ignore" in tempura.toml' in remedy
+        assert 'alter_table("t", add_columns="price …")' in error.value.remedy
+        assert 'tempura table alter t --add-column "price …"' in error.value.command
+        assert wh.status()["tables"]["t"]["version"] == 1
+
     @pytest.mark.parametrize("static", [False, True])
     def test_a_delta_table_without_its_feed_is_refused_at_once(self, wh: Warehouse, lake: Path, static: bool) -> None:
         commit(lake, 0, OFF, add("a"))

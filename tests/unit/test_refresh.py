@@ -297,6 +297,7 @@ class TestLakes:
         lake, engine = world.folder / "delta", world.engine
         table = world.wh.add_table("t", path=lake, format="delta", schema="id INT")
         commit(lake, 0, ON, add("a"))
+        engine.lake_columns = "id INT"
         engine.lakes = {"0": [(1, "insert"), (2, "insert")], "2": [(2, "insert"), (3, "insert")]}
         table.df()
         commit(lake, 1, add("b"))
@@ -319,6 +320,7 @@ class TestLakes:
         lake, engine = world.folder / "iceberg", world.engine
         table = world.wh.add_table("t", path=lake, format="iceberg", schema="id INT")
         metadata(lake, 1, ["append"])
+        engine.lake_columns = "id INT"
         engine.lakes = {"1": [(1, "insert"), (2, "insert")], "4": [(2, "insert"), (3, "insert")]}
         table.df()
         metadata(lake, 2, ["append", "append", "overwrite", "append"])

@@ -112,6 +112,7 @@ class TestDelta:
         assert code(error) == "NO_PACKAGE"
         table = wh.add_table("t", path=lake, format="delta", schema="id INT")
         commit(lake, 0, ON, add("a"))
+        engine.lake_columns = "id INT"
         engine.lakes = {"0": [(1, "insert"), (2, "insert")], "2": [(3, "insert"), (1, "delete")], "3": [(9, "delete")]}
         assert held(table.df()) == SignedBag.of([(1,), (2,)])
         commit(lake, 1, add("b"))

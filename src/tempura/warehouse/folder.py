@@ -144,7 +144,7 @@ class Folder:
             lambda path: columns.get(path) or self._inferred(path),
         )
         if self.spec.on_new_columns == "refuse":
-            unknown.refuse()
+            unknown.refuse("take the file away")
         return unknown
 
     def _inferred(self, path: Path) -> StructType:

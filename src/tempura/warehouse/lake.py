@@ -55,6 +55,8 @@ class Lake:
 
     def _batch(self, found: Advance, schema: StructType, widen: Widen | None) -> Batch:
         unknown = self._unknown(schema)
+        if self.spec.on_new_columns == "refuse":
+            unknown.refuse("take the column from the table in the lake")
         added = unknown.fields(schema) if widen and self.spec.on_new_columns == "add" else []
         schema = widen(added) if widen and added else schema
         optional = (*self.spec.added, *(field.name for field in added))
@@ -86,9 +88,6 @@ class Lake:
             delta.check_feed_on(self.table, self.path)
 
     def _unknown(self, schema: StructType) -> Unknown:
-        # When they are refused, it is when rows are written that do not fit.
-        if self.spec.on_new_columns == "refuse":
-            return Unknown(self.table, {}, self._schema)
         new = (name for name in self._schema(self.path).names if name not in schema.names)
         return Unknown(self.table, dict.fromkeys(new, self.path), self._schema)
 

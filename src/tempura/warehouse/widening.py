@@ -99,14 +99,18 @@ class Unknown:
         fields = [found[place][name] for name, place in self.places.items()]
         return [field for field in fields if not _is_there(self.table, known.get(field.name.lower()), field)]
 
-    def refuse(self) -> None:
-        """Raises TempuraError WRONG_SCHEMA if there are any."""
+    def refuse(self, undo: str) -> None:
+        """Raises TempuraError WRONG_SCHEMA if there are any; ``undo``: what else may be done."""
         if not self.places:
             return
         name, place = next(iter(self.places.items()))
         what = f"{place}: there is a column {name} that table {self.table} does not have."
-        remedy = 'Let new columns be added or ignored: new_columns = "add" or "ignore" in tempura.toml; or take the file away.'
-        raise TempuraError("WRONG_SCHEMA", what, remedy)
+        remedy = 'Let new columns be added or ignored: new_columns = "add" or "ignore" in tempura.toml'
+        program = (
+            f'{remedy} (new_columns= of add_table); or add it: alter_table("{self.table}", add_columns="{name} …")'
+        )
+        command = f'{remedy} (--new-columns of table add); or add it: tempura table alter {self.table} --add-column "{name} …"'
+        raise TempuraError("WRONG_SCHEMA", what, f"{program}; or {undo}.", f"{command}; or {undo}.")
 
 
 def tell_ignored(table: str, arrivals: Iterable[Arrival], ignored: Iterable[str]) -> None:
