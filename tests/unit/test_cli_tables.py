@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 import tempura as tp
 from tempura.cli.main import main
+from tests.unit.bag_engine import SUMMARY
 from tests.unit.test_refresh import FIRST, MANY, SECOND, World, joins_are_dear, world
 
 __all__ = ["joins_are_dear", "world"]
@@ -110,6 +111,41 @@ def test_query_list(world: World, tempura: Tempura) -> None:
     text = tempura("query", "list").stdout
     assert str(world.folder / "mart") in text
     assert "view" in text
+
+
+def test_query_show(world: World, tempura: Tempura) -> None:
+    query = world.begun()
+    query.output(world.folder / "mart")
+    found = json.loads(tempura("query", "show", "summary", "--json").stdout)
+    assert (found["name"], found["sql"], found["reads"]) == ("summary", SUMMARY, ["returns", "sales"])
+    assert (found["methods"], found["require"], found["schedule"]["kind"]) == (["all"], None, "view")
+    assert found["outputs"] == [str(world.folder / "mart")]
+    assert [entry["n"] for entry in found["history"]] == [1]
+    assert len(found["states"]) == found["history"][0]["states"] > 0
+    assert sum(state["bytes"] for state in found["states"]) == found["state_bytes"]
+    assert all(state["rows"] and state["holds"] and state["parts"] == 1 for state in found["states"])
+    text = tempura("query", "show", "summary").stdout
+    for word in (SUMMARY, "returns, sales", "holds", "refresh 1", str(world.folder / "mart")):
+        assert word in text
+    missing = tempura("query", "show", "nothing")
+    assert "[UNKNOWN_QUERY]" in missing.stderr
+
+
+def test_status_and_lists_show_the_others_beside_a_broken_one(world: World, tempura: Tempura) -> None:
+    world.begun()
+    assert tempura("status").exit_code == 0
+    (world.wh.path / "tables" / "returns" / "arrivals" / "1.json").unlink()
+    for command in (("status",), ("table", "list")):
+        shown = tempura(*command)
+        assert "table returns: [LEDGER_BROKEN]" in shown.stdout
+        assert "tempura table reset returns" in shown.stdout
+        assert str(len(FIRST + MANY + SECOND)) in shown.stdout, "the rows of the other table"
+    assert tempura("status").exit_code == 1
+    assert "error" in json.loads(tempura("status", "--json").stdout)["tables"]["returns"]
+    (world.wh.path / "queries" / "summary" / "steps" / "1.json").write_text("{")
+    listed = tempura("query", "list")
+    assert "query summary: [LEDGER_CORRUPT]" in listed.stdout
+    assert tempura("table", "reset", "returns", "--force").exit_code == 0
 
 
 def test_alter(world: World, tempura: Tempura) -> None:

@@ -59,7 +59,6 @@ CALLS: dict[str, Callable[[Warehouse], object]] = {
     "replace": lambda wh: wh.replace_query("n", COUNT),
     "rows": lambda wh: wh.table("sales").df(),
     "push": lambda wh: wh.table("sales").append([(9, "x", 1)]),  # type: ignore[arg-type]
-    "status": lambda wh: wh.status(),
     # What the lost manifest names would be taken for the remains of an interrupted push.
     "gc": lambda wh: wh.gc(),
 }
@@ -76,6 +75,32 @@ def test_the_last_arrival_is_lost(world: World, call: str) -> None:
     assert "sales has 1 arrivals, but query" in error.value.what
     assert "tempura table reset sales" in error.value.command
     assert not (world.open().path / "tables" / "sales" / "arrivals" / "2.json").exists()
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_status_shows_the_others_and_what_is_wrong_with_one(world: World, lost: int) -> None:
+    world.open().add_table("other", schema="o_id INT, cost INT").append([(1, 2)])  # type: ignore[arg-type]
+    before = world.open().status()
+    world.lose(lost)
+    found = world.open().status()
+    assert found["tables"]["sales"]["error"]["code"] == "LEDGER_BROKEN"
+    assert found["tables"]["sales"]["schema"] == before["tables"]["sales"]["schema"], "what is declared is told"
+    assert found["tables"]["other"] == before["tables"]["other"]
+    runs = ("runs", "last", "result_rows", "states")
+    for name, about in before["queries"].items():
+        assert [found["queries"][name][key] for key in runs] == [about[key] for key in runs]
+    assert found["queries"]["n"]["due"] is None, "nobody knows what has come"
+    assert "tempura table reset sales" in found["tables"]["sales"]["error"]["command"] or lost == 1
+
+
+def test_a_query_whose_runs_are_lost_does_not_hide_the_others(world: World) -> None:
+    world.open().query("n").run()
+    for n in (1, 2):
+        (world.open().path / "queries" / "n" / "steps" / f"{n}.json").write_text("{")
+    found = world.open().status()
+    assert found["queries"]["n"]["error"]["code"] == "LEDGER_CORRUPT"
+    assert "error" not in found["queries"]["late"]
+    assert found["tables"]["sales"]["rows"] > 0
 
 
 def test_all_arrivals_are_lost(world: World) -> None:

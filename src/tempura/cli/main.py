@@ -1,7 +1,8 @@
 """The command ``tempura``."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,8 +11,8 @@ from tempura.cli.declare import init, query, table
 from tempura.cli.demo import demo
 from tempura.cli.effectiveness import effectiveness
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
-from tempura.cli.shell import Commands, Shell, example, quiet_python_logs
-from tempura.cli.tables import OF_QUERIES, OF_TABLES
+from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
+from tempura.cli.tables import OF_QUERIES, OF_TABLES, tell_broken
 
 
 @click.group(cls=Commands, epilog=example("tempura demo"))
@@ -39,17 +40,30 @@ def main(ctx: click.Context, folder: Path, debug: bool) -> None:
 
 @click.command(epilog=example("tempura status --json"))
 @json_option
-@click.pass_obj
-def status(shell: Shell, as_json: bool) -> None:
-    """List tables and queries."""
+@click.pass_context
+def status(ctx: click.Context, as_json: bool) -> None:
+    """List tables and queries.
+
+    Exit code 0, or 1 when one of them is broken: what is wrong with it is told, and what leads on.
+    """
+    shell = ctx.ensure_object(Shell)
     with shell.progress("reading"):
         found = shell.warehouse.status()
     if as_json:
         shell.json(found)
-        return
+    else:
+        print_status(shell, found)
+    broken = any("error" in about for section in ("tables", "queries") for about in found[section].values())
+    ctx.exit(FAILED if broken else 0)
+
+
+def print_status(shell: Shell, found: Mapping[str, Any]) -> None:
+    """Tables and queries, what is broken among them, and what nobody declares."""
     shell.say(f"warehouse {found['path']}")
     shell.table(("table", *_OF_TABLES), [(n, *map(about.get, _OF_TABLES)) for n, about in found["tables"].items()])
     shell.table(("query", *_OF_QUERIES), [(n, *map(about.get, _OF_QUERIES)) for n, about in found["queries"].items()])
+    tell_broken(shell, "table", found["tables"])
+    tell_broken(shell, "query", found["queries"])
     tell_undeclared(shell, found.get("undeclared", ()))
 
 

@@ -1,11 +1,12 @@
 """Commands that look at tables and queries and lead on from any state: ``table list|show|refresh|reset|…``, ``query list|…``."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tempura.cli.queries import json_option, name_argument
+from tempura.cli.queries import json_option, name_argument, print_history
 from tempura.cli.shell import Shell, example
 from tempura.errors import TempuraError
 from tempura.warehouse.warehouse import Table
@@ -20,12 +21,20 @@ new_argument = click.argument("new", metavar="NEW")
 def list_tables(shell: Shell, as_json: bool) -> None:
     """List the tables, where their rows come from, and how many there are."""
     with shell.progress("reading"):
-        found = {table.name: table.status() for table in shell.warehouse.tables()}
+        found = shell.warehouse.status()["tables"]
     if as_json:
         shell.json(found)
         return
     head = ("table", "rows from", "rows", "version", "files", "bytes", "last arrival")
     shell.table(head, [(name, origin(about), *map(about.get, _STORED)) for name, about in found.items()])
+    tell_broken(shell, "table", found)
+
+
+def tell_broken(shell: Shell, kind: str, found: Mapping[str, Mapping[str, Any]]) -> None:
+    """What is wrong with tables or queries, and what leads on."""
+    for name, about in found.items():
+        if "error" in about:
+            shell.say(f"{kind} {name}: [{about['error']['code']}] {about['error']['what']} {about['error']['command']}")
 
 
 _STORED = ("rows", "version", "files", "bytes", "last_arrival")
@@ -172,16 +181,18 @@ def alter_table(shell: Shell, name: str, path: str | None, columns: tuple[str, .
 def list_queries(shell: Shell, as_json: bool) -> None:
     """List the queries, when they run, and where their results are published."""
     with shell.progress("reading"):
-        found = {query.name: query.status() | {"outputs": outputs(query)} for query in shell.warehouse.queries()}
+        published = {query.name: outputs(query) for query in shell.warehouse.queries()}
+        found = {n: about | {"outputs": published[n]} for n, about in shell.warehouse.status()["queries"].items()}
     if as_json:
         shell.json(found)
         return
     head = ("query", "schedule", "runs", "last", "next", "due", "result rows", "published at")
     rows = [
-        (name, about["schedule"]["kind"], *map(about.get, _OF_RUNS), ", ".join(about["outputs"]))
+        (name, about.get("schedule", {}).get("kind"), *map(about.get, _OF_RUNS), ", ".join(about["outputs"]))
         for name, about in found.items()
     ]
     shell.table(head, rows)
+    tell_broken(shell, "query", found)
 
 
 _OF_RUNS = ("runs", "last", "next", "due", "result_rows")
@@ -190,6 +201,28 @@ _OF_RUNS = ("runs", "last", "next", "due", "result_rows")
 def outputs(query: Any) -> list[str]:
     """Where a query is published."""
     return [str(path) for path in query.published_at]
+
+
+@click.command("show", epilog=example("tempura query show revenue"))
+@name_argument
+@click.option("--last", default=10, show_default=True, help="How many of the last runs; 0 for all.")
+@json_option
+@click.pass_obj
+def show_query(shell: Shell, name: str, last: int, as_json: bool) -> None:
+    """Show a query: its text and declaration, the tables it reads, its states with their sizes, and its last runs."""
+    with shell.progress("reading"):
+        query = shell.warehouse.query(name)
+        about = {"sql": query.sql, **query.status(), "outputs": outputs(query), "reads": [t.name for t in query.reads]}
+        states, runs = query.states(), query.history()[-last:]
+    if as_json:
+        shell.json({"name": name, **about, "states": states, "history": [entry.to_json() for entry in runs]})
+        return
+    listed = {key: ", ".join(about[key]) for key in ("methods", "outputs", "reads")}
+    declared = {**about, **listed, "sql": query.sql or "a DataFrame", "require": about["require"] or "nothing"}
+    shell.table((name, ""), [(key, str(value)) for key, value in declared.items()])
+    if states:
+        shell.table(tuple(states[0]), [tuple(state.values()) for state in states])
+    print_history(shell, runs)
 
 
 @click.command("remove", epilog=example("tempura query remove revenue"))
@@ -220,4 +253,4 @@ def rename_query(shell: Shell, name: str, new: str) -> None:
 
 
 OF_TABLES = (list_tables, show_table, refresh_table, reset_table, alter_table, rename_table, remove_table)
-OF_QUERIES = (list_queries, rename_query, remove_query)
+OF_QUERIES = (list_queries, show_query, rename_query, remove_query)

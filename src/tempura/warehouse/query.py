@@ -32,7 +32,7 @@ from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.publish import Publication, Result, publications
 from tempura.warehouse.replace import ReplaceReport, usable
 from tempura.warehouse.replace import report_of as replaced
-from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, plan_of, report_of
+from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, or_error, plan_of, report_of
 from tempura.warehouse.required import ANY, Demand, assuming_deletes
 from tempura.warehouse.run import Run, alone, executed, step_now
 from tempura.warehouse.schedule import Schedule
@@ -346,17 +346,20 @@ class Query:
 
     @errors_by_code()
     def status(self) -> dict[str, Any]:
-        """Where the query stands, as plain data."""
+        """Where the query stands, as plain data. Where a table that it reads is broken, nobody knows whether it is ``due``, and ``error``
+        says why."""
         history = self.committed()
         steps, outputs, last = history.steps, history.outputs, history.last_slot
         now, zone = self._site.clock(), self._zone(history)
         following = upcoming(self.schedule, last, now, zone)
         states = next((step.states for step in reversed(steps) if step.states), ())
+        is_due = or_error(lambda: {"due": self._is_due(history, now, zone)})
         return {
             "runs": len(steps),
             "last": str(steps[-1].slot) if steps else None,
             "next": str(following) if following else None,
-            "due": due(self.schedule, last, now, zone).slot is not None and self._has_new(history.last, now),
+            "due": None,
+            **is_due,
             "result_rows": outputs[-1].output.rows if outputs and outputs[-1].output else None,
             "result_of": str(outputs[-1].slot) if outputs else None,
             "does": steps[-1].does.kind if steps and steps[-1].does else None,
@@ -366,6 +369,21 @@ class Query:
             "require": self._spec.require,
             "schedule": self.schedule.to_json(),
         }
+
+    @errors_by_code()
+    def states(self) -> list[dict[str, Any]]:
+        """The states that the last run which left some has saved, as plain data: what each holds, its kind, rows, bytes and parts."""
+        step = next((step for step in reversed(self.steps()) if step.states), None)
+        return [
+            {
+                "holds": state.label,
+                "kind": state.kind,
+                "rows": state.stored.rows,
+                "bytes": state.stored.bytes,
+                "parts": len(state.stored.parts),
+            }
+            for state in (step.states if step else ())
+        ]
 
     # --- how a run comes about --------------------------------------------------------------------------------------
 
@@ -379,6 +397,9 @@ class Query:
         if at is None:
             return due(self.schedule, last, time, zone)
         return named(self.schedule, at, last, time, zone, force)
+
+    def _is_due(self, history: History, now: datetime, zone: tzinfo) -> bool:
+        return due(self.schedule, history.last_slot, now, zone).slot is not None and self._has_new(history.last, now)
 
     def _has_new(self, last: StepManifest | None, now: datetime) -> bool:
         """Whether a run would find something: other than at a time of a schedule, a view's only when something has come."""

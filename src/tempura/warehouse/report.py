@@ -1,11 +1,12 @@
 """What a plan, a run and a history look like to the user."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tempura.errors import Reason, TempuraError
+from tempura.execute.failure import errors_by_code
 from tempura.explain.character import RECOMPUTED, Character
 from tempura.explain.html import save_html
 from tempura.explain.text import SHOW, explain, seconds, to_json
@@ -253,6 +254,20 @@ def history_of(step: StepManifest) -> HistoryEntry:
         skipped=tuple(str(slot) for slot in step.skipped),
         does=step.does,
     )
+
+
+def or_error(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What is told of a table or a query; of one that is broken, what is wrong with it under ``error``. So one that is hides no other."""
+    try:
+        with errors_by_code():
+            return look()
+    except TempuraError as error:
+        return {"error": told(error)}
+
+
+def told(error: TempuraError) -> dict[str, str]:
+    """An error as plain data."""
+    return {"code": error.code, "what": error.what, "remedy": error.remedy, "command": error.command}
 
 
 def columns_text(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -31,6 +31,7 @@ from tempura.warehouse.pushes import check_id
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.refresh import check_moved, refresh, refresh_times
 from tempura.warehouse.replace import ReplaceReport
+from tempura.warehouse.report import or_error
 from tempura.warehouse.required import Demand, check_maintainable
 from tempura.warehouse.run import alone
 from tempura.warehouse.schedule import Schedule
@@ -549,13 +550,13 @@ class Warehouse:
 
     @errors_by_code()
     def status(self) -> dict[str, Any]:
-        """Tables and queries, as plain data."""
-        declared = self._declarations.read()
+        """Tables and queries, as plain data. Of one that is broken ``error`` says what is wrong, and what to do."""
+        declared, tables = self._declarations.read(), self._tables()
         return {
             "path": str(self.path),
             "format": FORMAT,
-            "tables": {name: table.status() for name, table in self._tables().items()},
-            "queries": {name: self.query(name).status() for name in declared.queries},
+            "tables": {n: {**t.spec.to_toml(), **or_error(t.status)} for n, t in tables.items()},
+            "queries": {name: or_error(self.query(name).status) for name in declared.queries},
             "undeclared": list(self.undeclared()),
         }
 
