@@ -21,6 +21,8 @@ from tempura.errors import TempuraError
 from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.warehouse import Warehouse
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture
 def wh(spark: SparkSession, tmp_path: Path) -> Warehouse:
@@ -135,6 +137,28 @@ def test_rows_counted_where_they_are_have_the_figures_of_rows_that_arrived(wh: W
         # How values will be encoded is not known before they are written.
         assert before == replace(after, bytes=before.bytes), name
         assert before.bytes > 0
+
+
+def in_another_process(*arguments: str) -> list[str]:
+    """What the program prints, under little memory."""
+    program = Path(__file__).with_name("memory_program.py")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "src"),
+        "PYSPARK_SUBMIT_ARGS": "--driver-memory 512m pyspark-shell",
+    }
+    command = [sys.executable, str(program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.full
+def test_spark_runs_out_of_memory_and_a_new_process_goes_on(tmp_path: Path) -> None:
+    """Not on a stand-in: a task fills the memory, and Spark ends its process."""
+    (said,) = in_another_process("main", str(tmp_path))
+    assert said.startswith("OUT_OF_MEMORY|Spark ran out of memory")
+    assert in_another_process("again", str(tmp_path)) == ["0", "0", "1 True"]
 
 
 @pytest.mark.slow

@@ -5,14 +5,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any, NoReturn
 
 import pytest
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from tempura.errors import TempuraError
 from tempura.execute.failure import coded, errors_by_code
+from tempura.frontend.catalyst import first_line
 from tempura.plan.progressive import ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
@@ -234,3 +237,60 @@ def test_a_missing_file_in_verify_has_a_code(tmp_path: Path) -> None:
         warehouse(tmp_path, Files()).query("q").verify()
     assert error.value.code == "ROWS_UNKNOWN"
     assert "a.parquet" in error.value.what
+
+
+@dataclass
+class Process:
+    """Spark's process, which has ended with a code, or goes on."""
+
+    code: int | None
+
+    def wait(self, timeout: float) -> int:
+        if self.code is None:
+            raise TimeoutExpired("java", timeout)
+        return self.code
+
+
+@dataclass
+class Gateway:
+    proc: Process
+
+
+@pytest.mark.parametrize(
+    ("ended", "code", "said"),
+    [
+        (52, "OUT_OF_MEMORY", "Spark ran out of memory, and its process ended"),
+        (-9, "NO_SESSION", "killed by signal 9"),
+        (1, "NO_SESSION", "Connection refused"),
+        (None, "NO_SESSION", "Connection refused"),
+    ],
+)
+@pytest.mark.parametrize("kind", [ConnectionRefusedError, Py4JNetworkError])
+def test_how_sparks_process_ended_is_told(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Exception], ended: int | None, code: str, said: str
+) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", Gateway(Process(ended)))
+    found = coded(kind("Connection refused"))
+    assert found is not None
+    assert found.code == code
+    assert said in found.what
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "An error occurred while calling o123.sql.\n: java.lang.IllegalStateException: no o5.plan\n\tat org.apache",
+        "An error occurred while calling o7.sql. Trace:\njava.lang.IllegalStateException: no plan",
+        "An error occurred while calling z:org.apache.Foo.bar.\n: java.lang.IllegalStateException: no plan",
+    ],
+)
+def test_reasons_do_not_name_objects_of_the_gateway_by_number(text: str) -> None:
+    assert first_line(Exception(text)) == "java.lang.IllegalStateException: no plan"
+    found = coded(Py4JError("An error occurred while calling o123.sql. Trace:"))
+    assert found is not None
+    assert "o123" not in found.what
+
+
+def test_the_first_line_of_an_error_that_says_nothing_is_its_class() -> None:
+    assert first_line(ValueError("\n")) == "ValueError"
+    assert first_line(ValueError("\n one\ntwo")) == "one"

@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from tempura.errors import TempuraError
@@ -98,8 +100,32 @@ def _spark_out_of_memory(said: str) -> TempuraError:
 
 
 def _stopped(said: str) -> TempuraError:
+    ended = _ended()
+    if ended == _OF_MEMORY:
+        # A task that has no memory left ends the process when it computes in the driver's own, as a local session does.
+        return _out_of_memory("Spark ran out of memory, and its process ended.")
+    if ended is not None and ended < 0:
+        said = (
+            f"its process was killed by signal {-ended}; the system does that to one that has more memory than there is"
+        )
     remedy = f"Start a session, or the process, again; its log, or the system's, says why it ended. {_WHOLE}"
     return TempuraError("NO_SESSION", f"Spark was stopped while it was needed ({said}).", remedy)
+
+
+_OF_MEMORY = 52
+"""The code with which Spark's process exits when it has no memory left."""
+
+_ENDING = 2
+"""How many seconds a process is given to end whose connection was lost."""
+
+
+def _ended() -> int | None:
+    """The exit code of Spark's process, negative for a signal; None where it goes on, or is not this process's child."""
+    process: Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    try:
+        return process.wait(_ENDING) if process is not None else None
+    except TimeoutExpired:
+        return None
 
 
 def _executor_lost(said: str) -> TempuraError:
@@ -140,7 +166,8 @@ def _chain(error: PySparkException | Py4JError) -> Iterator[_Said]:
     exception = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if exception is None:
         condition = error.getCondition() if isinstance(error, PySparkException) else None
-        yield _Said(type(error).__name__, condition or "", str(error))
+        # Which of the gateway's numbered objects was called tells nobody anything.
+        yield _Said(type(error).__name__, condition or "", re.sub(r"\bo\d+\.(?=\w)", "", str(error)))
     while exception is not None:
         yield _Said(exception.getClass().getName(), _condition(exception), str(exception.getMessage() or ""))
         exception = exception.getCause()
