@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from tempura.warehouse.table import Arrivals
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, BagEngine, Row, bag, parse, write_rows
 from tests.unit.test_commit import at_operation, counting, die
+from tests.unit.test_warehouse_lakes import ON, add, commit
 
 STEPS = 1000
 SOME_STEPS = 300
@@ -219,6 +221,93 @@ def test_files_that_are_read_in_place_are_left_alone(tmp_path: Path) -> None:
         table.df()
     assert table.arrivals.blocks.now().blocks == frozenset()
     assert len(table.arrivals.source(0, 35).rows.inserted) == 35
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_copies_of_text_files_are_not_stored_together(tmp_path: Path, format: str) -> None:
+    """A refresh has to tell what each file has brought; after a reset the copies of before go."""
+    wh = open_site(tmp_path / "wh", BagEngine(), Files(), lambda: NOON)
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    table = wh.add_table("sales", path=lake, schema="o_id INT, cat STRING", format=format)
+
+    def put(name: str, keys: Sequence[int]) -> None:
+        rows = {"csv": "o_id,cat\n" + "".join(f"{i},a\n" for i in keys)}
+        rows["json"] = "".join(f'{{"o_id": {i}, "cat": "a"}}\n' for i in keys)
+        (lake / f"{name}.{format}").write_text(rows[format])
+
+    for i in range(18):
+        put(str(i), [i])
+        table.df()
+    assert table.arrivals.blocks.now().blocks == frozenset()
+    assert len(table.arrivals.source(0, 18).rows.inserted) == 18
+    for file in lake.iterdir():
+        file.unlink()
+    put("all", range(18))
+    table.refresh()
+    found: object = table.df()
+    assert found == SignedBag.of([(i, "a") for i in range(18)])
+    assert len(table.arrivals.source(0, table.arrivals.version()).rows.inserted) == 18
+    table.reset()
+    wh.gc()
+    assert len(list(table.arrivals.copies.rglob("*.parquet"))) == 1
+    found = table.df()
+    assert found == SignedBag.of([(i, "a") for i in range(18)])
+
+
+class Kept:
+    """Tables whose rows the warehouse keeps, and how something arrives in them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.engine = BagEngine()
+        self.wh = open_site(folder / "wh", self.engine, Files(), lambda: NOON)
+        self.wh.add_table("sales", schema=SALES, keys=["o_id"])
+        self.engine.lake_columns = SALES
+
+    def sales(self, n: int) -> Any:
+        return [(n, "a", n)]
+
+    def append(self, n: int) -> Arrivals:
+        self.wh.table("sales").append(self.sales(n))
+        return self.wh.table("sales").arrivals
+
+    def upsert(self, n: int) -> Arrivals:
+        self.wh.table("sales").upsert(self.sales(n % 3))
+        return self.wh.table("sales").arrivals
+
+    def transaction(self, n: int) -> Arrivals:
+        with self.wh.transaction() as t:
+            t.table("sales").append(self.sales(n))
+        return self.wh.table("sales").arrivals
+
+    def query(self, n: int) -> Arrivals:
+        self.append(n)
+        if n == 0:
+            self.wh.add_query("n", COUNT, schedule=Schedule.view())
+            self.wh.add_table("counts", query="n")
+        self.wh.query("n").run()
+        self.wh.table("counts").df()
+        return self.wh.table("counts").arrivals
+
+    def lake(self, n: int) -> Arrivals:
+        commit(self.folder / "delta", n, *([ON] if n == 0 else []), add(str(n)))
+        self.engine.lakes[str(n)] = [(n, "a", n, "insert")]
+        if n == 0:
+            self.wh.add_table("d", path=self.folder / "delta", schema=SALES, format="delta")
+        self.wh.table("d").df()
+        return self.wh.table("d").arrivals
+
+
+@pytest.mark.parametrize("how", ["append", "upsert", "transaction", "query", "lake"])
+def test_arrivals_of_every_kind_that_the_warehouse_keeps_are_stored_together(tmp_path: Path, how: str) -> None:
+    """Line 6 of "stuck for good": a managed table has one format, Parquet of the warehouse's own, however rows come into it."""
+    kept = Kept(tmp_path)
+    for n in range(17):
+        arrivals = getattr(kept, how)(n)
+    assert (0, 16) in arrivals.blocks.now().blocks
+    rows = arrivals.source(0, 17).rows
+    assert len(rows.inserted) + len(rows.deleted) <= 4
 
 
 def test_two_processes_store_the_same_together(churning: Churning, monkeypatch: pytest.MonkeyPatch) -> None:
