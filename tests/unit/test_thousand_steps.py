@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ class Shop:
     read: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.engine = BagEngine(model=PRICES)
+        self.engine = BagEngine(prices=PRICES)
         files = Files(lambda operation, path: self.operations.update([operation]))
         self.wh = open_site(self.folder / "wh", self.engine, files, lambda: NOON)
         self.table = self.wh.add_table("sales", schema="o_id INT, cat STRING, price INT")
@@ -117,18 +118,18 @@ class Taken:
 
 
 class Planner:
-    """Plans with prices at which maintaining pays. Problems that differ in nothing but in what came and went long ago are planned once:
+    """Plans. Problems that differ in nothing but in what came and went long ago are planned once:
     planning takes longer than all else here, and does not depend on how many steps there were."""
 
     def __init__(self) -> None:
         self._plans: dict[object, ProgressivePlan] = {}
 
-    def __call__(self, problem: Problem, methods: tuple[str, ...]) -> ProgressivePlan:
+    def __call__(self, problem: Problem, methods: tuple[str, ...], **how: Any) -> ProgressivePlan:
         came = [tuple(n - t.inserted[0] for n in t.inserted) for t in problem.tables.values()]
         parts = sorted((str(key), facts.parts) for key, facts in problem.stored.items())
-        key = (problem.query, problem.points, problem.states, methods, str(came), str(parts))
+        key = (problem.query, problem.points, problem.states, methods, str(how), str(came), str(parts))
         if key not in self._plans:
-            self._plans[key] = make_plan(problem, methods, model=PRICES)
+            self._plans[key] = make_plan(problem, methods, **how)
         return self._plans[key]
 
 
