@@ -90,7 +90,7 @@ class TestCharacter:
         assert character(planned(VIEWS["inner"](), ("batch",), TWO).steps[0], set(TWO)).kind == RECOMPUTED
 
     def test_a_part_is_named_with_its_reason_and_cost(self) -> None:
-        losing = {"sales": TableFacts((1_000_000, 1_001_000, 1_002_000), (0, 500, 1_000), 2)}
+        losing = {"sales": TableFacts((100_000_000, 100_100_000, 100_200_000), (0, 50_000, 100_000), 2)}
         query = sales_beside_maximum()
         step = planned(query, ("im1",), losing).steps[0]
         found = character(step, set(losing))

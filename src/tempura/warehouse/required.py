@@ -44,11 +44,9 @@ def refused_retry(query: str, error: Exception) -> TempuraError:
     known = coded(error)
     code, what = (known.code, known.what) if known else ("FAILED_INCREMENTALLY", str(error))
     what = f"{what} This was met while query {query} was maintained; the query itself may not fail for the rows that are there now."
-    remedy = (
-        "Nothing was committed. It requires incremental maintenance, so it was not computed from the tables instead: "
-    )
-    remedy += 'run(require="none") does that once. If that fails, too, correct the rows or the query.'
-    command = remedy.replace('run(require="none")', f"tempura run {query} --require none")
+    so = "Nothing was committed. It requires incremental maintenance, so it was not computed from the tables instead"
+    then = "does that once. If that fails, too, correct the rows or the query."
+    remedy, command = f'{so}: run(require="none") {then}', f"{so}: tempura run {query} --require none {then}"
     return TempuraError(code, what, remedy, command)
 
 
