@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from signal import SIGKILL
 from subprocess import Popen, TimeoutExpired
 from typing import Any
 
@@ -105,9 +106,9 @@ def _stopped(said: str) -> TempuraError:
         # A task that has no memory left ends the process when it computes in the driver's own, as a local session does.
         return _out_of_memory("Spark ran out of memory, and its process ended.")
     if ended is not None and ended < 0:
-        said = (
-            f"its process was killed by signal {-ended}; the system does that to one that has more memory than there is"
-        )
+        said = f"its process was killed by signal {-ended}"
+        if ended == -SIGKILL:
+            said += ", as the system does when there is not enough memory for it"
     remedy = f"Start a session, or the process, again; its log, or the system's, says why it ended. {_WHOLE}"
     return TempuraError("NO_SESSION", f"Spark was stopped while it was needed ({said}).", remedy)
 

@@ -66,7 +66,8 @@ class Character:
     why: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.kind} from {_states(self.states)}" if self.states and self.kind != RECOMPUTED else self.kind
+        from_tables = not self.states or self.kind in (BUILT, RECOMPUTED)
+        return self.kind if from_tables else f"{self.kind} from {_states(self.states)}"
 
     def lines(self) -> list[str]:
         """What was recomputed, and why, a line each."""
@@ -99,10 +100,9 @@ def character(
     if step.emit is None:
         return Character(PREPARED, states, parts if states else ())
     if recomputes_all(step, changed, rows):
+        kind = BUILT if first else RECOMPUTED
         loads = any(isinstance(rel, Load) for rel in step.emit.walk())
-        if loads:
-            return Character(RECOMPUTED, states, parts, (READ_AS_A_WHOLE,))
-        return Character(BUILT if first else RECOMPUTED, states)
+        return Character(kind, states, parts, (READ_AS_A_WHOLE,)) if loads else Character(kind, states)
     return Character(IN_PART if parts else MAINTAINED, states, parts)
 
 

@@ -129,7 +129,7 @@ class Ledger:
         while whole and numbers[-whole] != numbers[-1] - whole + 1:
             whole -= 1
         missing = sorted(set(range(1, numbers[-1])) - set(numbers))
-        if not any(map(self._begins_anew, numbers[-whole:])):
+        if missing and not any(map(self._begins_anew, numbers[-whole:])):
             what = f"{self.folder} lacks {', '.join(f'{n}.json' for n in missing)}."
             raise TempuraError(
                 "LEDGER_BROKEN", what, "Restore what is missing from a backup: what comes after builds on it."
