@@ -100,9 +100,9 @@ def test_what_follows_from_states_is_what_spark_computes(
     session.conf.set("spark.sql.legacy.statisticalAggregate", str(legacy).lower())
     run = Run(session, tmp_path, {"r": Table("r", tuple(arrivals(CHANGES))), "names": NAMES}, SCHEMAS)
     query = lift_sql(session, sql, {table: schema_of(ddl) for table, ddl in SCHEMAS.items()}).rel
-    # As if there were a million rows in a hundred thousand groups: to begin anew would not pay.
+    # As if there were ten million rows in a hundred thousand groups: to begin anew would not pay.
     facts = {scan.table: run.tables[scan.table].facts(len(CHANGES)) for scan in scans(query)}
-    many = replace(facts["r"], inserted=tuple(10**6 + n for n in facts["r"].inserted), columns={"g": ColumnStats(1e5)})
+    many = replace(facts["r"], inserted=tuple(10**7 + n for n in facts["r"].inserted), columns={"g": ColumnStats(1e5)})
     plan = make_plan(Problem(query, (Point(1.0, True),) * len(CHANGES), {**facts, "r": many}), ("im1",))
     for step, change in zip(plan.steps[1:], CHANGES[1:], strict=True):
         used = {note.rule for note in step.notes.values()}

@@ -11,7 +11,7 @@ from tests.spark.test_hostile_queries import bag
 
 FULL_SCALE, SCALE = 0.1, 0.01
 REPRESENTATIVE = {
-    "tpcds": ("q5", "q8", "q14", "q23", "q51", "q69", "q77", "q97"),
+    "tpcds": ("q5", "q8", "q14", "q51", "q69", "q97"),
     "tpch": ("q13", "q21", "q22"),
 }
 """Grouping sets, set operations, shared sub-plans, existence joins, windows, outer joins, correlated sub-queries."""

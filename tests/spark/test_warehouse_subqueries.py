@@ -97,19 +97,19 @@ query that reads another, a CUBE over an outer join."""
 
 @pytest.mark.parametrize("kind", CATALOGUE)
 def test_sub_queries_and_grouping_sets(wh: Warehouse, make: Make, kind: str) -> None:
-    check(wh, make, [CATALOGUE[kind][i] for i in EACH_TIME[kind]])
+    check(wh, make, kind, [CATALOGUE[kind][i] for i in EACH_TIME[kind]])
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", CATALOGUE)
 def test_all_sub_queries_and_grouping_sets(wh: Warehouse, make: Make, kind: str) -> None:
-    check(wh, make, CATALOGUE[kind])
+    check(wh, make, kind, CATALOGUE[kind])
 
 
-def check(wh: Warehouse, make: Make, texts: Sequence[str]) -> None:
-    """Nothing is recomputed."""
-    queries = run_through(wh, make, texts)
-    assert [codes(query) for query in queries] == [set()] * len(texts)
+def check(wh: Warehouse, make: Make, kind: str, texts: Sequence[str]) -> None:
+    """Nothing is recomputed; of scalar sub-queries an extreme that is deleted may be."""
+    found = set().union(*map(codes, run_through(wh, make, texts)))
+    assert (found & {"SUBQUERY", "JOIN_KIND"} if kind == "scalar" else found) == set()
 
 
 def test_a_second_row_fails_as_in_spark(wh: Warehouse, make: Make) -> None:
