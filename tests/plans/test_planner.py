@@ -85,7 +85,8 @@ def test_static_tables_have_no_deltas() -> None:
 def test_a_stored_state_costs_nothing_to_build() -> None:
     view = (Point(1.0, True), Point(1.0, True), Point(1.0, True))
     points = (Point(1.0, True, done=True), *view[1:])
-    asked = problem(facts(1_000_000, 1_010_000, 1_020_000, known=2), facts(100_000, 100_100, 100_200, known=2), view)
+    sales, returns = (facts(n, n + n // 100, n + n // 50, known=2) for n in (100_000_000, 10_000_000))
+    asked = problem(sales, returns, view)
     (state,) = [save.key for step in make_plan(asked, ("im1",)).steps for save in step.saves if save.key.time == 0]
     without = make_plan(Problem(asked.query, points, asked.tables), ("im1",))
     with_state = make_plan(Problem(asked.query, points, asked.tables, frozenset({state})), ("im1",))
