@@ -155,7 +155,7 @@ def test_operators_are_measured(spark: SparkSession) -> None:
     found = measure(spark, 0.01, repeats=1)
     rows = {row["operator"]: row for row in found["operators"]}
     assert list(rows) == [job.name for job in JOBS]
-    assert all(row["cpu_s"] > 0 for row in rows.values())
+    assert all(row["cpu_s"] > 0 and row["driver_s"] > 0 for row in rows.values())
     assert rows["shuffle"]["shuffle_mb"] > 0
     assert rows["read, 3 columns"]["shuffle_mb"] == 0
     assert rows["read, 3 columns"]["rows"] == found["meta"]["rows"]["sales"] > 10_000

@@ -1,5 +1,5 @@
-"""``tempura bench operators``: what Spark's operators cost per row, in CPU time of its tasks. The prices of
-:mod:`tempura.cost.model` were set from this.
+"""``tempura bench operators``: what Spark's operators cost per row, in CPU time of its tasks, and what jobs of few rows cost, in CPU
+time of tasks and of the driver. The prices of :mod:`tempura.cost.model` were set from this.
 
 Each job reads TPC-DS or TPC-H tables from Parquet and ends in a sink that drops the rows, so that a figure includes reading. ``over`` names
 the job that is contained in another (for aggregates the one without a key, because few rows reach the sink); ``ns_per_row`` is
@@ -66,6 +66,11 @@ class Tables:
         return self.spark.read.parquet(f"file:{self.tpch.file('orders')}").select("o_comment")
 
     @cached_property
+    def few(self) -> DataFrame:
+        """Twenty rows: what a job over them takes does not depend on rows."""
+        return self.read("ship_mode").select("sm_ship_mode_sk", "sm_type")
+
+    @cached_property
     def sales(self) -> DataFrame:
         """Sales by item and ticket."""
         return self.read("store_sales").select("ss_item_sk", "ss_ticket_number", "ss_net_paid")
@@ -90,6 +95,30 @@ class Tables:
 
 def _grouped(key: str, aggregate: str) -> Callable[[Tables], DataFrame]:
     return lambda t: t.lines(key, "l_quantity").groupBy(key).agg(fn.expr(aggregate))
+
+
+def _few_joined(t: Tables) -> DataFrame:
+    frame = t.few
+    for i in range(3):
+        frame = frame.join(
+            t.few.selectExpr(f"sm_ship_mode_sk AS k{i}").hint("broadcast"), fn.expr(f"sm_ship_mode_sk = k{i}")
+        )
+    return frame
+
+
+def _few_grouped(t: Tables) -> DataFrame:
+    by_both = t.few.groupBy("sm_ship_mode_sk", "sm_type").agg(fn.count("*").alias("n"))
+    return by_both.groupBy("sm_type").agg(fn.sum("n").alias("n")).groupBy("n").agg(fn.max("sm_type"))
+
+
+def _few_projected(t: Tables) -> DataFrame:
+    frame = t.few
+    for i in range(9):
+        # Each filter reads what the projection below it has computed.
+        frame = frame.selectExpr(f"sm_ship_mode_sk + {i} AS sm_ship_mode_sk", "sm_type").filter(
+            f"sm_ship_mode_sk > {i}"
+        )
+    return frame
 
 
 def _joined(hint: str) -> Callable[[Tables], DataFrame]:
@@ -160,6 +189,10 @@ JOBS = (
         "count, ten thousand groups",
         rows="lines",
     ),
+    Job("few rows, written", lambda t: t.few, write=True, rows="one"),
+    Job("few rows, three broadcast joins", _few_joined, "few rows, written", write=True, rows="one"),
+    Job("few rows, three aggregations", _few_grouped, "few rows, written", write=True, rows="one"),
+    Job("few rows, nine filters and projections", _few_projected, "few rows, written", write=True, rows="one"),
     Job("write one row", lambda t: t.spark.range(1).toDF("id"), "nothing", write=True, rows="one"),
 )
 
@@ -205,6 +238,7 @@ def _row(job: Job, usages: Mapping[str, Usage], counts: Mapping[str, int]) -> Ro
         "over": job.over,
         "rows": rows,
         "cpu_s": round(usage.cpu_seconds, 4),
+        "driver_s": round(usage.driver_seconds, 4),
         "wall_s": round(usage.wall_seconds, 3),
         "shuffle_mb": round(usage.shuffle_bytes / 1e6, 1),
         "ns_per_row": round(net * 1e9 / rows),
