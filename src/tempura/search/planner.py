@@ -21,8 +21,7 @@ from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Space
 
 MARGIN = 0.15
-"""The part of a recomputation's cost that work ahead has to promise to save: estimates are not surer than that. Queries that promised up to
-9 % lost between 33 and 280 %."""
+"""The part of a recomputation's cost that work ahead has to promise to save: estimates are not surer than that."""
 
 _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
@@ -52,7 +51,7 @@ def make_plan(
     """The cheapest plan for the time points of a problem that are not done.
 
     ``methods`` are names of ``rules.methods.METHODS``; several, or ``all``, let each part of the query use any of them. Such a plan
-    never costs more than the best plan of a single method, because those are candidates too. ``listener`` is told what the search
+    never costs more than the best plan of a single method, because those are candidates too, unless there is a ``margin``. ``listener`` is told what the search
     does (``search.events``). ``without`` names rules that are not to be used, ``switches`` turn
     off what makes the search fast. ``strict``: incremental work begins with the first point (a past one, if there is one), and what was
     current before a run is loaded by it, not computed, whatever that costs. ``margin``: the part of what recomputing costs that work ahead
