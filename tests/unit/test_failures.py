@@ -279,7 +279,7 @@ def test_how_sparks_process_ended_is_told(
 @pytest.mark.parametrize(
     "text",
     [
-        "An error occurred while calling o123.sql.\n: java.lang.IllegalStateException: no o5.plan\n\tat org.apache",
+        "An error occurred while calling o123.sql.\n: java.lang.IllegalStateException: no plan\n\tat org.apache",
         "An error occurred while calling o7.sql. Trace:\njava.lang.IllegalStateException: no plan",
         "An error occurred while calling z:org.apache.Foo.bar.\n: java.lang.IllegalStateException: no plan",
     ],
@@ -289,6 +289,14 @@ def test_reasons_do_not_name_objects_of_the_gateway_by_number(text: str) -> None
     found = coded(Py4JError("An error occurred while calling o123.sql. Trace:"))
     assert found is not None
     assert "o123" not in found.what
+
+
+def test_an_alias_of_the_user_is_no_object_of_the_gateway() -> None:
+    said = "An error occurred while calling o7.sql.\n: org.apache.spark.Some: there is no o5.price beside o6.id"
+    assert first_line(Exception(said)) == "org.apache.spark.Some: there is no o5.price beside o6.id"
+    found = coded(Py4JError("An error occurred while calling o7.sql: there is no o5.price"))
+    assert found is not None
+    assert "calling sql: there is no o5.price" in found.what
 
 
 def test_the_first_line_of_an_error_that_says_nothing_is_its_class() -> None:

@@ -8,6 +8,7 @@ import pytest
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.history import History
+from tempura.warehouse.manifests import Entry
 from tempura.warehouse.schedule import Schedule
 from tests.unit.test_warehouse import DAILY, FIRST, SECOND, World, result
 
@@ -130,6 +131,6 @@ def test_manifests_without_the_mark_are_runs_of_the_schedule(world: World) -> No
     scheduled, extra = (step.to_json() for step in query.steps())
     assert "extra" not in scheduled["slot"], "as it always was"
     assert extra["slot"]["extra"]
-    last = History.from_json([scheduled, extra]).last_slot
+    last = History.from_json(map(Entry, (scheduled, extra))).last_slot
     assert str(last) == "2026-03-01 14:00"
     assert DAILY.times[last.index] == "14:00" if last else False

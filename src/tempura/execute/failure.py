@@ -168,7 +168,7 @@ def _chain(error: PySparkException | Py4JError) -> Iterator[_Said]:
     if exception is None:
         condition = error.getCondition() if isinstance(error, PySparkException) else None
         # Which of the gateway's numbered objects was called tells nobody anything.
-        yield _Said(type(error).__name__, condition or "", re.sub(r"\bo\d+\.(?=\w)", "", str(error)))
+        yield _Said(type(error).__name__, condition or "", re.sub(r"(?<=while calling )o\d+\.", "", str(error)))
     while exception is not None:
         yield _Said(exception.getClass().getName(), _condition(exception), str(exception.getMessage() or ""))
         exception = exception.getCause()

@@ -159,11 +159,10 @@ def first_line(error: Exception) -> str:
     """What an exception says first; its class when it says nothing. Of one from Java that is what Java says: which of the gateway's
     numbered objects was called (``o123.sql``) tells nobody anything, and is another number the next time."""
     lines = (_CALLED.sub("", line).strip().removeprefix(": ") for line in str(error).splitlines())
-    return next((_NUMBERED.sub("", line) for line in lines if line), type(error).__name__)
+    return next((line for line in lines if line), type(error).__name__)
 
 
 _CALLED = re.compile(r"^An error occurred while calling \S+?\.?( Trace:)?$")
-_NUMBERED = re.compile(r"\bo\d+\.(?=\w)")
 
 
 @contextmanager

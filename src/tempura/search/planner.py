@@ -51,11 +51,11 @@ def make_plan(
     """The cheapest plan for the time points of a problem that are not done.
 
     ``methods`` are names of ``rules.methods.METHODS``; several, or ``all``, let each part of the query use any of them. Such a plan
-    never costs more than the best plan of a single method, because those are candidates too, unless there is a ``margin``. ``listener`` is told what the search
-    does (``search.events``). ``without`` names rules that are not to be used, ``switches`` turn
-    off what makes the search fast. ``strict``: incremental work begins with the first point (a past one, if there is one), and what was
-    current before a run is loaded by it, not computed, whatever that costs. ``margin``: the part of what recomputing costs that work ahead
-    has to promise to save, or it is not done.
+    never costs more than the best plan of a single method, because those are candidates too, unless there is a ``margin``: the part of
+    what recomputing costs that work ahead has to promise to save, or it is not done. ``listener`` is told what the search does
+    (``search.events``). ``without`` names rules that are not to be used, ``switches`` turn off what makes the search fast. ``strict``:
+    incremental work begins with the first point (a past one, if there is one), and what was current before a run is loaded by it, not
+    computed, whatever that costs.
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """

@@ -43,9 +43,9 @@ class History:
     entries: tuple[StepManifest | Replacement, ...]
 
     @staticmethod
-    def from_json(entries: Iterable[Json]) -> "History":
+    def from_json(entries: Iterable[Entry]) -> "History":
         """The history that a ledger holds."""
-        return History(tuple(e.made(_from_json) if isinstance(e, Entry) else _from_json(e) for e in entries))
+        return History(tuple(entry.made(_from_json) for entry in entries))
 
     def at(self, name: str) -> "History":
         """The history of a query that has another name by now: what it wrote lies in the folder of that name."""
