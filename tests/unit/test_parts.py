@@ -7,7 +7,7 @@ import pytest
 from tempura.algebra.rel import Consolidate, Filter, Negate, Rel, Scan, Union, renamed
 from tempura.algebra.scalar import TRUE, AggregateCall, AggregateOutput, Column, Output, Ref
 from tempura.algebra.states import MergeStates, Partial
-from tempura.cost.model import CostModel
+from tempura.cost.model import SPARK, CostModel
 from tempura.cost.stats import ColumnStats, StoredFacts, TableFacts
 from tempura.execute.contract import Merge, Part, StoredState
 from tempura.execute.parts import growth, parts_to_keep, stored_facts
@@ -116,7 +116,7 @@ def grown(steps: int, rows: int) -> tuple[list[int], list[int]]:
     parts: list[Part] = [Part("", rows, rows * 40)]
     written, counts = [], []
     for _ in range(steps):
-        keep = parts_to_keep(StoredState((), (), 0, "", tuple(parts)), Merge(2), uses=30)
+        keep = parts_to_keep(StoredState((), (), 0, "", tuple(parts)), Merge(2), uses=30, prices=SPARK)
         new = rows + sum(part.rows for part in parts[keep:])
         parts = [*parts[:keep], Part("", new, new * 40)]
         written.append(new)
@@ -142,7 +142,7 @@ class TestMergingOfParts:
         live = 200_000
         parts = [Part("", live, live * 40)]
         for _ in range(300):
-            keep = parts_to_keep(StoredState((), (), 0, "", tuple(parts)), merge, uses=30)
+            keep = parts_to_keep(StoredState((), (), 0, "", tuple(parts)), merge, uses=30, prices=SPARK)
             new = 2_000 + sum(part.rows for part in parts[keep:])
             new = live if not keep else new
             parts = [*parts[:keep], Part("", new, new * 40, keep > 0)]
@@ -150,5 +150,5 @@ class TestMergingOfParts:
 
     def test_a_state_that_is_read_once_is_not_rewritten(self) -> None:
         large = StoredState((), (), 0, "", (Part("", 10**6, 10**8), Part("", 10, 1000)))
-        assert parts_to_keep(large, Merge(2), uses=1) >= 1
-        assert parts_to_keep(replace(large, parts=large.parts[:1]), Merge(2), uses=1) == 1
+        assert parts_to_keep(large, Merge(2), uses=1, prices=SPARK) >= 1
+        assert parts_to_keep(replace(large, parts=large.parts[:1]), Merge(2), uses=1, prices=SPARK) == 1

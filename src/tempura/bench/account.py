@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tempura.bench.record import Row
 from tempura.execute.contract import Usage
-from tempura.execute.metrics import Meter, reading
+from tempura.execute.metrics import Meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +51,15 @@ class Account:
 
     def __enter__(self) -> "Account":
         self._meter.__enter__()
-        self._began = reading(self._context)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        ended = reading(self._context) if error is None else self._began
         self._meter.__exit__(kind, error, trace)
         if error is None:
-            jvm, python = (
-                ended.jvm_seconds - self._began.jvm_seconds,
-                ended.python_seconds - self._began.python_seconds,
-            )
-            wall = ended.wall_seconds - self._began.wall_seconds
-            self.taken = Taken(self._meter.usage, covered(self._intervals()), jvm, python, wall)
+            spent, jobs_s = self._meter.spent, covered(self._intervals())
+            self.taken = Taken(self._meter.usage, jobs_s, spent.jvm_seconds, spent.python_seconds, spent.wall_seconds)
 
     def _intervals(self) -> Iterable[tuple[float, float]]:
         """When each job began and ended."""

@@ -31,30 +31,33 @@ class Meter:
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self._tag = f"tempura-{uuid.uuid4().hex}"
-        self._began = Reading()
+        self._began = Clocks()
         self.usage = Usage()
+        self.spent = Clocks()
+        """What passed on each clock, once the block has ended."""
         self.jobs: tuple[int, ...] = ()
         """The numbers of the jobs, once the block has ended."""
 
     def __enter__(self) -> "Meter":
         self._context.addJobTag(self._tag)
-        self._began = reading(self._context)
+        self._began = clocks(self._context)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            ended = reading(self._context) if error is None else self._began
+            # First of all: what measuring takes is no part of what is measured.
+            spent = Clocks() if error else clocks(self._context).since(self._began)
             self._context.removeJobTag(self._tag)
             if error is None:
-                self.usage = self._measure(ended)
+                self.spent, self.usage = spent, self._measure(spent)
         except (PySparkRuntimeError, Py4JError, OSError):
             # A stopped context has nothing to tell; the error that stopped it is the one to report.
             if error is None:
                 raise
 
-    def _measure(self, ended: "Reading") -> Usage:
+    def _measure(self, spent: "Clocks") -> Usage:
         scala_context: Any = self._context._jsc.sc()
         # Events reach the status store asynchronously: without waiting, the last stages would be missing.
         scala_context.listenerBus().waitUntilEmpty()
@@ -67,11 +70,10 @@ class Meter:
         tasks_cpu = sum(stage.executorCpuTime() for stage in ran) / 1e9
         # In a local session tasks run in the driver's JVM.
         other = tasks_cpu if scala_context.isLocal() else 0.0
-        driver = ended.jvm_seconds - self._began.jvm_seconds + ended.python_seconds - self._began.python_seconds - other
         return Usage(
             cpu_seconds=tasks_cpu,
-            driver_seconds=max(0.0, driver),
-            wall_seconds=ended.wall_seconds - self._began.wall_seconds,
+            driver_seconds=max(0.0, spent.jvm_seconds - other) + spent.python_seconds,
+            wall_seconds=spent.wall_seconds,
             jobs=len(jobs),
             stages=len(ran),
             tasks=sum(stage.numCompleteTasks() for stage in ran),
@@ -82,24 +84,32 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Clocks: of the wall, of all CPU that the driver's JVM has used, and of Python's. In seconds, each since some moment."""
+class Clocks:
+    """The time that has passed since some moment, the CPU time of the driver's whole JVM, and Python's."""
 
     wall_seconds: float = 0.0
     jvm_seconds: float = 0.0
     python_seconds: float = 0.0
 
+    def since(self, before: "Clocks") -> "Clocks":
+        """What has passed on each clock since an earlier look."""
+        return Clocks(
+            self.wall_seconds - before.wall_seconds,
+            self.jvm_seconds - before.jvm_seconds,
+            self.python_seconds - before.python_seconds,
+        )
+
 
 _GAUGES: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 
 
-def reading(context: SparkContext) -> Reading:
-    """What the clocks say."""
+def clocks(context: SparkContext) -> Clocks:
+    """What the clocks say now."""
     if context not in _GAUGES:
         # Spark's own gauge: the JVM's bean is closed to calls from outside of its module.
         source: Any = getattr(java(context._jvm), "org.apache.spark.metrics.source.JVMCPUSource")()
         _GAUGES[context] = source.metricRegistry().getGauges().get("jvmCpuTime")
-    return Reading(time.perf_counter(), _GAUGES[context].getValue() / 1e9, time.process_time())
+    return Clocks(time.perf_counter(), _GAUGES[context].getValue() / 1e9, time.process_time())
 
 
 def _stages(store: Any, ids: set[int]) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tempura.algebra.rel import Consolidate, Project, Rel, Union, is_renaming
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import MergeStates, Slot, StateLayout, decimal_of
-from tempura.cost.model import SPARK, CostModel
+from tempura.cost.model import CostModel
 from tempura.cost.stats import StoredFacts
 from tempura.execute.contract import Merge, Part, StoredState
 from tempura.physical.operators import Load
@@ -86,7 +86,7 @@ def stored_facts(stored: StoredState) -> StoredFacts:
     return StoredFacts(len(stored.parts), grouped, shuffled=grouped and not stored.bucket)
 
 
-def parts_to_keep(stored: StoredState, merge: Merge, uses: int, prices: CostModel = SPARK) -> int:
+def parts_to_keep(stored: StoredState, merge: Merge, uses: int, prices: CostModel) -> int:
     """How many of a state's parts stay as they are when a delta comes to it; the others are written anew together with it.
     ``uses`` is how often the state is expected to be read."""
     gains = [(_gain(stored, merge, keep, uses, prices), keep) for keep in range(len(stored.parts))]

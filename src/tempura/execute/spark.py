@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import Column, SortKey
+from tempura.cost.model import SPARK, CostModel
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
 from tempura.execute.draft import Draft
@@ -39,7 +40,7 @@ class SparkExecutor:
 
     ``read`` gives a table's arrivals, ``load`` says where a state of an earlier step lies, ``progress`` is told in words what
     happens. ``buckets`` is the number of buckets of new states, the session's number of shuffle partitions by default; ``uses``
-    how often a state is expected to be read.
+    how often a state is expected to be read; ``prices`` decide when its parts are put together.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class SparkExecutor:
         progress: Callable[[str], None] | None = None,
         buckets: int | None = None,
         uses: int = 1,
+        prices: CostModel = SPARK,
     ) -> None:
         self._session = session
         self._read = read
@@ -57,6 +59,7 @@ class SparkExecutor:
         self._progress = progress or (lambda message: None)
         self._files = Files(session, buckets)
         self._uses = uses
+        self._prices = prices
 
     def dataframe(self, rel: Rel, notes: Mapping[Rel, Note] = MappingProxyType({})) -> DataFrame:
         """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights. ``notes``: how joins are made."""
@@ -139,7 +142,7 @@ class SparkExecutor:
         if found is None:
             return None
         base = self._stored(found.base.key, states)
-        keep = parts_to_keep(base, found.merge, self._uses)
+        keep = parts_to_keep(base, found.merge, self._uses, self._prices)
         if not keep or base.bucket != possible_bucket(found.columns, save.bucket):
             return None
         return self._files.append(base, keep, found.merge, renderer.relation(found.delta), found.columns, folder)

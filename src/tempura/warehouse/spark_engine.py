@@ -122,7 +122,7 @@ class SparkEngine:
         if is_small(work.step, work.load):
             for name, value in for_few_rows(session).items():
                 session.conf.set(name, value)
-        executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses)
+        executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses, self.prices)
         return executor.run(work.step, work.folder, self._whole(session, work.query))
 
     def _whole(self, session: SparkSession, query: WholeQuery | None) -> Answer | None:
