@@ -310,7 +310,7 @@ def test_what_is_shared_is_a_leaf_to_its_readers(spark: SparkSession, depth: int
     rows = Relation(unique(spark).renamed(*(column.id for column in UNIQUE.outputs)), weighted=False)
     renderer = Renderer(spark, lambda leaf: rows, frozenset(levels[:-1]))
     try:
-        last = renderer.relation(levels[-1]).rows.dataframe()
+        last = renderer.relation(levels[-1]).draft.dataframe()
         assert last._jdf.queryExecution().analyzed().collectLeaves().size() == 2
         assert last.count() == 3
     finally:

@@ -88,7 +88,7 @@ def counted(session: SparkSession, dataset: Dataset, rel: Rel) -> dict[Rel, int]
     # An empty side would end a join before its other side is counted.
     session.conf.set("spark.sql.adaptive.enabled", "false")
     renderer = _Counting(session, read)
-    frame = renderer.relation(rel).rows.dataframe().agg(fn.count(fn.lit(1)))
+    frame = renderer.relation(rel).draft.dataframe().agg(fn.count(fn.lit(1)))
     frame.collect()
     return {rel: rows for rel, name in renderer.names.items() if (rows := _observed(frame, name)) is not None}
 
@@ -105,7 +105,7 @@ class _Counting(Renderer):
         if not isinstance(rel, _KINDS):
             return made
         name = self.names[rel] = f"rows {len(self.names)}"
-        counted = made.rows.dataframe().observe(name, fn.count(fn.lit(1)))
+        counted = made.draft.dataframe().observe(name, fn.count(fn.lit(1)))
         return Relation(Draft.of(counted), made.weighted)
 
 

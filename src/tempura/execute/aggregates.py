@@ -60,7 +60,7 @@ class Aggregation:
         elif any(_needs_units(slot) for slot in rel.layout.slots):
             input = split_weights(input, rel.input.columns)
         values = [(slot.column, self._slot(slot, input.weighted)) for slot in rel.layout.slots]
-        return Relation(self._grouped(input.rows, rel.keys, values), weighted=False)
+        return Relation(self._grouped(input.draft, rel.keys, values), weighted=False)
 
     def merge(self, rel: MergeStates, left: Relation, right: Relation) -> Relation:
         """The states united and grouped again: a bucketed state is then neither sorted nor shuffled."""
@@ -73,7 +73,7 @@ class Aggregation:
     def finalize(self, rel: Finalize, state: Relation) -> Relation:
         """The rows of the groups that exist. Linear: weights pass."""
         values = [self.scalar(output.expr).alias(output.column.id) for output in rel.outputs]
-        return Relation(_alive(state.rows, rel.layout).select(*values, *state.carry()), state.weighted)
+        return Relation(_alive(state.draft, rel.layout).select(*values, *state.carry()), state.weighted)
 
     def _grouped(self, rows: Draft, keys: Sequence[Output], values: Sequence[Value]) -> Draft:
         # The keys become columns first: GROUP BY takes an integer constant for a position.
@@ -123,7 +123,7 @@ def merged_states(rows: Relation, layout: StateLayout, whole: bool) -> Relation:
     """States that lie in one relation, grouped again. ``whole``: together they are the state of a bag, so that a group without rows is
     none; else they are of a signed part of it."""
     values = [_merged(slot).alias(slot.column.id) for slot in layout.slots]
-    grouped = rows.rows.aggregate(ids(layout.keys), values)
+    grouped = rows.draft.aggregate(ids(layout.keys), values)
     return Relation(_alive(grouped, layout) if whole else grouped, weighted=False)
 
 

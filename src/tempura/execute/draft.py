@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
+from tempura.errors import TempuraError
 from tempura.execute.jvm import Jvm
 from tempura.frontend.compiled import compiled
 from tempura.frontend.expressions import column
@@ -20,7 +21,8 @@ JavaObject = Any
 Item = str | tuple[str, str] | SparkColumn
 """A column of a selection: the name of one that stays, its name and its new name, or a value."""
 
-_END, _AS = "\0", "\1"
+_END, _AS, _VALUE = "\0", "\1", "\2"
+"""What the JVM is told of a selection: items, each ended; between a name and a new name; in the place of a value."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Draft:
     def select(self, *items: Item) -> "Draft":
         """Some columns and values."""
         computed = [item._jc for item in items if isinstance(item, SparkColumn)]
-        return self._made("project", _text(map(_encoded, items)), computed)
+        return self._made("project", "".join(_encoded(item) + _END for item in items), computed)
 
     def extended(self, *values: SparkColumn) -> "Draft":
         """All columns, and values after them."""
@@ -51,7 +53,7 @@ class Draft:
 
     def renamed(self, *names: str) -> "Draft":
         """All columns under other names."""
-        return self._made("renamed", _text(names))
+        return self._made("renamed", _names(names))
 
     def filter(self, condition: SparkColumn) -> "Draft":
         """The rows for which a condition is TRUE."""
@@ -78,7 +80,7 @@ class Draft:
 
     def aggregate(self, keys: Iterable[str], values: Iterable[SparkColumn]) -> "Draft":
         """A row per group: the columns grouped by, then the aggregates, of which there must be one at least where there are no keys."""
-        return self._made("aggregate", _text(keys), _inner(values))
+        return self._made("aggregate", _names(keys), _inner(values))
 
     def distinct(self) -> "Draft":
         """Each row once."""
@@ -98,7 +100,7 @@ class Draft:
 
     def partitioned(self, partitions: int, keys: Iterable[str]) -> "Draft":
         """The same rows in so many partitions, by the hash of their keys."""
-        return self._made("partitioned", partitions, _text(keys))
+        return self._made("partitioned", partitions, _names(keys))
 
     def scalar(self) -> SparkColumn:
         """The value of the only row and column as a column of other rows: a scalar sub-query."""
@@ -115,14 +117,21 @@ class Draft:
 def _encoded(item: Item) -> str:
     match item:
         case str():
-            return item
+            return _checked(item)
         case (name, new):
-            return name if name == new else f"{name}{_AS}{new}"
-    return ""
+            return _checked(name) if name == new else f"{_checked(name)}{_AS}{_checked(new)}"
+    return _VALUE
 
 
-def _text(texts: Iterable[str]) -> str:
-    return "".join(text + _END for text in texts)
+def _names(names: Iterable[str]) -> str:
+    return "".join(_checked(name) + _END for name in names)
+
+
+def _checked(name: str) -> str:
+    if not {_END, _AS, _VALUE}.isdisjoint(name):
+        what = f"The name of column {name!r} has a control character."
+        raise TempuraError("NOT_EXECUTABLE", what, "Give the column another name, as by AS or in the table's schema.")
+    return name
 
 
 def _inner(columns: Iterable[SparkColumn]) -> list[JavaObject]:

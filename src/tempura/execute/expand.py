@@ -13,4 +13,4 @@ from tempura.execute.relation import Relation
 def expanded(rel: Expand, input: Relation, scalar: Callable[[Expr], SparkColumn]) -> Relation:
     """For each row one row per projection, with the row's weight."""
     rows = [fn.struct(*(scalar(o.expr).alias(o.column.id) for o in p)) for p in rel.projections]
-    return Relation(input.rows.select(fn.inline(fn.array(*rows)), *input.carry()), input.weighted)
+    return Relation(input.draft.select(fn.inline(fn.array(*rows)), *input.carry()), input.weighted)

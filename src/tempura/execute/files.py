@@ -71,7 +71,7 @@ class Files:
         kept = replace(base, parts=base.parts[:keep], merge=merge)
         if old.parts:
             weighted = old.weighted or delta.weighted
-            sides = [with_weight(r) if weighted else r.rows for r in (self._raw(old, columns), delta)]
+            sides = [with_weight(r) if weighted else r.draft for r in (self._raw(old, columns), delta)]
             names = [*ids(columns), *((WEIGHT,) if weighted else ())]
             united = sides[0].select(*names).union(sides[1].select(*names))
             delta = merged(Relation(united, weighted), merge, columns)
@@ -80,7 +80,7 @@ class Files:
     def _with_part(self, stored: StoredState, rows: Relation, columns: Sequence[Column], folder: Path) -> StoredState:
         if stored.bucket:
             keys = [columns[i].id for i in stored.bucket]
-            rows = Relation(rows.rows.partitioned(stored.buckets, keys), rows.weighted)
+            rows = Relation(rows.draft.partitioned(stored.buckets, keys), rows.weighted)
         schema = self._write(rows, columns, folder)
         if stored.bucket:
             _name_buckets(folder)
@@ -112,7 +112,7 @@ class Files:
         return _restored(self._read([stored.path], stored.schema, (), 0), columns, ()).dataframe()
 
     def _write(self, rows: Relation, columns: Sequence[Column], folder: Path) -> str:
-        named = rows.rows.select(*_positional(columns), *rows.carry()).dataframe(self._writer)
+        named = rows.draft.select(*_positional(columns), *rows.carry()).dataframe(self._writer)
         named.write.mode("error").parquet(_uri(folder))
         return named.schema.json()
 
@@ -158,7 +158,7 @@ def merged(rows: Relation, merge: Merge, columns: Sequence[Column], whole: bool 
     may be what takes away the rows of others."""
     if merge.slots:
         return merged_states(rows, layout_of(merge, columns), whole)
-    return Relation(consolidate(rows.rows, columns), weighted=True) if rows.weighted else rows
+    return Relation(consolidate(rows.draft, columns), weighted=True) if rows.weighted else rows
 
 
 def possible_bucket(columns: Sequence[Column], bucket: tuple[int, ...]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ class Relation:
     """Rows whose columns are named by ``Column.id``. ``weighted``: it has the column ``_w``, and a row with weight n
     stands for n equal rows (negative: deletions). Otherwise it is a plain bag."""
 
-    rows: Draft
+    draft: Draft
     weighted: bool
 
     def carry(self) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ class Relation:
 
 def with_weight(relation: Relation) -> Draft:
     """The relation with its weights written out."""
-    return relation.rows if relation.weighted else relation.rows.extended(one().alias(WEIGHT))
+    return relation.draft if relation.weighted else relation.draft.extended(one().alias(WEIGHT))
 
 
 def expand(relation: Relation, columns: Sequence[Column]) -> Draft:
@@ -36,9 +36,9 @@ def expand(relation: Relation, columns: Sequence[Column]) -> Draft:
     The job fails, with NEGATIVE_WEIGHT in its message, when a weight is negative.
     """
     if not relation.weighted:
-        return relation.rows
+        return relation.draft
     copies = fn.explode(fn.array_repeat(fn.lit(True), _positive().cast("int")))
-    return relation.rows.select(*ids(columns), copies.alias("_copy")).select(*ids(columns))
+    return relation.draft.select(*ids(columns), copies.alias("_copy")).select(*ids(columns))
 
 
 def split_weights(relation: Relation, columns: Sequence[Column]) -> Relation:
@@ -46,7 +46,7 @@ def split_weights(relation: Relation, columns: Sequence[Column]) -> Relation:
     if not relation.weighted:
         return relation
     units = fn.array_repeat(fn.signum(weight()).cast("bigint"), fn.abs(weight()).cast("int"))
-    return Relation(relation.rows.select(*ids(columns), fn.explode(units).alias(WEIGHT)), weighted=True)
+    return Relation(relation.draft.select(*ids(columns), fn.explode(units).alias(WEIGHT)), weighted=True)
 
 
 def _positive() -> SparkColumn:

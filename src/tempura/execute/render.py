@@ -107,7 +107,7 @@ class Renderer:
     def _kept(self, made: Relation) -> Relation:
         """The relation to be computed once. It is a leaf to its readers: the plan of what is shared, and of what that shares, would
         be analysed, compared and printed once for each path that leads to it, and there may be exponentially many."""
-        frame = made.rows.dataframe().persist()
+        frame = made.draft.dataframe().persist()
         self._persisted.append(frame)
         return Relation(Draft.of(Jvm(self._session).leaf(frame)), made.weighted)
 
@@ -129,12 +129,12 @@ class Renderer:
         """The sides of a join, with a word to Spark on the one that is sent to every task: of what was filtered and joined Spark thinks
         that it is large, and would shuffle the other side first."""
         side = self._notes[rel].broadcast if rel in self._notes else None
-        return [replace(s, rows=s.rows.broadcast()) if i == side else s for i, s in enumerate(inputs)]
+        return [replace(s, draft=s.draft.broadcast()) if i == side else s for i, s in enumerate(inputs)]
 
     def _unary(self, rel: Rel, input: Relation) -> Relation:
         match rel:
             case Filter():
-                return Relation(input.rows.filter(scalar(rel.predicate)), input.weighted)
+                return Relation(input.draft.filter(scalar(rel.predicate)), input.weighted)
             case Project():
                 return _project(rel, input)
             case Expand():
@@ -167,7 +167,7 @@ class Renderer:
 
 
 def _project(rel: Project, input: Relation) -> Relation:
-    return Relation(input.rows.select(*map(_output, rel.outputs), *input.carry()), input.weighted)
+    return Relation(input.draft.select(*map(_output, rel.outputs), *input.carry()), input.weighted)
 
 
 def _output(output: Output) -> Item:
@@ -178,7 +178,7 @@ def _output(output: Output) -> Item:
 
 def _generate(rel: Generate, input: Relation) -> Relation:
     made = column(bind_generator(rel.generator, rel.outer, name_of)).alias(*(c.id for c in rel.outputs))
-    rows = input.rows.select(*ids(rel.input.columns), made, *input.carry())
+    rows = input.draft.select(*ids(rel.input.columns), made, *input.carry())
     return Relation(rows, input.weighted)
 
 
@@ -199,24 +199,24 @@ def _constants(rel: Values, row: tuple[object, ...]) -> list[SparkColumn]:
 
 def _union(rel: Union, terms: list[Relation]) -> Relation:
     weighted = any(term.weighted for term in terms)
-    aligned = [with_weight(term) if weighted else term.rows for term in terms]
+    aligned = [with_weight(term) if weighted else term.draft for term in terms]
     first, *others = (rows.select(*ids(rel.columns), *((WEIGHT,) if weighted else ())) for rows in aligned)
     return Relation(first.union(*others), weighted)
 
 
 def _join(rel: Join, left: Relation, right: Relation) -> Relation:
     if rel.marker is not None:
-        marked = left.rows.exists(right.rows, bind(rel.on, name_of), rel.marker.id)
+        marked = left.draft.exists(right.draft, bind(rel.on, name_of), rel.marker.id)
         return Relation(marked.select(*ids(rel.columns), *left.carry()), left.weighted)
     if rel.kind == "single":
         # Rows of the right are counted one by one: a weight of two is two matches.
-        found = left.rows.single(expand(right, rel.right.columns), bind(rel.on, name_of))
+        found = left.draft.single(expand(right, rel.right.columns), bind(rel.on, name_of))
         return Relation(found.select(*ids(rel.columns), *left.carry()), left.weighted)
-    other = right.rows.select(*ids(rel.right.columns), (WEIGHT, _RIGHT_WEIGHT)) if right.weighted else right.rows
+    other = right.draft.select(*ids(rel.right.columns), (WEIGHT, _RIGHT_WEIGHT)) if right.weighted else right.draft
     if rel.on == TRUE and rel.kind == "inner":
-        joined = left.rows.join(other, None, "cross")
+        joined = left.draft.join(other, None, "cross")
     else:
-        joined = left.rows.join(other, scalar(rel.on), _KIND[rel.kind])
+        joined = left.draft.join(other, scalar(rel.on), _KIND[rel.kind])
     if rel.kind in ("semi", "anti"):
         return Relation(joined, left.weighted)
     if not (left.weighted or right.weighted):
@@ -234,13 +234,13 @@ def _side_weight(name: str, side: Relation, padded: bool) -> SparkColumn:
 
 def _consolidate(rel: Consolidate, input: Relation) -> Relation:
     # A plain bag says the same as its consolidation, in more rows.
-    return Relation(consolidate(input.rows, rel.columns), weighted=True) if input.weighted else input
+    return Relation(consolidate(input.draft, rel.columns), weighted=True) if input.weighted else input
 
 
 def _support(rel: Support, input: Relation) -> Relation:
     if not input.weighted:
-        return Relation(distinct(input.rows, rel.columns), weighted=False)
-    return Relation(consolidate(input.rows, rel.columns).select(*ids(rel.columns)), weighted=False)
+        return Relation(distinct(input.draft, rel.columns), weighted=False)
+    return Relation(consolidate(input.draft, rel.columns).select(*ids(rel.columns)), weighted=False)
 
 
 def top(rel: TopK, input: Relation) -> Relation:

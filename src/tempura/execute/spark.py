@@ -63,7 +63,7 @@ class SparkExecutor:
 
     def dataframe(self, rel: Rel, notes: Mapping[Rel, Note] = MappingProxyType({})) -> DataFrame:
         """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights. ``notes``: how joins are made."""
-        return Renderer(self._session, lambda leaf: self._leaf(leaf, {}), notes=notes).relation(rel).rows.dataframe()
+        return Renderer(self._session, lambda leaf: self._leaf(leaf, {}), notes=notes).relation(rel).draft.dataframe()
 
     def run(self, step: Step, folder: Path, answer: Answer | None = None) -> StepOutcome:
         """Compute a step and write its states and its output into ``folder``, which must not hold a step yet. ``answer`` may give the rows
@@ -121,7 +121,7 @@ class SparkExecutor:
 
     def state(self, stored: StoredState, columns: Sequence[Column]) -> DataFrame:
         """A stored state with columns named by ``Column.id``, and ``_w`` if there are weights."""
-        return self._files.load(stored, columns).rows.dataframe()
+        return self._files.load(stored, columns).draft.dataframe()
 
     def _save(self, save: Save, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path) -> StoredState:
         carried = self._carried(save, states)

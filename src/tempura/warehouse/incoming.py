@@ -137,7 +137,7 @@ def replaced_rows(session: SparkSession, present: Source, updates: Rows, keys: S
     there = touched(signed_rows(session, present), coming, _named(present, keys))
     net = Relation(consolidate(there, columns), weighted=True)
     # A row that is deleted too often has a negative weight; the check for missing rows tells it.
-    kept = Relation(net.rows.filter(weight() > 0), weighted=True)
+    kept = Relation(net.draft.filter(weight() > 0), weighted=True)
     return expand(kept, columns).renamed(*present.schema.names).dataframe()
 
 

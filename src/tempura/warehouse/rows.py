@@ -105,7 +105,7 @@ def _weighted(session: SparkSession, source: Source, files: Sequence[str], weigh
 
 def _given(session: SparkSession, source: Source) -> Draft:
     columns = (*columns_of(source.schema), Column(WEIGHT, WEIGHT, "bigint"))
-    return constant_rows(session, Values(columns, tuple((*row, n) for row, n in source.rows.given))).rows
+    return constant_rows(session, Values(columns, tuple((*row, n) for row, n in source.rows.given))).draft
 
 
 def plain_rows(session: SparkSession, source: Source) -> DataFrame:

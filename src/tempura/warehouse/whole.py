@@ -39,7 +39,7 @@ def answered(session: SparkSession, query: str, lifted: Lifted, tables: Mapping[
     if made is None:
         return None
     rows = Draft.of(_over(session, made, tables)).renamed(*ids(rel.columns))
-    return top(rel, Relation(rows, weighted=False)).rows if isinstance(rel, TopK) else rows
+    return top(rel, Relation(rows, weighted=False)).draft if isinstance(rel, TopK) else rows
 
 
 def own_answer(session: SparkSession, query: str, tables: Mapping[str, Source]) -> DataFrame:

@@ -39,11 +39,12 @@ import scala.collection.immutable.Seq;
 
 /**
  * Logical plans that are not analysed yet. Columns come as {@code items}, each ended by a zero: the name of a column that stays; two names
- * with a one in between, of a column and what it is called from now on; or nothing, for the next of {@code columns}.
+ * with a one in between, of a column and what it is called from now on; or a two, for the next of {@code columns}.
  */
 public final class Plans {
     private static final String END = "\u0000";
     private static final String AS = "\u0001";
+    private static final String VALUE = "\u0002";
 
     /** Some columns of each row. */
     public LogicalPlan project(LogicalPlan input, String items, List columns) {
@@ -153,7 +154,7 @@ public final class Plans {
         int next = 0;
         for (String item : texts(items)) {
             int as = item.indexOf(AS);
-            if (item.isEmpty()) {
+            if (item.equals(VALUE)) {
                 found.add(named(expression(columns.get(next++))));
             } else if (as < 0) {
                 found.add(attribute(item));
