@@ -1,5 +1,7 @@
 """Plans that are put together before Spark looks at them."""
 
+from collections.abc import Callable
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -21,7 +23,12 @@ def test_a_name_means_the_column_of_exactly_that_name(spark: SparkSession, name:
 @pytest.mark.parametrize("name", ["a\0b", "\1", "a\2"])
 def test_names_that_would_be_taken_for_others_are_refused(spark: SparkSession, name: str) -> None:
     rows = Draft.of(spark.range(2))
-    for make in (lambda: rows.renamed(name), lambda: rows.select(("id", name)), lambda: rows.aggregate([name], [])):
+    makers: tuple[Callable[[], Draft], ...] = (
+        lambda: rows.renamed(name),
+        lambda: rows.select(("id", name)),
+        lambda: rows.aggregate([name], []),
+    )
+    for make in makers:
         with pytest.raises(TempuraError) as refusal:
             make()
         assert refusal.value.code == "NOT_EXECUTABLE"
