@@ -265,7 +265,7 @@ class BagEngine:
         output = None
         if outcome.output is not None:
             output = StoredOutput((), "{}", _save(work.folder / "output", outcome.output))
-        return StepOutcome(stored, output, Usage(cpu_seconds=0.5, wall_seconds=0.25))
+        return StepOutcome(stored, output, Usage(cpu_seconds=0.5, wall_seconds=0.25, driver_seconds=0.125))
 
     def _loaded(self, stored: StoredState) -> SignedBag:
         self.read.append(stored.rows)

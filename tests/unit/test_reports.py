@@ -151,13 +151,52 @@ class TestRunsTell:
         assert report.does.why[-1].startswith("to maintain it is estimated to cost more: ")
         assert f"recomputed: {report.does.why[-1]}" in str(report)
 
+    def test_recomputed_says_that_maintaining_promises_too_little(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.engine.prices = PRICES
+        query = world.query(Schedule.view())
+        world.put("a", [(n, "a", n) for n in range(400)])
+        query.run(methods="batch")
+        world.put("b", SECOND)
+        for module in ("query", "report"):
+            monkeypatch.setattr(f"tempura.warehouse.{module}.MARGIN", 0.99)
+        states, batch = query.plan(methods=["im1"]), query.plan(methods="batch")
+        assert states.cost < batch.cost
+        assert states.steps[0].cost > batch.steps[0].cost, "a bet on the refresh after this one"
+        found = query.plan()
+        assert found.method == "batch"
+        assert (
+            found.does[0]
+            .why[-1]
+            .startswith("to maintain it is estimated to cost less, but by under 99%, which estimates may be wrong by: ")
+        )
+
+    def test_what_tasks_and_driver_took_is_told(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        query = world.query(Schedule.view())
+        world.put("a", FIRST)
+        report = query.run()
+        assert (report.cpu_seconds, report.driver_seconds, report.all_cpu_seconds) == (0.5, 0.125, 0.625)
+        head, line = str(report).splitlines()[:2]
+        at = head.index("tasks s")
+        assert head[at:].split()[:6] == ["tasks", "s", "driver", "s", "wall", "s"]
+        assert line[at:].split()[:3] == ["0.50", "0.12", "0.25"]
+        (entry,) = query.history()
+        assert (entry.driver_seconds, entry.actual_cost) == (0.125, 625_000_000)
+        monkeypatch.setattr(tp, "open", lambda folder, spark=None: world.open())
+        told = CliRunner().invoke(main, ["-C", str(world.wh.path), "history", "summary"]).stdout
+        assert "tasks s  driver s  wall s" in told
+        assert re.search(r"0\.50 +0\.12 +0\.25", told)
+
     def test_a_manifest_of_before_that_was_told_is_read(self, world: World) -> None:
         query = world.query(Schedule.view())
         world.put("a", FIRST)
         query.run()
         data = query.steps()[0].to_json()
-        del data["does"]
-        assert StepManifest.from_json(data).does is None
+        assert StepManifest.from_json(data) == query.steps()[0]
+        del data["does"], data["driver_seconds"]
+        old = StepManifest.from_json(data)
+        assert (old.does, old.driver_seconds, old.cpu_seconds) == (None, 0.0, 0.5)
 
     def test_work_ahead_is_prepared_and_the_rest_nothing(self, world: World, dear: None) -> None:
         query = world.query(DAILY)

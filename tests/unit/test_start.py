@@ -9,7 +9,15 @@ from pyspark import SparkContext
 
 from tempura.errors import TempuraError
 from tempura.frontend.java import running_java
-from tempura.frontend.start import Java, driver_memory, find_java, java_for_spark, java_version, usable_cores
+from tempura.frontend.start import (
+    Java,
+    driver_memory,
+    find_java,
+    java_for_spark,
+    java_says,
+    java_version,
+    usable_cores,
+)
 
 
 def fake_java(home: Path, says: str) -> Path:
@@ -37,11 +45,12 @@ def fake_java(home: Path, says: str) -> Path:
     ],
 )
 def test_version_is_read(tmp_path: Path, says: str, version: int | None) -> None:
-    assert java_version(fake_java(tmp_path / "jdk", says) / "bin" / "java") == version
+    assert java_version(java_says(fake_java(tmp_path / "jdk", says) / "bin" / "java")) == version
 
 
 def test_no_program_has_no_version(tmp_path: Path) -> None:
-    assert java_version(tmp_path / "java") is None
+    assert java_says(tmp_path / "java") == ""
+    assert java_version("") is None
 
 
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:

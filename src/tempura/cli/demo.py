@@ -147,6 +147,7 @@ def tell(shell: Shell, folder: Path, scale: float, methods: str | list[str]) -> 
         lake = fill(generate(scale), folder)
         rehearsal = fill(generate(min(scale, WARM_UP_SCALE)), folder / "rehearsal")
     with shell.progress("starting Spark"):
+        shell.runs_steps = True
         spark = shell.start_session("tempura-demo")
     with shell.progress("warming Spark up: everything once, not measured") as progress:
         rehearse(spark, folder / "rehearsal", rehearsal, methods, progress)

@@ -147,6 +147,7 @@ def run(
     shell = ctx.ensure_object(Shell)
     asked = {"at": at, "methods": method_names(methods), "dry_run": dry_run, "now": now, "force": force}
     asked |= {"require": require}
+    shell.runs_steps = True
     try:
         report = execute(shell, name, asked)
     except TempuraError as error:

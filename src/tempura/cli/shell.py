@@ -36,10 +36,12 @@ INTERRUPTED = 130
 
 @dataclass
 class Shell:
-    """The options before the command's name. The warehouse is opened when a command first asks for it."""
+    """The options before the command's name. The warehouse is opened when a command first asks for it. ``runs_steps``: the command
+    does, so that its session loads what later ones do (``frontend/archive.py``)."""
 
     folder: Path
     debug: bool = False
+    runs_steps: bool = False
     out: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True))
     err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False, soft_wrap=True))
 
@@ -57,7 +59,8 @@ class Shell:
     def start_session(self, app_name: str = "tempura") -> SparkSession:
         """A local session. The log of its errors, with Java's traces, is on standard error under ``--debug`` only: a command says
         in one line what is wrong."""
-        return start_session(app_name, config={} if self.debug else {"spark.log.level": "OFF"})
+        quiet = {} if self.debug else {"spark.log.level": "OFF"}
+        return start_session(app_name, config=quiet, noting=self.runs_steps)
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[str], None]]:

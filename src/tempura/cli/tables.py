@@ -21,7 +21,7 @@ new_argument = click.argument("new", metavar="NEW")
 def list_tables(shell: Shell, as_json: bool) -> None:
     """List the tables, where their rows come from, and how many there are."""
     with shell.progress("reading"):
-        found = shell.warehouse.status()["tables"]
+        found = shell.warehouse.status_of_tables()
     if as_json:
         shell.json(found)
         return
@@ -181,14 +181,13 @@ def alter_table(shell: Shell, name: str, path: str | None, columns: tuple[str, .
 def list_queries(shell: Shell, as_json: bool) -> None:
     """List the queries, when they run, and where their results are published."""
     with shell.progress("reading"):
-        published = {query.name: outputs(query) for query in shell.warehouse.queries()}
-        found = {n: about | {"outputs": published[n]} for n, about in shell.warehouse.status()["queries"].items()}
+        found = shell.warehouse.status_of_queries()
     if as_json:
         shell.json(found)
         return
     head = ("query", "schedule", "runs", "last", "next", "due", "result rows", "published at")
     rows = [
-        (name, about.get("schedule", {}).get("kind"), *map(about.get, _OF_RUNS), ", ".join(about["outputs"]))
+        (name, about.get("schedule", {}).get("kind"), *map(about.get, _OF_RUNS), ", ".join(about.get("outputs", ())))
         for name, about in found.items()
     ]
     shell.table(head, rows)
@@ -196,11 +195,6 @@ def list_queries(shell: Shell, as_json: bool) -> None:
 
 
 _OF_RUNS = ("runs", "last", "next", "due", "result_rows")
-
-
-def outputs(query: Any) -> list[str]:
-    """Where a query is published."""
-    return [str(path) for path in query.published_at]
 
 
 @click.command("show", epilog=example("tempura query show revenue"))
@@ -212,7 +206,7 @@ def show_query(shell: Shell, name: str, last: int, as_json: bool) -> None:
     """Show a query: its text and declaration, the tables it reads, its states with their sizes, and its last runs."""
     with shell.progress("reading"):
         query = shell.warehouse.query(name)
-        about = {"sql": query.sql, **query.status(), "outputs": outputs(query), "reads": [t.name for t in query.reads]}
+        about = {"sql": query.sql, **query.status(), "reads": [table.name for table in query.reads]}
         states, runs = query.states(), query.history()[-last:]
     if as_json:
         shell.json({"name": name, **about, "states": states, "history": [entry.to_json() for entry in runs]})

@@ -8,16 +8,18 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
+from tempura.frontend.archive import Archive
 
 LEAST_JAVA = 17
 """The oldest Java on which Spark 4 runs."""
@@ -28,11 +30,13 @@ _MOST_DRIVER_MEMORY = 8 * _GIB
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java runtime: its folder (``home/bin/java`` runs it), its version's first number, and where it was found."""
+    """A Java runtime: its folder (``home/bin/java`` runs it), its version's first number, where it was found, and what it says of
+    itself."""
 
     home: Path
     version: int
     source: str
+    says: str = field(default="", compare=False)
 
     @property
     def command(self) -> Path:
@@ -40,13 +44,18 @@ class Java:
         return self.home / "bin" / "java"
 
 
-def java_version(command: Path) -> int | None:
-    """The first number of a Java's version (8 for ``1.8``); None when the command does not run or does not say."""
+def java_says(command: Path) -> str:
+    """What a Java says of its version; nothing when the command does not run."""
     try:
         done = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+        return ""
+    return done.stderr + done.stdout
+
+
+def java_version(says: str) -> int | None:
+    """The first number of a Java's version (8 for ``1.8``) in what it says; None when it does not say."""
+    match = re.search(r'version "(?:1\.)?(\d+)', says)
     return int(match[1]) if match else None
 
 
@@ -57,9 +66,10 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """
     seen: list[str] = []
     for home, source in _candidates(os.environ if environment is None else environment):
-        version = java_version(home / "bin" / "java")
+        says = java_says(home / "bin" / "java")
+        version = java_version(says)
         if version is not None and version >= LEAST_JAVA:
-            return Java(home, version, source)
+            return Java(home, version, source, says)
         seen.append(f"{source}: {home} is {'no Java' if version is None else f'Java {version}'}")
     found = f" ({'; '.join(seen)})" if seen else ""
     raise TempuraError(
@@ -136,26 +146,38 @@ def many_small_jobs() -> dict[str, str]:
 
 
 def start_session(
-    app_name: str = "tempura", cores: int | None = None, config: Mapping[str, str] | None = None
+    app_name: str = "tempura",
+    cores: int | None = None,
+    config: Mapping[str, str] | None = None,
+    noting: bool = False,
 ) -> SparkSession:
     """A local Spark session; the one that this process has already, if it has one.
 
     ``cores``: threads to run tasks with, all usable cores when not given. ``config`` overrides any setting. The time zone stays
-    that of the user's machine. Java is chosen by :func:`find_java`; raises NO_JAVA.
+    that of the user's machine. ``noting``: for later sessions to start faster, the classes of this one are noted (``archive.py``).
+    Java is chosen by :func:`find_java`; raises NO_JAVA.
     """
     cores = cores or usable_cores()
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
     with ExitStack() as stack:
-        settings = _settings(cores) | dict(config or {})
+        settings, archive = _settings(cores) | dict(config or {}), None
         if not _has_java_machine():
             log = stack.enter_context(resources.as_file(resources.files(__package__) / "log4j2.properties"))
-            settings |= _machine_settings(log, settings)
-            stack.enter_context(java_for_spark(find_java()))
+            java = find_java()
+            archive = Archive.of(java.command, java.says)
+            noting = noting and archive is not None and archive.is_wanted
+            settings |= _machine_settings(log, settings, archive.options(noting) if archive else ())
+            stack.enter_context(java_for_spark(java))
             # Functions in Python run where their modules are; Spark would take the first python3 on the PATH.
             stack.enter_context(_environment("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON") or sys.executable))
         for key, value in settings.items():
             builder = builder.config(key, value)
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    if archive and noting:
+        jvm: Any = session._jvm
+        machine = jvm.java.lang
+        archive.make_after(machine.ProcessHandle.current().pid(), machine.System.getProperty("java.class.path"))
+    return session
 
 
 def _has_java_machine() -> bool:
@@ -176,9 +198,13 @@ def _settings(cores: int) -> dict[str, str]:
     }
 
 
-def _machine_settings(log: Path, settings: Mapping[str, str]) -> dict[str, str]:
-    options = f"-Dlog4j2.configurationFile={log.as_uri()} {settings.get('spark.driver.extraJavaOptions', '')}"
-    return {"spark.driver.memory": f"{driver_memory() >> 20}m", "spark.driver.extraJavaOptions": options.strip()}
+def _machine_settings(log: Path, settings: Mapping[str, str], options: Iterable[str]) -> dict[str, str]:
+    own = shlex.join((f"-Dlog4j2.configurationFile={log.as_uri()}", *options))
+    given = settings.get("spark.driver.extraJavaOptions", "")
+    return {
+        "spark.driver.memory": f"{driver_memory() >> 20}m",
+        "spark.driver.extraJavaOptions": f"{own} {given}".strip(),
+    }
 
 
 @contextmanager

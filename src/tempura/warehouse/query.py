@@ -368,6 +368,7 @@ class Query:
             "methods": list(self._spec.methods) or ["all"],
             "require": self._spec.require,
             "schedule": self.schedule.to_json(),
+            "outputs": [str(path) for path in self.published_at],
         }
 
     @errors_by_code()

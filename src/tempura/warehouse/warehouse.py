@@ -551,14 +551,23 @@ class Warehouse:
     @errors_by_code()
     def status(self) -> dict[str, Any]:
         """Tables and queries, as plain data. Of one that is broken ``error`` says what is wrong, and what to do."""
-        declared, tables = self._declarations.read(), self._tables()
         return {
             "path": str(self.path),
             "format": FORMAT,
-            "tables": {n: {**t.spec.to_toml(), **or_error(t.status)} for n, t in tables.items()},
-            "queries": {name: or_error(self.query(name).status) for name in declared.queries},
+            "tables": self.status_of_tables(),
+            "queries": self.status_of_queries(),
             "undeclared": list(self.undeclared()),
         }
+
+    @errors_by_code()
+    def status_of_tables(self) -> dict[str, dict[str, Any]]:
+        """What is declared and stored of each table, as in :meth:`status`."""
+        return {name: {**table.spec.to_toml(), **or_error(table.status)} for name, table in self._tables().items()}
+
+    @errors_by_code()
+    def status_of_queries(self) -> dict[str, dict[str, Any]]:
+        """Where each query stands, as in :meth:`status`."""
+        return {query.name: or_error(query.status) for query in self.queries()}
 
     def undeclared(self) -> tuple[str, ...]:
         """The folders of tables and queries that ``tempura.toml`` does not declare any more, relative to the warehouse. They are kept:

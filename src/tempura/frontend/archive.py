@@ -1,0 +1,156 @@
+"""An archive of the classes that Spark loads, with which a session starts in half the time.
+
+To start Spark and to run a step, Java loads some 17,000 classes out of 250 jars, and checks each. It can map them from a file instead
+(class data sharing, JEP 310). The first session that is asked to notes what it loads. When its process has ended, another one of
+the lowest priority makes the archive, in the user's cache; sessions after it map what is there. Java itself looks whether an archive
+is of the very jars and the very Java, and does without it otherwise; so an archive may be lost, or be wrong, without harm.
+"""
+
+import atexit
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.find_spark_home import _find_spark_home
+
+_DAY = 86_400
+_UNUSED = 30 * _DAY
+"""Seconds after which an archive that no session has used goes."""
+
+_LONGEST_END, _LONGEST_DUMP = 60, 900
+"""Seconds: of a session's JVM after its process, and of making an archive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An archive of classes: ``path`` is where it is, or will be, ``java`` the program that it is for."""
+
+    path: Path
+    java: Path
+
+    @staticmethod
+    def of(java: Path, says: str, environment: Mapping[str, str] | None = None) -> "Archive | None":
+        """The archive for a Java, which ``says`` that of its version, and the Spark that is installed. None where there can be none:
+        another virtual machine than HotSpot, no folder of one's own to keep it in, or ``TEMPURA_CACHE=off``."""
+        folder = cache_folder(os.environ if environment is None else environment)
+        if folder is None or "Server VM" not in says:
+            return None
+        jars = Path(_find_spark_home(), "jars")
+        try:
+            of = (str(java.resolve()), says, str(jars), str(jars.stat().st_mtime_ns))
+        except OSError:
+            return None
+        return Archive(folder / f"classes-{hashlib.sha256(chr(0).join(of).encode()).hexdigest()[:16]}.jsa", java)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has been made."""
+        return self.path.exists()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a session should note its classes: there is none, and nobody has tried to make it since yesterday."""
+        try:
+            return not self.is_there and time.time() - self._tried.stat().st_mtime > _DAY
+        except FileNotFoundError:
+            return True
+
+    @property
+    def classes(self) -> Path:
+        """Where this process's session notes its classes."""
+        return self.path.with_suffix(f".{os.getpid()}.list")
+
+    @property
+    def _tried(self) -> Path:
+        return self.path.with_suffix(".tried")
+
+    def options(self, noting: bool) -> tuple[str, ...]:
+        """Options for Java: to use the archive, or, if there is none, to note the classes for it when ``noting``. Quiet, whatever it finds
+        there."""
+        if self.is_there:
+            with suppress(OSError):
+                os.utime(self.path)
+            return f"-XX:SharedArchiveFile={self.path}", "-Xlog:cds*=off"
+        return (f"-XX:DumpLoadedClassList={self.classes}", "-Xlog:cds*=off") if noting else ()
+
+    def make_after(self, process: int, class_path: str) -> None:
+        """Make it when this Python and then a process, which is Java, have ended."""
+        arguments = (str(process), str(self.java), class_path, str(self.classes), str(self.path))
+        atexit.register(self._leave, arguments)
+
+    def _leave(self, arguments: tuple[str, ...]) -> None:
+        with suppress(OSError):
+            self._tried.touch()
+            nowhere = subprocess.DEVNULL
+            subprocess.Popen(
+                [sys.executable, "-m", __name__, *arguments],
+                stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True, cwd=self.path.parent,
+            )  # fmt: skip
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path | None:
+    """A folder of the user's own for what can be made again: ``TEMPURA_CACHE``, else ``tempura`` in what the system says. Nobody else may
+    write to it: code is run from what is there. None where there is no such folder."""
+    named = environment.get("TEMPURA_CACHE", "")
+    if named.lower() == "off":
+        return None
+    base = environment.get("XDG_CACHE_HOME") or (environment["HOME"] + "/.cache" if environment.get("HOME") else "")
+    if not named and not base:
+        return None
+    folder = Path(named or Path(base, "tempura"))
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = folder.stat()
+    except OSError:
+        return None
+    own = about.st_uid == os.getuid() and not about.st_mode & 0o022
+    return folder.absolute() if own and os.access(folder, os.W_OK) else None
+
+
+def make(process: int, java: str, class_path: str, classes: Path, archive: Path) -> bool:
+    """Make an archive of noted classes when a process has ended; whether that was possible. Archives that are not used go."""
+    _wait_for(process)
+    os.nice(19)
+    part = archive.with_suffix(f".{os.getpid()}.part")
+    noted, to = f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={part}"
+    nowhere = subprocess.DEVNULL
+    with _removed(part, classes):
+        done = subprocess.run(
+            [java, "-Xshare:dump", noted, to, "-cp", class_path],
+            stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=_LONGEST_DUMP, check=False,
+        )  # fmt: skip
+        if done.returncode or not part.exists():
+            return False
+        part.replace(archive)
+    for other in archive.parent.glob("classes-*"):
+        if time.time() - other.stat().st_mtime > _UNUSED:
+            other.unlink(missing_ok=True)
+    return True
+
+
+def _wait_for(process: int) -> None:
+    end = time.monotonic() + _LONGEST_END
+    with suppress(ProcessLookupError):
+        while time.monotonic() < end:
+            os.kill(process, 0)
+            time.sleep(0.2)
+
+
+@contextmanager
+def _removed(*paths: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    _process, _java, _class_path, _classes, _archive = sys.argv[1:]
+    make(int(_process), _java, _class_path, Path(_classes), Path(_archive))
