@@ -20,14 +20,18 @@ print(spark.range(3).count())
 
 
 def session(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"TEMPURA_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = os.environ | {
+        "TEMPURA_CLASS_ARCHIVE": "on",
+        "XDG_CACHE_HOME": str(cache),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     command = [sys.executable, "-c", _SESSION, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 def archive(cache: Path) -> Archive:
     java = find_java()
-    found = Archive.of(java.command, java.says, {"TEMPURA_CACHE": str(cache)})
+    found = Archive.of(java.command, java.says, {"XDG_CACHE_HOME": str(cache)})
     assert found
     return found
 

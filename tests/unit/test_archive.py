@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tempura.frontend.archive import Archive, cache_folder, make
+from tempura.frontend.archive import Archive, make, own_folder
 
 HOTSPOT = 'openjdk version "17.0.1"\nOpenJDK 64-Bit Server VM (build 17.0.1, mixed mode)'
 
@@ -27,7 +27,7 @@ def java(tmp_path: Path) -> Path:
 
 
 def archive(tmp_path: Path, java: Path, says: str = HOTSPOT) -> Archive:
-    found = Archive.of(java, says, {"TEMPURA_CACHE": str(tmp_path / "cache")})
+    found = Archive.of(java, says, {"XDG_CACHE_HOME": str(tmp_path)})
     assert found
     return found
 
@@ -51,27 +51,31 @@ def test_another_spark_has_another(tmp_path: Path, java: Path, monkeypatch: pyte
     os.utime(tmp_path / "b" / "jars", (1, 1))
     assert archive(tmp_path, java).path != first.path
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "c"))
-    assert Archive.of(java, HOTSPOT, {"TEMPURA_CACHE": str(tmp_path)}) is None
+    assert Archive.of(java, HOTSPOT, {"XDG_CACHE_HOME": str(tmp_path)}) is None
 
 
 def test_there_is_none_for_another_virtual_machine_or_when_it_is_turned_off(tmp_path: Path, java: Path) -> None:
-    assert Archive.of(java, "Eclipse OpenJ9 VM", {"TEMPURA_CACHE": str(tmp_path)}) is None
-    assert Archive.of(java, HOTSPOT, {"TEMPURA_CACHE": "off", "HOME": str(tmp_path)}) is None
-    assert Archive.of(java, HOTSPOT, {}) is None
-    assert not list(tmp_path.glob("*cache*"))
+    here = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert Archive.of(java, "Eclipse OpenJ9 VM", here) is None
+    assert Archive.of(java, HOTSPOT, here | {"TEMPURA_CLASS_ARCHIVE": "off"}) is None
+    assert not (tmp_path / "cache").exists()
 
 
-def test_the_folder_is_ones_own(tmp_path: Path) -> None:
-    assert cache_folder({"HOME": str(tmp_path)}) == tmp_path / ".cache" / "tempura"
+def test_the_folder_is_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert own_folder({}) == tmp_path / ".cache" / "tempura"
     assert (tmp_path / ".cache" / "tempura").stat().st_mode & 0o777 == 0o700
-    assert cache_folder({"HOME": "/nowhere", "XDG_CACHE_HOME": str(tmp_path / "x")}) == tmp_path / "x" / "tempura"
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    shared.chmod(0o777)
-    assert cache_folder({"TEMPURA_CACHE": str(shared)}) is None, "others could put classes there"
-    file = tmp_path / "file"
-    file.touch()
-    assert cache_folder({"TEMPURA_CACHE": str(file / "cache")}) is None
+    assert own_folder({"XDG_CACHE_HOME": str(tmp_path / "x")}) == tmp_path / "x" / "tempura"
+    (tmp_path / "x" / "tempura").chmod(0o777)
+    assert own_folder({"XDG_CACHE_HOME": str(tmp_path / "x")}) is None, "others could put classes there"
+    (tmp_path / "file").touch()
+    assert own_folder({"XDG_CACHE_HOME": str(tmp_path / "file")}) is None
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert own_folder({}) is None
 
 
 def test_the_first_session_notes_and_those_after_it_map(tmp_path: Path, java: Path) -> None:

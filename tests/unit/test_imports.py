@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 
 ORDER: tuple[tuple[str, ...], ...] = (
-    ("errors", "display"),
+    ("errors", "display", "cache"),
     ("algebra",),
     ("tvr",),
     ("physical",),

@@ -5,7 +5,6 @@ downloaded. The data is derived from TPC-DS and TPC-H and no official result. Ty
 money, dates, strings.
 """
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tempura.cache import cache_folder
 from tempura.errors import TempuraError
 
 if TYPE_CHECKING:
@@ -55,11 +55,6 @@ class Dataset:
                 "UNKNOWN_TABLE", f"{self.suite} has no table {table}.", f"It has {', '.join(self.tables)}."
             )
         return path
-
-
-def cache_folder() -> Path:
-    """Where generated data is kept between runs: ``tempura`` in the user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tempura"
 
 
 def generate(scale: float = 0.1, cache: Path | None = None, suite: str = "tpcds") -> Dataset:

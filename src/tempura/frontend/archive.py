@@ -19,6 +19,8 @@ from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 
+from tempura.cache import cache_folder
+
 _DAY = 86_400
 _UNUSED = 30 * _DAY
 """Seconds after which an archive that no session has used goes."""
@@ -37,11 +39,13 @@ class Archive:
     @staticmethod
     def of(java: Path, says: str, environment: Mapping[str, str] | None = None) -> "Archive | None":
         """The archive for a Java, which ``says`` that of its version, and the Spark that is installed. None where there can be none:
-        another virtual machine than HotSpot, no folder of one's own to keep it in, or ``TEMPURA_CACHE=off``."""
-        folder = cache_folder(os.environ if environment is None else environment)
-        if folder is None or "Server VM" not in says:
+        another virtual machine than HotSpot, no folder of one's own to keep it in, or ``TEMPURA_CLASS_ARCHIVE=off``."""
+        known = os.environ if environment is None else environment
+        if known.get("TEMPURA_CLASS_ARCHIVE") == "off" or "Server VM" not in says:
             return None
-        jars = Path(_find_spark_home(), "jars")
+        folder, jars = own_folder(known), Path(_find_spark_home(), "jars")
+        if folder is None:
+            return None
         try:
             of = (str(java.resolve()), says, str(jars), str(jars.stat().st_mtime_ns))
         except OSError:
@@ -94,20 +98,13 @@ class Archive:
             )  # fmt: skip
 
 
-def cache_folder(environment: Mapping[str, str]) -> Path | None:
-    """A folder of the user's own for what can be made again: ``TEMPURA_CACHE``, else ``tempura`` in what the system says. Nobody else may
-    write to it: code is run from what is there. None where there is no such folder."""
-    named = environment.get("TEMPURA_CACHE", "")
-    if named.lower() == "off":
-        return None
-    base = environment.get("XDG_CACHE_HOME") or (environment["HOME"] + "/.cache" if environment.get("HOME") else "")
-    if not named and not base:
-        return None
-    folder = Path(named or Path(base, "tempura"))
+def own_folder(environment: Mapping[str, str]) -> Path | None:
+    """The cache folder, if it is the user's own and nobody else may write to it: code is run from what is there."""
     try:
+        folder = cache_folder(environment)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = folder.stat()
-    except OSError:
+    except (OSError, RuntimeError):
         return None
     own = about.st_uid == os.getuid() and not about.st_mode & 0o022
     return folder.absolute() if own and os.access(folder, os.W_OK) else None
