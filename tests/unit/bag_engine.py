@@ -22,7 +22,7 @@ from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column,
 from tempura.cost.model import SPARK, CostModel
 from tempura.cost.stats import number
 from tempura.errors import TempuraError
-from tempura.execute.contract import Merge, Part, StepOutcome, StoredOutput, StoredState, Usage
+from tempura.execute.contract import Clocks, Merge, Part, StepOutcome, StoredOutput, StoredState, Usage
 from tempura.execute.local import BagExecutor, BagOutcome
 from tempura.execute.parts import growth, parts_to_keep
 from tempura.execute.sharing import sinks_of
@@ -208,11 +208,13 @@ def _stored_rows(source: Source, files: Sequence[str]) -> list[dict[str, object]
 @dataclass
 class BagEngine:
     """``session`` are the settings of the user's session. ``executed`` counts the steps run; ``written`` and ``read`` the rows of each
-    state that they wrote and read. ``prices`` decide on plans, and when parts of states are merged."""
+    state that they wrote and read. ``prices`` decide on plans, and when parts of states are merged. At each of ``looks``, the clocks
+    have moved on by a second, half a second of Spark's and a quarter of Python's."""
 
     session: dict[str, str] = field(default_factory=lambda: {"spark.sql.session.timeZone": "UTC"})
     version: str = "4.3.0"
     executed: int = 0
+    looks: int = 0
     written: list[int] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
     prices: CostModel = SPARK
@@ -266,6 +268,10 @@ class BagEngine:
         if outcome.output is not None:
             output = StoredOutput((), "{}", _save(work.folder / "output", outcome.output))
         return StepOutcome(stored, output, Usage(cpu_seconds=0.5, wall_seconds=0.25, driver_seconds=0.125))
+
+    def clocks(self) -> Clocks:
+        self.looks += 1
+        return Clocks(1.0 * self.looks, 0.5 * self.looks, 0.25 * self.looks)
 
     def _loaded(self, stored: StoredState) -> SignedBag:
         self.read.append(stored.rows)

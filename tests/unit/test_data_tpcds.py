@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tempura.data.tpcds import DATE_COLUMNS, Dataset, cut_dates, generate, split_by_date
+from tempura.data.tpcds import DATES, Dataset, cut_dates, generate, split_by_date
 from tempura.errors import TempuraError
 
 
@@ -23,7 +23,6 @@ def rows(file: Path) -> Counter[tuple[object, ...]]:
 
 def test_all_tables_are_made(dataset: Dataset) -> None:
     assert len(dataset.tables) == 24
-    assert set(DATE_COLUMNS) <= set(dataset.tables)
     assert pq.read_metadata(dataset.file("store_sales")).num_rows > 10_000
 
 
@@ -42,29 +41,29 @@ def test_a_scale_is_made_once(dataset: Dataset) -> None:
     assert [p.name for p in dataset.folder.parent.iterdir()] == [dataset.folder.name], "no half-made folder is left"
 
 
-@pytest.mark.parametrize("table", ["store_sales", "store_returns"])
-def test_arrivals_are_cut_by_date_and_lose_nothing(dataset: Dataset, tmp_path: Path, table: str) -> None:
-    cuts = cut_dates(dataset, (0.5, 0.8))
-    files = split_by_date(dataset, table, cuts, tmp_path)
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return generate(0.01, tmp_path_factory.mktemp("cache"), suite="tpch")
+
+
+@pytest.mark.parametrize("table", DATES)
+def test_arrivals_are_cut_by_date_and_lose_nothing(orders: Dataset, tmp_path: Path, table: str) -> None:
+    cuts = cut_dates(orders, (0.5, 0.8), table)
+    files = split_by_date(orders, table, cuts, tmp_path)
     parts = [rows(file) for file in files]
     assert len(parts) == 3
-    assert all(parts), "each arrival has rows"
-    assert sum(parts, Counter()) == rows(dataset.file(table))
-    day = {row["d_date_sk"]: row["d_date"] for row in pq.read_table(dataset.file("date_dim")).to_pylist()}
-    key = pq.read_schema(files[0]).get_field_index(DATE_COLUMNS[table])
-    assert pq.read_schema(files[0]).names == pq.read_schema(dataset.file(table)).names
+    assert sum(parts, Counter()) == rows(orders.file(table))
+    assert pq.read_schema(files[0]).names == pq.read_schema(orders.file(table)).names
+    day = pq.read_schema(files[0]).get_field_index(DATES[table])
     for i, part in enumerate(parts):
-        assert {arrival_of(day.get(row[key]), cuts) for row in part} == {i}
+        assert {arrival_of(row[day], cuts) for row in part} == {i}
+    shares = [part.total() / rows(orders.file(table)).total() for part in parts]
+    assert shares == pytest.approx([0.5, 0.3, 0.2], abs=0.01)
 
 
-def arrival_of(day: date | None, cuts: tuple[date, ...]) -> int:
-    return len(cuts) if day is None else sum(day > cut for cut in cuts)
-
-
-def test_shares_are_of_the_sales(dataset: Dataset, tmp_path: Path) -> None:
-    files = split_by_date(dataset, "store_sales", cut_dates(dataset, (0.5, 0.8)), tmp_path)
-    counts = [pq.read_metadata(file).num_rows for file in files]
-    assert 0.4 < counts[0] / sum(counts) < 0.55
+def arrival_of(day: object, cuts: tuple[date, ...]) -> int:
+    assert isinstance(day, date)
+    return sum(day > cut for cut in cuts)
 
 
 def test_refusals_have_codes(dataset: Dataset, tmp_path: Path) -> None:

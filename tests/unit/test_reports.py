@@ -16,6 +16,7 @@ from tempura.algebra.rel import Aggregate, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref
 from tempura.cli.main import main
 from tempura.errors import Reason, TempuraError
+from tempura.execute.contract import Clocks
 from tempura.explain.character import (
     BUILT,
     IN_PART,
@@ -32,6 +33,9 @@ from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.methods import METHODS
 from tempura.search.planner import MARGIN, make_plan
 from tempura.search.problem import Point, Problem, TableFacts
+from tempura.warehouse import phases
+from tempura.warehouse.phases import COMPUTING, LOOKING, PLANNING, STORING, Stopwatch
+from tempura.warehouse.report import history_of, listed
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.steps import StepManifest
 from tests.unit import bag_engine
@@ -185,8 +189,38 @@ class TestRunsTell:
         assert (entry.driver_seconds, entry.actual_cost) == (0.125, 625_000_000)
         monkeypatch.setattr(tp, "open", lambda folder, spark=None: world.open())
         told = CliRunner().invoke(main, ["-C", str(world.wh.path), "history", "summary"]).stdout
-        assert "tasks s  driver s  wall s" in told
-        assert re.search(r"0\.50 +0\.12 +0\.25", told)
+        assert "tasks s  driver s  wall s  beside s" in told
+        assert re.search(r"0\.50 +0\.12 +0\.25 +3\.00", told)
+
+    def test_what_each_phase_took_is_told(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        query = world.query(Schedule.view())
+        world.put("a", FIRST)
+        report = query.run()
+        assert list(report.phases) == [LOOKING, PLANNING, COMPUTING, STORING]
+        once = Clocks(1.0, 0.5, 0.25)
+        assert set(report.phases.values()) == {once}
+        told = (
+            "looking 1.00 s (0.75 CPU s), planning 1.00 s (0.75 CPU s), computing 1.00 s, storing 1.00 s (0.75 CPU s)"
+        )
+        assert str(report).splitlines()[2] == told
+        (entry,) = query.history()
+        assert (entry.phases, entry.beside_seconds) == (report.phases, 3.0)
+        assert entry.to_json()["phases"][PLANNING] == {"wall_seconds": 1.0, "jvm_seconds": 0.5, "python_seconds": 0.25}
+        assert query.run().phases == {}, "nothing was done"
+
+    def test_many_times_that_were_skipped_are_counted(self) -> None:
+        assert listed(["14:00", "19:00"]) == "14:00, 19:00"
+        assert listed([f"{n:02}:00" for n in range(24)]) == "24 times, 00:00 to 23:00"
+
+    def test_a_phase_goes_on_and_counts_when_it_fails(self) -> None:
+        times = iter([Clocks(1.0), Clocks(3.0), Clocks(10.0), Clocks(14.0, 2.0)])
+        watch = Stopwatch(lambda: next(times))
+        with pytest.raises(ValueError, match="no"), watch.phase(COMPUTING):
+            raise ValueError("no")
+        with watch.phase(COMPUTING):
+            pass
+        assert watch.phases == {COMPUTING: Clocks(6.0, 2.0)}
+        assert phases.from_json(json.loads(json.dumps(phases.to_json(watch.phases)))) == watch.phases
 
     def test_a_manifest_of_before_that_was_told_is_read(self, world: World) -> None:
         query = world.query(Schedule.view())
@@ -194,9 +228,10 @@ class TestRunsTell:
         query.run()
         data = query.steps()[0].to_json()
         assert StepManifest.from_json(data) == query.steps()[0]
-        del data["does"], data["driver_seconds"]
+        del data["does"], data["driver_seconds"], data["phases"]
         old = StepManifest.from_json(data)
-        assert (old.does, old.driver_seconds, old.cpu_seconds) == (None, 0.0, 0.5)
+        assert (old.does, old.driver_seconds, old.cpu_seconds, old.phases) == (None, 0.0, 0.5, {})
+        assert history_of(old).beside_seconds is None
 
     def test_work_ahead_is_prepared_and_the_rest_nothing(self, world: World, dear: None) -> None:
         query = world.query(DAILY)

@@ -13,7 +13,7 @@ from tempura.errors import TempuraError
 from tempura.explain.text import ASSUMED
 from tempura.plan.progressive import Step
 from tempura.warehouse.declare import NO_DEMAND, REQUIRED
-from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
+from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, listed
 from tempura.warehouse.schedule import Schedule
 
 Command = Callable[..., None]
@@ -280,7 +280,7 @@ def print_history(shell: Shell, entries: Sequence[HistoryEntry]) -> None:
     """Runs in a table."""
     head = (
         "run", "time", "method", "does", "price", "estimated CPU s", "tasks s", "driver s", "wall s",
-        "rows", "states", "skipped",
+        "beside s", "rows", "states", "skipped",
     )  # fmt: skip
     shell.table(head, map(history_row, entries))
     shell.say(*(f"run {entry.n} {line}" for entry in entries if entry.does for line in entry.does.lines()))
@@ -288,7 +288,13 @@ def print_history(shell: Shell, entries: Sequence[HistoryEntry]) -> None:
 
 def history_row(entry: HistoryEntry) -> tuple[object, ...]:
     """A run as a row of a table."""
-    seconds = (entry.estimated_cost / 1e9, entry.cpu_seconds, entry.driver_seconds, entry.wall_seconds)
-    skipped = ", ".join(entry.skipped)
+    seconds = (
+        entry.estimated_cost / 1e9,
+        entry.cpu_seconds,
+        entry.driver_seconds,
+        entry.wall_seconds,
+        entry.beside_seconds,
+    )
+    skipped = listed(entry.skipped)
     does = str(entry.does) if entry.does else ""
     return (entry.n, entry.label, entry.method, does, entry.weight, *seconds, entry.rows, entry.states, skipped)

@@ -68,6 +68,15 @@ class Shell:
         with self.err.status(Text(what)) as status:
             yield lambda text: status.update(Text(text))
 
+    @contextmanager
+    def stages(self) -> Iterator[Callable[[str], None]]:
+        """Say which stage of long work is reached: on a terminal in one line that changes, else a line each, on standard error."""
+        if self.err.is_terminal:
+            with self.progress("") as change:
+                yield change
+        else:
+            yield lambda text: self.err.print(Text(f"… {text}"))
+
     def is_asked(self, question: str) -> bool:
         """Whether somebody at a terminal says yes; no where nobody can be asked."""
         return sys.stdin.isatty() and click.confirm(question, err=True)

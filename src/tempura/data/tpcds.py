@@ -1,4 +1,4 @@
-"""TPC-DS and TPC-H data as Parquet files, and fact tables of TPC-DS cut into arrivals by date.
+"""TPC-DS and TPC-H data as Parquet files, and tables of TPC-H cut into arrivals by date.
 
 The generators are DuckDB's extensions ``tpcds`` and ``tpch``, from the files that their PyPI packages carry: nothing is
 downloaded. The data is derived from TPC-DS and TPC-H and no official result. Types are the generators': bigint keys, decimal
@@ -20,18 +20,10 @@ from tempura.cache import cache_folder
 from tempura.errors import TempuraError
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-DATE_COLUMNS = {
-    "catalog_returns": "cr_returned_date_sk",
-    "catalog_sales": "cs_sold_date_sk",
-    "inventory": "inv_date_sk",
-    "store_returns": "sr_returned_date_sk",
-    "store_sales": "ss_sold_date_sk",
-    "web_returns": "wr_returned_date_sk",
-    "web_sales": "ws_sold_date_sk",
-}
-"""The fact tables, and the key of the day on which a row comes into being. The key may be NULL."""
+DATES = {"lineitem": "l_shipdate", "orders": "o_orderdate"}
+"""Tables of TPC-H that can be cut by date, and the column with the day on which a row comes into being."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,46 +94,33 @@ def _fill(folder: Path, connection: "DuckDBPyConnection", scale: float, maker: s
         shutil.rmtree(part, ignore_errors=True)
 
 
-def cut_dates(dataset: Dataset, shares: Sequence[float], table: str = "store_sales") -> tuple[date, ...]:
-    """The days at whose end the given shares (ascending, each below 1) of the table's dated rows have arrived."""
-    with _dated(dataset, table) as connection:
-        row = connection.execute("SELECT quantile_disc(d_date, ?::DOUBLE[]) FROM dated", [list(shares)]).fetchone()
+def cut_dates(dataset: Dataset, shares: Sequence[float], table: str = "lineitem") -> tuple[date, ...]:
+    """The days at whose end the given shares (ascending, each below 1) of a table's rows have arrived."""
+    with _dated(dataset, table) as (rows, day):
+        row = rows.aggregate(f"quantile_disc({day}, {list(shares)})").fetchone()
     return tuple(row[0]) if row else ()
 
 
 def split_by_date(dataset: Dataset, table: str, cuts: Sequence[date], folder: Path) -> tuple[Path, ...]:
-    """Cut a fact table after each of the given days: one file per arrival in ``folder``, one more than there are cuts.
-
-    A row arrives on its day; a row without a date arrives last. Together the files hold each row of the table once.
-    """
+    """Cut a table after each of the given days: one file per arrival in ``folder``, one more than there are cuts. Together the files hold
+    each row of the table once."""
     folder.mkdir(parents=True, exist_ok=True)
     files = tuple(folder / f"arrival-{i}.parquet" for i in range(len(cuts) + 1))
-    with _dated(dataset, table) as connection:
-        dated = connection.table("dated")
+    with _dated(dataset, table) as (rows, day):
         for file, (after, until) in zip(files, pairwise([None, *cuts, None]), strict=True):
-            dated.filter(_between(after, until)).project("* EXCLUDE (d_date)").write_parquet(str(file))
+            later = f"{day} > DATE '{after.isoformat()}'" if after else "TRUE"
+            sooner = f"{day} <= DATE '{until.isoformat()}'" if until else "TRUE"
+            rows.filter(f"{later} AND {sooner}").write_parquet(str(file))
     return files
 
 
-def _between(after: date | None, until: date | None) -> str:
-    later = f"d_date > DATE '{after.isoformat()}'" if after else "TRUE"
-    return f"{later} AND d_date <= DATE '{until.isoformat()}'" if until else f"({later}) OR d_date IS NULL"
-
-
 @contextmanager
-def _dated(dataset: Dataset, table: str) -> Iterator["DuckDBPyConnection"]:
-    """A connection with the view ``dated``: the fact table and the day of each row."""
-    if table not in DATE_COLUMNS:
-        raise TempuraError(
-            "NOT_A_FACT_TABLE", f"{table} has no dates.", f"Tables with dates: {', '.join(DATE_COLUMNS)}."
-        )
-    with _generator() as connection:
-        connection.read_parquet(str(dataset.file("date_dim"))).create_view("dates")
-        connection.read_parquet(str(dataset.file(table))).create_view("facts")
-        connection.sql(
-            f"SELECT facts.*, d_date FROM facts LEFT JOIN dates ON {DATE_COLUMNS[table]} = d_date_sk"
-        ).create_view("dated")
-        yield connection
+def _dated(dataset: Dataset, table: str) -> Iterator[tuple["DuckDBPyRelation", str]]:
+    """The rows of a table, and the column of their day."""
+    if table not in DATES:
+        raise TempuraError("NOT_A_FACT_TABLE", f"{table} has no dates.", f"Tables with dates: {', '.join(DATES)}.")
+    with _generator(dataset.suite) as connection:
+        yield connection.read_parquet(str(dataset.file(table))), DATES[table]
 
 
 def _version() -> str:

@@ -157,6 +157,30 @@ class StoredOutput:
         return cls(types, str(data["schema"]), Part.from_json(data["part"]))
 
 
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The time that has passed since some moment, the CPU time of the driver's whole JVM, and Python's."""
+
+    wall_seconds: float = 0.0
+    jvm_seconds: float = 0.0
+    python_seconds: float = 0.0
+
+    def __add__(self, more: "Clocks") -> "Clocks":
+        return Clocks(
+            self.wall_seconds + more.wall_seconds,
+            self.jvm_seconds + more.jvm_seconds,
+            self.python_seconds + more.python_seconds,
+        )
+
+    def __sub__(self, before: "Clocks") -> "Clocks":
+        """What has passed on each clock since an earlier look."""
+        return Clocks(
+            self.wall_seconds - before.wall_seconds,
+            self.jvm_seconds - before.jvm_seconds,
+            self.python_seconds - before.python_seconds,
+        )
+
+
 @dataclass(frozen=True)
 class Usage:
     """What a piece of work took: CPU seconds summed over all tasks, CPU seconds of the driver (its JVM without tasks, and Python),

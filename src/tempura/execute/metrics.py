@@ -3,7 +3,6 @@
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,7 +11,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
-from tempura.execute.contract import Usage
+from tempura.execute.contract import Clocks, Usage
 from tempura.frontend.java import java
 
 
@@ -48,7 +47,7 @@ class Meter:
     ) -> None:
         try:
             # First of all: what measuring takes is no part of what is measured.
-            spent = Clocks() if error else clocks(self._context).since(self._began)
+            spent = Clocks() if error else clocks(self._context) - self._began
             self._context.removeJobTag(self._tag)
             if error is None:
                 self.spent, self.usage = spent, self._measure(spent)
@@ -57,7 +56,7 @@ class Meter:
             if error is None:
                 raise
 
-    def _measure(self, spent: "Clocks") -> Usage:
+    def _measure(self, spent: Clocks) -> Usage:
         scala_context: Any = self._context._jsc.sc()
         # Events reach the status store asynchronously: without waiting, the last stages would be missing.
         scala_context.listenerBus().waitUntilEmpty()
@@ -80,23 +79,6 @@ class Meter:
             shuffle_bytes=sum(stage.shuffleWriteBytes() for stage in ran),
             input_bytes=sum(stage.inputBytes() for stage in ran),
             output_bytes=sum(stage.outputBytes() for stage in ran),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """The time that has passed since some moment, the CPU time of the driver's whole JVM, and Python's."""
-
-    wall_seconds: float = 0.0
-    jvm_seconds: float = 0.0
-    python_seconds: float = 0.0
-
-    def since(self, before: "Clocks") -> "Clocks":
-        """What has passed on each clock since an earlier look."""
-        return Clocks(
-            self.wall_seconds - before.wall_seconds,
-            self.jvm_seconds - before.jvm_seconds,
-            self.python_seconds - before.python_seconds,
         )
 
 

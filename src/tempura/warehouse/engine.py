@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 
 from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
-from tempura.execute.contract import StepOutcome, StoredOutput, StoredState
+from tempura.execute.contract import Clocks, StepOutcome, StoredOutput, StoredState
 from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Read, StateKey
 from tempura.plan.progressive import Step
@@ -162,6 +162,9 @@ class Engine(Protocol):
 
     def execute(self, work: Work) -> StepOutcome:
         """Run a step."""
+
+    def clocks(self) -> Clocks:
+        """What the clocks say now."""
 
     def lake_schema(self, format: str, path: Path) -> StructType:
         """The columns of a table in a lake. Raises TempuraError NO_PACKAGE, FEED_UNREADABLE."""

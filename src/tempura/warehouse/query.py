@@ -27,6 +27,7 @@ from tempura.warehouse.declare import OutputSpec, QuerySpec, check_output, decla
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
 from tempura.warehouse.history import History, Replacement, names_of
 from tempura.warehouse.ledger import Ledger, attempt
+from tempura.warehouse.phases import LOOKING, PLANNING, Stopwatch
 from tempura.warehouse.places import check_output_place
 from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.publish import Publication, Result, publications
@@ -133,11 +134,15 @@ class Query:
         found = asked(history)
         if found.slot is None:
             return RunReport(self.name, nothing=True, why=found.why)
-        situation = self._situation(history, found.slot, self.schedule, demand, dry_run)
-        result = self._current(history, found.slot, situation)
+        watch = Stopwatch(self._site.engine.clocks)
+        with watch.phase(LOOKING):
+            situation = self._situation(history, found.slot, self.schedule, demand, dry_run)
+            result = self._current(history, found.slot, situation)
         if result:
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {result.slot}")
-        run = self._run(history, found, found.slot, *self._sound_plan(situation, demand, history), demand.incremental)
+        with watch.phase(PLANNING):
+            planned = self._sound_plan(situation, demand, history)
+            run = self._run(history, found, found.slot, *planned, demand.incremental, watch)
         if dry_run:
             return self._dry(run)
         run, manifest = executed(run, progress)
@@ -461,6 +466,7 @@ class Query:
         situation: Situation,
         plan: ProgressivePlan,
         incremental: bool,
+        watch: Stopwatch,
     ) -> Run:
         self._check_clock(situation.time)
         shown = plan_of(plan, situation, not history.outputs)
@@ -479,6 +485,7 @@ class Query:
             explained=shown.explain(),
             does=shown.does.get(situation.now, Character(NOTHING)),
             uses=self.schedule.uses,
+            watch=watch,
             incremental=incremental,
             query=partial(self._whole, history, situation),
         )

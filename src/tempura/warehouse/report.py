@@ -12,8 +12,10 @@ from tempura.explain.html import save_html
 from tempura.explain.text import SHOW, explain, seconds, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.search.planner import MARGIN
+from tempura.warehouse import phases
 from tempura.warehouse.clock import version_text
 from tempura.warehouse.forecast import Forecast
+from tempura.warehouse.phases import Phases
 from tempura.warehouse.required import character_of
 from tempura.warehouse.situation import Situation
 from tempura.warehouse.steps import StepManifest
@@ -124,7 +126,8 @@ class RunReport:
     """What a run did. ``nothing``: it had nothing to do, for the reason ``why``. Costs are estimates in nanoseconds of one core;
     ``cpu_seconds`` (of tasks), ``driver_seconds`` (CPU of the driver, Python included) and ``wall_seconds`` were measured; ``rows`` of
     the result, None when none was due; ``fallbacks`` say what the plan recomputes and why; ``does`` what this step did to the result:
-    maintained, or recomputed (``explain.character``)."""
+    maintained, or recomputed (``explain.character``). The measured figures are those of the step; ``phases`` are those of the run, in
+    which it is computing."""
 
     query: str
     label: str = ""
@@ -146,11 +149,23 @@ class RunReport:
     plan: str = ""
     does: Character | None = None
     waiting: tuple[str, ...] = ()
+    phases: Phases = field(default_factory=dict)
 
     @property
     def all_cpu_seconds(self) -> float:
         """CPU seconds of tasks and driver: what ``estimated_cost`` estimates."""
         return self.cpu_seconds + self.driver_seconds
+
+    @property
+    def run_cpu_seconds(self) -> float:
+        """CPU seconds of the whole run: of the step, and of the driver beside it."""
+        beside = phases.beside(self.phases)
+        return self.all_cpu_seconds + beside.jvm_seconds + beside.python_seconds
+
+    @property
+    def run_wall_seconds(self) -> float:
+        """Seconds that the whole run took."""
+        return sum(spent.wall_seconds for spent in self.phases.values())
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -170,10 +185,11 @@ class RunReport:
         estimated = f"{self.estimated_cost / 1e9:.3f}"
         does = str(self.does) if self.does else ""
         figures = (f"{self.weight:g}", estimated, *actual, rows, str(self.states))
-        skipped = f"\nskipped: {', '.join(self.skipped)}" if self.skipped else ""
+        skipped = f"\nskipped: {listed(self.skipped)}" if self.skipped else ""
         recomputed = "".join(f"\n{line}" for line in self.does.lines()) if self.does else ""
         table = columns_text(head, [(self.query, self.label, self.method, does, *figures)])
-        return table + recomputed + skipped + (self._not_done() if self.dry_run else "")
+        beside = f"\n{phases.text(self.phases)}" if self.phases else ""
+        return table + beside + recomputed + skipped + (self._not_done() if self.dry_run else "")
 
     def _not_done(self) -> str:
         """What a run would read, and its plan."""
@@ -203,6 +219,7 @@ def report_of(query: str, step: StepManifest, fallbacks: Iterable[Reason] = ()) 
         skipped=tuple(str(slot) for slot in step.skipped),
         fallbacks=tuple(str(reason) for reason in fallbacks),
         does=step.does,
+        phases=step.phases,
     )
 
 
@@ -225,6 +242,12 @@ class HistoryEntry:
     skipped: tuple[str, ...]
     does: Character | None = None
     driver_seconds: float = 0.0
+    phases: Phases = field(default_factory=dict)
+
+    @property
+    def beside_seconds(self) -> float | None:
+        """Seconds that passed beside the step: to look what has arrived, to plan, to store. None when they were not noted."""
+        return phases.beside(self.phases).wall_seconds if self.phases else None
 
     @property
     def actual_cost(self) -> int:
@@ -253,6 +276,7 @@ def history_of(step: StepManifest) -> HistoryEntry:
         states=len(step.states),
         skipped=tuple(str(slot) for slot in step.skipped),
         does=step.does,
+        phases=step.phases,
     )
 
 
@@ -268,6 +292,14 @@ def or_error(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def told(error: TempuraError) -> dict[str, str]:
     """An error as plain data."""
     return {"code": error.code, "what": error.what, "remedy": error.remedy, "command": error.command}
+
+
+def listed(times: Sequence[str]) -> str:
+    """Times in words: all of a few, else how many there are, the first and the last."""
+    return ", ".join(times) if len(times) <= _FEW else f"{len(times):,} times, {times[0]} to {times[-1]}"
+
+
+_FEW = 4
 
 
 def columns_text(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

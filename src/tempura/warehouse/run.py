@@ -17,6 +17,7 @@ from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
 from tempura.warehouse.files import Files
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.locks import HeldError
+from tempura.warehouse.phases import COMPUTING, STORING, Stopwatch
 from tempura.warehouse.report import plan_of
 from tempura.warehouse.required import refused_retry
 from tempura.warehouse.seals import sealed
@@ -44,6 +45,7 @@ class Run:
     explained: str
     does: Character
     uses: int
+    watch: Stopwatch
     incremental: bool = False
     query: Callable[[], WholeQuery | None] = lambda: None
 
@@ -83,9 +85,12 @@ class Run:
             folder = self.folder / "attempts" / work.id
             with discarding(files, folder):
                 files.make_folder(folder)
-                outcome = self._executed(folder, progress)
-                files.sync_tree(folder)
-                manifest = self._manifest(work.id, outcome)
+                with self.watch.phase(COMPUTING):
+                    outcome = self._executed(folder, progress)
+                with self.watch.phase(STORING):
+                    files.sync_tree(folder)
+                    manifest = self._manifest(work.id, outcome)
+                manifest = replace(manifest, phases=self.watch.phases)
             with discarding_if_refused(files, folder):
                 ledger.append(work, self.n, manifest.to_json())
         return manifest

@@ -11,10 +11,11 @@ from pyspark.sql.types import StructType
 
 from tempura.cost.model import SPARK, CostModel
 from tempura.errors import TempuraError
-from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput
+from tempura.execute.contract import WEIGHT, Clocks, StepOutcome, StoredOutput
 from tempura.execute.draft import Draft
 from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.execute.jvm import Jvm
+from tempura.execute.metrics import clocks
 from tempura.execute.naming import attribute
 from tempura.execute.spark import Answer, SparkExecutor
 from tempura.execute.tuning import for_few_rows, is_small
@@ -108,6 +109,9 @@ class SparkEngine:
         if isinstance(query, str):
             return lift_sql(session_with(self._session, settings), query, tables)
         return lift_dataframe(query)
+
+    def clocks(self) -> Clocks:
+        return clocks(self._session.sparkContext)
 
     # --- steps ------------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ from typing import Any
 from tempura.execute.contract import Part, StoredOutput, StoredState
 from tempura.explain.character import Character
 from tempura.physical.operators import StateKey
+from tempura.warehouse import phases
+from tempura.warehouse.phases import Phases
 from tempura.warehouse.slots import Slot
 
 
@@ -50,7 +52,8 @@ class StepManifest:
     nanoseconds of one core, unweighted; ``settings``, ``engine``, ``fingerprint``, ``sql`` and the ``schemas`` of the tables that it
     read (DDL; not known of steps of earlier versions) say what could change its result. ``does``: whether
     it maintained the result or recomputed it (None in manifests of before that was told). ``pins`` tell the versions that it read from
-    those of other tables of the same names. Paths of states and output are relative to the warehouse."""
+    those of other tables of the same names. ``phases``: what the run took by phase, but for committing this. Paths of states and output
+    are relative to the warehouse."""
 
     n: int
     slot: Slot
@@ -75,6 +78,7 @@ class StepManifest:
     schemas: Mapping[str, str] = field(default_factory=dict)
     pins: Mapping[str, str] = field(default_factory=dict)
     driver_seconds: float = 0.0
+    phases: Phases = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -82,6 +86,7 @@ class StepManifest:
         return plain | {
             "pins": dict(self.pins),
             "driver_seconds": self.driver_seconds,
+            "phases": phases.to_json(self.phases),
             "slot": self.slot.to_json(),
             "skipped": [slot.to_json() for slot in self.skipped],
             "states": [state.to_json() for state in self.states],
@@ -102,6 +107,7 @@ class StepManifest:
             schemas=data.get("schemas", {}),
             pins=data.get("pins", {}),
             driver_seconds=data.get("driver_seconds", 0.0),
+            phases=phases.from_json(data.get("phases", {})),
             **{name: data[name] for name in _PLAIN},
         )
 
