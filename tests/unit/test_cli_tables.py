@@ -113,9 +113,12 @@ def test_query_list(world: World, tempura: Tempura) -> None:
     assert "view" in text
 
 
-def test_query_show(world: World, tempura: Tempura) -> None:
+def test_query_show(world: World, tempura: Tempura, monkeypatch: pytest.MonkeyPatch) -> None:
     query = world.begun()
+    world.wh.add_query("new", SUMMARY)
+    assert json.loads(tempura("query", "show", "new", "--json").stdout)["reads"] == ["returns", "sales"]
     query.output(world.folder / "mart")
+    monkeypatch.setattr(world.engine, "lift", None)  # what is known of a query that has run needs no Spark
     found = json.loads(tempura("query", "show", "summary", "--json").stdout)
     assert (found["name"], found["sql"], found["reads"]) == ("summary", SUMMARY, ["returns", "sales"])
     assert (found["methods"], found["require"], found["schedule"]["kind"]) == (["all"], None, "view")

@@ -206,7 +206,7 @@ def show_query(shell: Shell, name: str, last: int, as_json: bool) -> None:
     """Show a query: its text and declaration, the tables it reads, its states with their sizes, and its last runs."""
     with shell.progress("reading"):
         query = shell.warehouse.query(name)
-        about = {"sql": query.sql, **query.status(), "reads": [table.name for table in query.reads]}
+        about = {"sql": query.sql, **query.status(), "reads": query.read_names()}
         states, runs = query.states(), query.history()[-last:]
     if as_json:
         shell.json({"name": name, **about, "states": states, "history": [entry.to_json() for entry in runs]})

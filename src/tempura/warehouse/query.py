@@ -329,6 +329,14 @@ class Query:
         lifted = self._lifted[-1] if self._lifted else self.lifted_anew
         return tuple(self._tables[name] for name in names_read(lifted) if name in self._tables)
 
+    def read_names(self) -> list[str]:
+        """The names of the tables that the query reads: as its last run has noted them, so that Spark is not started to look, or, if it has
+        not run, by what it says. Raises TempuraError for what is wrong with it then."""
+        known = self.committed().current
+        if known and known.schemas and known.sql == self._spec.sql:
+            return sorted(known.schemas)
+        return sorted(table.name for table in self.reads)
+
     def names(self, table: str) -> bool:
         """Whether the query reads a table, or cannot be understood without it."""
         try:
