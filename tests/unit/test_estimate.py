@@ -199,6 +199,33 @@ def test_a_row_matches_if_the_other_side_has_its_key(kind: JoinKind, left: float
         assert estimator().rows(Join(H, most, kind, on)) == pytest.approx(50 * left, rel=0.01)
 
 
+@pytest.mark.parametrize(("kind", "left"), [("semi", 0.8), ("anti", 0.2)])
+def test_few_rows_match_as_often_as_all(kind: JoinKind, left: float) -> None:
+    """Of the 50 shops those of one county: a fifth of them, too, is not among the 40 that have sales, though these are more."""
+    some = Filter(H, is_value(H, "county", 1))
+    most = Filter(S, Call("In", (ref(S, "s_shop"), *(Literal(shop, "int") for shop in range(40))), "boolean"))
+    sold, estimate = equal(ref(H, "h_id"), ref(most, "s_shop")), estimator()
+    assert estimate.rows(some) < 40
+    assert estimate.rows(Join(some, most, kind, sold)) == pytest.approx(left * estimate.rows(some), rel=0.01)
+    called = Project(some, (Output(Column("id", "id", "int"), ref(some, "h_id")),))
+    through = Join(called, most, kind, equal(ref(called, "id"), ref(most, "s_shop")))
+    assert estimate.rows(through) == pytest.approx(left * estimate.rows(some), rel=0.01)
+
+
+@pytest.mark.parametrize("kind", ["semi", "anti"])
+def test_what_is_said_of_the_key_is_said_of_what_it_could_be(kind: JoinKind) -> None:
+    """Shops 1 to 3 on both sides, named or within bounds or by a join on the key: each of them has sales."""
+    named = Filter(H, Call("In", (ref(H, "h_id"), *(Literal(shop, "int") for shop in range(3))), "boolean"))
+    of_three = Filter(S, Call("In", (ref(S, "s_shop"), *(Literal(shop, "int") for shop in range(3))), "boolean"))
+    again = renamed(H, "'")
+    joined = Join(again, named, "inner", equal(ref(again, "h_id"), ref(named, "h_id")))
+    for some in (named, joined):
+        sold = equal(Ref(some.columns[0]), ref(of_three, "s_shop"))
+        estimate = estimator()
+        assert estimate.rows(some) == pytest.approx(3, rel=0.01)
+        assert estimate.rows(Join(some, of_three, kind, sold)) == pytest.approx(3 if kind == "semi" else 0, abs=0.1)
+
+
 def test_groups_by_many_columns_are_not_none() -> None:
     """A million times fifty thousand million combinations: each row is a group, and 1 - exp(-x) would be 0."""
     wide = Scan("wide", ("a", "b", "c"), tuple(Column(name, name, "int") for name in "abc"))

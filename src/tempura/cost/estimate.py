@@ -256,12 +256,14 @@ class Estimator:
 
     def _matching(self, join: Join, left: float, right: float) -> float:
         """Rows of the left side that match at least one row: of those whose key the right side has, all for which one of the rows with that
-        key meets the rest of the condition."""
+        key meets the rest of the condition. The right side has some of the values that a key could have; what was filtered by something
+        else than the key has them as often."""
         pairs, rest = split_equalities(join, null_aware=True)
-        values = [[self.distinct_of(pair[side], (rel,)) for pair in pairs] for side, rel in enumerate(join.inputs)]
-        shares = [min(1.0, theirs / own) for own, theirs in zip(*values, strict=True)]
+        could_be = [self._domain_of(own, join.left) for own, _ in pairs]
+        theirs = [self.distinct_of(other, (join.right,)) for _, other in pairs]
+        shares = [min(1.0, has / all_of) for has, all_of in zip(theirs, could_be, strict=True)]
         found: float = left * min([*shares, self._overlap(pairs, join)[0]])
-        candidates = max(1.0, right / max(1.0, min(prod(values[1]), right)))
+        candidates = max(1.0, right / max(1.0, min(prod(theirs), right)))
         met = prod(self.selectivity(part, join.inputs) for part in rest)
         missed: float = (1 - min(1.0, met)) ** candidates
         return found * (1 - missed)
@@ -335,6 +337,36 @@ class Estimator:
         stats = self.stats(rel, column)
         # A table's column of which nothing is known: neither a key nor a constant.
         return stats.distinct if stats else max(1.0, float(self.rows(rel) ** 0.5))
+
+    def _domain_of(self, expr: Expr, rel: Rel) -> float:
+        """How many values an expression could have, in rows that were filtered by something else."""
+        return self._domain(rel, expr.column) if isinstance(expr, Ref) else self.distinct_of(expr, (rel,))
+
+    def _domain(self, rel: Rel, column: Column) -> float:
+        """How many values a column could have: those of its table, within what is said of the column itself."""
+        rel, column = self._inside(rel, column)
+        own = self._column(rel, column)
+        match rel:
+            case View() if isinstance(rel.at, Delta):
+                # Rows that arrive at the same time are not drawn from all that there are.
+                return own
+            case View() if not isinstance(rel.tvr, Scan):
+                return self._domain(rel.tvr, column)
+            case Filter():
+                stats, named = self.stats(rel.input, column), values_left(column, rel.predicate)
+                within = within_bounds(stats, column, rel.predicate) if stats else 1.0
+                equal = (self._column(rel.input, other) for other in equated_with(column, rel.predicate))
+                found = min(self._domain(rel.input, column) * within, named or inf, *equal)
+                return max(own, found)
+            case Join() if column != rel.marker:
+                others = (self._column(_home(c, rel.inputs), c) for c in equated_with(column, rel.on))
+                filtered = rel.kind in ("inner", "semi")
+                found = min(self._domain(_home(column, rel.inputs), column), *(others if filtered else ()), inf)
+                return max(own, found)
+            case Project():
+                same = (o.expr.column for o in rel.outputs if o.column == column and isinstance(o.expr, Ref))
+                return next((self._domain(rel.input, source) for source in same), own)
+        return next((self._domain(child, column) for child in rel.inputs if column in child.columns), own)
 
     def _filtered(self, rel: Filter, column: Column) -> float:
         """Values left by a filter: those that it names or that lie within its bounds, the fewest of what it says are equal, else those of
