@@ -276,6 +276,43 @@ def test_how_sparks_process_ended_is_told(
     assert said in found.what
 
 
+class Context:
+    """Spark's context, asked whether it is stopped: it says so, or cannot be reached."""
+
+    def __init__(self, says: bool | Exception) -> None:
+        self._says = says
+        self._jsc = self
+
+    def sc(self) -> "Context":
+        return self
+
+    def isStopped(self) -> bool:  # noqa: N802
+        if isinstance(self._says, Exception):
+            raise self._says
+        return self._says
+
+
+@pytest.mark.parametrize(
+    ("says", "ended", "code"),
+    [
+        (True, 52, "OUT_OF_MEMORY"),
+        (Py4JNetworkError("no answer"), 52, "OUT_OF_MEMORY"),
+        (True, None, "NO_SESSION"),
+        (False, 52, "SPARK_FAILED"),
+        (None, 52, "SPARK_FAILED"),
+    ],
+)
+def test_what_spark_stumbles_over_while_it_ends_is_not_the_cause(
+    monkeypatch: pytest.MonkeyPatch, says: bool | Exception | None, ended: int | None, code: str
+) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", Gateway(Process(ended)))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None if says is None else Context(says))
+    outer = Java("org.SparkException", "[INTERNAL_ERROR] Executed command failed.", "INTERNAL_ERROR")
+    found = coded(of_java(outer, Java("java.lang.NullPointerException", "SparkEnv.get() is null")))
+    assert found is not None
+    assert found.code == code
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -116,7 +116,7 @@ def _stopped(said: str) -> TempuraError:
 _OF_MEMORY = 52
 """The code with which Spark's process exits when it has no memory left."""
 
-_ENDING = 2
+_ENDING = 5
 """How many seconds a process is given to end whose connection was lost."""
 
 
@@ -127,6 +127,17 @@ def _ended() -> int | None:
         return process.wait(_ENDING) if process is not None else None
     except TimeoutExpired:
         return None
+
+
+def _is_stopping() -> bool:
+    """Whether this process's Spark is being stopped, or cannot be asked any more."""
+    context = SparkContext._active_spark_context
+    if context is None:
+        return False
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except (AttributeError, Py4JError, OSError):
+        return True
 
 
 def _executor_lost(said: str) -> TempuraError:
@@ -158,6 +169,9 @@ def _of_spark(error: PySparkException | Py4JError) -> TempuraError:
     outside = next((make(_line(chain, mark)) for mark, make in _OUTSIDE if mark.search(text)), None)
     if outside is not None:
         return outside
+    if _is_stopping():
+        # Whatever Spark stumbles over while it ends, a task without memory may have ended it.
+        return _stopped(_first_line(text))
     remedy, command = (f"{see} shows where. {_WHOLE}" for see in ("The cause of this error", "tempura --debug …"))
     return TempuraError("SPARK_FAILED", _first_line(text), remedy, command)
 
