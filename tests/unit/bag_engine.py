@@ -220,6 +220,7 @@ class BagEngine:
     prices: CostModel = SPARK
     lakes: dict[str, list[Row]] = field(default_factory=dict)
     lake_columns: str = ""
+    is_measured: bool = False
 
     def settings(self) -> dict[str, str]:
         return dict(self.session)

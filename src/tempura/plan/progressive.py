@@ -17,7 +17,7 @@ from tempura.tvr.views import Snapshot
 class Note:
     """What the planner knows about an operator of a step. ``cost`` in nanoseconds of one core, of this operator alone;
     ``rule`` made it; ``view`` names the view of a TVR that it computes, where it computes one; of a join ``broadcast`` is the side, 0 or 1,
-    that is sent to every task."""
+    that is sent to every task. ``fixed`` is the part of the cost that does not depend on rows: the driver's for the greater part."""
 
     rows: float
     cost: int
@@ -25,6 +25,7 @@ class Note:
     method: str = ""
     view: str = ""
     broadcast: int | None = None
+    fixed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,14 @@ class Save:
 @dataclass(frozen=True, slots=True)
 class Step:
     """The work of one time point. ``emit`` is the query's result, positive; None when nothing is due.
-    ``cost`` is estimated, unweighted, in nanoseconds of one core."""
+    ``cost`` is estimated, unweighted, in nanoseconds of one core; ``fixed`` is the part of it that does not depend on rows."""
 
     time: int
     saves: tuple[Save, ...]
     emit: Rel | None
     cost: int
     notes: Mapping[Rel, Note] = field(default_factory=dict)
+    fixed: int = 0
 
     @property
     def is_empty(self) -> bool:

@@ -90,8 +90,8 @@ class Extraction:
                 if isinstance(rel, Join) and isinstance(built, Join):
                     self._joins[rel] = built
                 estimate = self._graph.estimate
-                cost = self._graph.model.operator(rel, estimate)
-                note = Note(estimate.rows(rel), cost, way.rule.name if way.rule else "")
+                cost, fixed = self._graph.model.parts(lambda model: model.operator(rel, estimate))
+                note = Note(estimate.rows(rel), cost, way.rule.name if way.rule else "", fixed=fixed)
                 self._notes.setdefault(goal.time, {}).setdefault(done[rel], note)
         return done[rel]
 
@@ -101,7 +101,8 @@ class Extraction:
         notes = self._notes.setdefault(goal.time, {})
         known = notes.get(rel)
         if known is None:
-            known = Note(rows, self._graph.load_cost(goal.view) if isinstance(rel, Load) else 0)
+            cost, fixed = self._graph.load_parts(goal.view) if isinstance(rel, Load) else (0, 0)
+            known = Note(rows, cost, fixed=fixed)
         notes[rel] = replace(known, view=known.view or goal.view.label)
 
     # --- buckets ---
@@ -133,8 +134,9 @@ class Extraction:
         notes = {rel: self._notes[t][rel] for rel in nodes if rel in self._notes.get(t, {})}
         notes |= self._broadcasts(notes)
         written = [(save.rel, bool(save.bucket)) for save in saves] + ([(emit, False)] if emit is not None else [])
-        work = sum(note.cost for note in notes.values()) + sum(self._write_cost(rel, t, b) for rel, b in written)
-        return Step(t, saves, emit, work, notes)
+        parts = [(note.cost, note.fixed) for note in notes.values()]
+        parts += [self._write_parts(rel, t, shuffled) for rel, shuffled in written]
+        return Step(t, saves, emit, sum(cost for cost, _ in parts), notes, sum(fixed for _, fixed in parts))
 
     def _broadcasts(self, notes: Mapping[Rel, Note]) -> dict[Rel, Note]:
         """The notes of joins of which a side is sent to every task."""
@@ -148,9 +150,11 @@ class Extraction:
                     found[built] = replace(notes[built], broadcast=side)
         return found
 
-    def _write_cost(self, rel: Rel, t: int, shuffled: bool) -> int:
+    def _write_parts(self, rel: Rel, t: int, shuffled: bool) -> tuple[int, int]:
+        """What it costs to write a relation, and the part of it that does not depend on rows."""
         note = self._notes.get(t, {}).get(rel)
-        return self._graph.model.write(note.rows if note else 0.0, self._graph.estimate.width(rel), shuffled)
+        rows, width = note.rows if note else 0.0, self._graph.estimate.width(rel)
+        return self._graph.model.parts(lambda model: model.write(rows, width, shuffled))
 
 
 def _loads_below(join: Join) -> Iterator[tuple[Load, tuple[int, ...]]]:

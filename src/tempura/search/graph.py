@@ -122,8 +122,13 @@ class Graph:
 
     def load_cost(self, view: View) -> int:
         """What it costs to load a view that was saved, at weight one."""
+        return self.load_parts(view)[0]
+
+    def load_parts(self, view: View) -> tuple[int, int]:
+        """The same, and the part of it that does not depend on rows."""
         stored = self.problem.stored.get(self.key(view), _ONE_PART)
-        return self.model.load(self.estimate.rows(view), self.estimate.width(view), stored)
+        rows, width = self.estimate.rows(view), self.estimate.width(view)
+        return self.model.parts(lambda model: model.load(rows, width, stored))
 
     def key(self, view: View) -> StateKey:
         """The name under which a view is stored."""

@@ -139,6 +139,10 @@ class Engine(Protocol):
     def prices(self) -> CostModel:
         """What its work costs."""
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether what it says that steps took was measured, so that prices may be corrected by it."""
+
     def settings(self) -> dict[str, str]:
         """The settings of the user's session that change results."""
 

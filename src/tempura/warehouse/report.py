@@ -14,6 +14,7 @@ from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.search.planner import MARGIN
 from tempura.warehouse import phases
 from tempura.warehouse.clock import version_text
+from tempura.warehouse.correction import NONE, Correction
 from tempura.warehouse.forecast import Forecast
 from tempura.warehouse.phases import Phases
 from tempura.warehouse.required import character_of
@@ -24,13 +25,15 @@ from tempura.warehouse.steps import StepManifest
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
     """A plan of a query. ``labels`` name its time points; ``does`` says what its steps do, by time point; ``forecasts`` are what is
-    assumed to arrive after the first of them; ``waiting`` are rows that it counts on and that have not been registered."""
+    assumed to arrive after the first of them; ``waiting`` are rows that it counts on and that have not been registered; ``correction``:
+    what its prices were multiplied by."""
 
     plan: ProgressivePlan
     labels: tuple[str, ...]
     does: Mapping[int, Character] = field(default_factory=dict)
     forecasts: tuple[Forecast, ...] = ()
     waiting: tuple[str, ...] = ()
+    correction: Correction = NONE
 
     @property
     def cost(self) -> int:
@@ -58,7 +61,7 @@ class QueryPlan:
         Raises TempuraError UNKNOWN_SHOW, UNKNOWN_TIME.
         """
         only = None if step is None else self._time(step)
-        return explain(self.plan, _shown(show), self.labels, only, self.does, self.assumed)
+        return explain(self.plan, _shown(show), self.labels, only, self.does, self.assumed, self.correction.text)
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -75,7 +78,8 @@ class QueryPlan:
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data: costs in nanoseconds of one core."""
         assumed = [asdict(forecast) for forecast in self.forecasts]
-        return to_json(self.plan, self.labels, self.does) | {"assumed": assumed, "waiting": list(self.waiting)}
+        found = to_json(self.plan, self.labels, self.does) | {"assumed": assumed, "waiting": list(self.waiting)}
+        return found | {"correction": asdict(self.correction)}
 
     def _time(self, label: str) -> int:
         for time, known in enumerate(self.labels):
@@ -94,7 +98,7 @@ def plan_of(plan: ProgressivePlan, situation: Situation, first: bool) -> QueryPl
             replace(found, why=(*found.why, *_why_recomputed(plan, situation))) if found.kind == RECOMPUTED else found
         )
         first = first and step.emit is None
-    return QueryPlan(plan, situation.labels, does, situation.forecasts, situation.waiting)
+    return QueryPlan(plan, situation.labels, does, situation.forecasts, situation.waiting, situation.correction)
 
 
 def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, ...]:

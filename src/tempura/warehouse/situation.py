@@ -16,6 +16,7 @@ from tempura.search.problem import Problem
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
 from tempura.warehouse.clock import Input
+from tempura.warehouse.correction import NONE, Correction, correction_of
 from tempura.warehouse.engine import Engine, Settings, Source
 from tempura.warehouse.facts import Versions, forecast_of, table_facts
 from tempura.warehouse.forecast import Forecast, intervals, of_a_view, points_to_come
@@ -33,7 +34,7 @@ class Situation:
     """A planning problem and what its leaves mean. ``pinned`` gives the versions of the tables at the first points: at the point of
     the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder,
     ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
-    that a plan counts on and no one has registered yet."""
+    that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -45,6 +46,7 @@ class Situation:
     lost: tuple[Reason, ...] = ()
     forecasts: tuple[Forecast, ...] = ()
     waiting: tuple[str, ...] = ()
+    correction: Correction = NONE
 
     @property
     def now(self) -> int:
@@ -118,10 +120,12 @@ def assess(
     states = {s.key(0): s for s in past.states} if past else {}
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
-    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, site.engine.prices)
+    correction = correction_of(steps) if site.engine.is_measured else NONE
+    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, correction.of(site.engine.prices))
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     assumed = tuple(forecasts.values())
-    return Situation(problem, pinned, read, states, labels, site.root, time, forecasts=assumed, waiting=waiting)
+    known = Situation(problem, pinned, read, states, labels, site.root, time, forecasts=assumed, waiting=waiting)
+    return replace(known, correction=correction)
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:

@@ -78,6 +78,10 @@ class SparkEngine:
     def prices(self) -> CostModel:
         return SPARK
 
+    @property
+    def is_measured(self) -> bool:
+        return True
+
     def settings(self) -> dict[str, str]:
         return semantic_settings(self._session)
 
