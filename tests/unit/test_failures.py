@@ -1,20 +1,23 @@
 """Failures from outside: each has a code, a sentence and a remedy, nothing committed is lost, and the next call succeeds."""
 
 import errno
+import os
+import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from subprocess import TimeoutExpired
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import pytest
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkRuntimeError, PythonException
 
 from tempura.errors import TempuraError
 from tempura.execute.failure import coded, errors_by_code
+from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.frontend.catalyst import first_line
 from tempura.plan.progressive import ProgressivePlan
 from tempura.search.planner import make_plan
@@ -339,3 +342,60 @@ def test_an_alias_of_the_user_is_no_object_of_the_gateway() -> None:
 def test_the_first_line_of_an_error_that_says_nothing_is_its_class() -> None:
     assert first_line(ValueError("\n")) == "ValueError"
     assert first_line(ValueError("\n one\ntwo")) == "one"
+
+
+def test_a_function_that_fails_has_a_code_before_spark_4_1() -> None:
+    found = coded(PythonException(f"\n  An exception was thrown from the Python worker.\n{TRACEBACK}"))
+    assert found is not None
+    assert (found.code, found.what) == ("PYTHON_EXCEPTION", "A function in Python failed: ValueError: bad row")
+
+
+@dataclass
+class Jobs:
+    """Spark's context, as far as jobs are cancelled in it."""
+
+    cancelled: list[str] = field(default_factory=list)
+    group: str | None = None
+
+    @property
+    def _jsc(self) -> "Jobs":
+        return self
+
+    def sc(self) -> "Jobs":
+        return self
+
+    def getLocalProperty(self, key: str) -> str | None:  # noqa: N802
+        return self.group
+
+    def setLocalProperty(self, key: str, group: str | None) -> None:  # noqa: N802
+        self.group = group
+
+    def cancelJobGroupAndFutureJobs(self, group: str) -> None:  # noqa: N802
+        self.cancelled.append(group)
+
+
+@pytest.mark.parametrize("module", ["pyspark.core.context", "mine"])
+def test_an_interrupt_is_one_whatever_the_handler_of_spark_stumbles_over(module: str) -> None:
+    """As before Spark 4.1. A handler of the user's own keeps its meaning."""
+
+    def handler(number: int, frame: object) -> None:
+        if module == "mine":
+            seen.append(number)
+        else:
+            raise Py4JError("Error while sending or receiving")
+
+    handler.__module__ = module
+    seen: list[int] = []
+    jobs, before = Jobs(), signal.signal(signal.SIGINT, handler)
+    try:
+        if module == "mine":
+            with cancelled_when_interrupted(cast(SparkContext, jobs)):
+                os.kill(os.getpid(), signal.SIGINT)
+        else:
+            with pytest.raises(KeyboardInterrupt), cancelled_when_interrupted(cast(SparkContext, jobs)):
+                os.kill(os.getpid(), signal.SIGINT)
+        assert (seen, len(jobs.cancelled)) == (([signal.SIGINT], 0) if module == "mine" else ([], 1))
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert jobs.group is None

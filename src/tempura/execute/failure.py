@@ -15,7 +15,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 
 from tempura.errors import TempuraError
 
@@ -181,6 +181,8 @@ def _chain(error: PySparkException | Py4JError) -> Iterator[_Said]:
     exception = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if exception is None:
         condition = error.getCondition() if isinstance(error, PySparkException) else None
+        # Before Spark 4.1 this was an exception without a condition.
+        condition = condition or ("PYTHON_EXCEPTION" if isinstance(error, PythonException) else None)
         # Which of the gateway's numbered objects was called tells nobody anything.
         yield _Said(type(error).__name__, condition or "", re.sub(r"(?<=while calling )o\d+\.", "", str(error)))
     while exception is not None:

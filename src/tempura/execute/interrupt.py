@@ -1,8 +1,12 @@
 """Interrupts: what Spark does for a thread ends with it."""
 
+import signal
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import NoReturn
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -18,7 +22,8 @@ def cancelled_when_interrupted(context: SparkContext) -> Iterator[None]:
     group, before = f"tempura-{uuid.uuid4().hex}", context.getLocalProperty(_GROUP)
     context.setLocalProperty(_GROUP, group)
     try:
-        yield
+        with _interrupts_as_such():
+            yield
     except Exception:
         raise
     except BaseException:
@@ -29,3 +34,25 @@ def cancelled_when_interrupted(context: SparkContext) -> Iterator[None]:
         # A stopped context has no properties; the error that stopped it is the one to report.
         with suppress(Py4JError, OSError, AttributeError):
             context._jsc.setLocalProperty(_GROUP, before)
+
+
+@contextmanager
+def _interrupts_as_such() -> Iterator[None]:
+    """Let Ctrl-C be a KeyboardInterrupt. Pyspark's handler breaks off the connection that is in use, and before Spark 4.1 it ends with the
+    error of that. Handlers of others are left alone."""
+    theirs = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not callable(theirs) or not str(theirs.__module__).startswith("pyspark."):
+        yield
+        return
+
+    def handler(number: int, frame: FrameType | None) -> NoReturn:
+        with suppress(Py4JError, OSError):
+            theirs(number, frame)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, theirs)
