@@ -1,6 +1,7 @@
 """Fixtures shared by all tests: one Spark session for the whole run, and golden texts (``pytest --rewrite`` regenerates them)."""
 
 import gc
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tempura.frontend.start import many_small_jobs, start_session
+
+
+# Each checkout would leave an archive of 200 MB in the user's cache, and what is measured would depend on whether there is one.
+os.environ.setdefault("TEMPURA_CLASS_ARCHIVE", "off")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -82,9 +82,14 @@ def _fill(folder: Path, connection: "DuckDBPyConnection", scale: float, maker: s
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
+        # In a file: at large scales the tables do not fit into memory.
+        database = part / "made.duckdb"
+        connection.execute(f"ATTACH '{str(database).replace(chr(39), chr(39) * 2)}' AS made; USE made")
         connection.execute(f"CALL {maker}(sf = ?)", [scale])
         for (table,) in connection.execute("SHOW TABLES").fetchall():
             connection.table(table).write_parquet(str(part / f"{table}.parquet"))
+        connection.execute("USE memory; DETACH made")
+        database.unlink()
         part.chmod(0o755)
         part.rename(folder)
     except OSError:
