@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from tempura.frontend.start import many_small_jobs, start_session
 
-
 # Each checkout would leave an archive of 200 MB in the user's cache, and what is measured would depend on whether there is one.
 os.environ.setdefault("TEMPURA_CLASS_ARCHIVE", "off")
 

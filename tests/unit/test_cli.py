@@ -416,6 +416,22 @@ def test_remedies_name_commands(tempura: Tempura, monkeypatch: pytest.MonkeyPatc
     assert 'Add --schema "id INT' in tempura("table", "add", "t").stderr
 
 
+def test_a_run_notes_the_classes_that_later_commands_load(
+    tempura: Tempura, warehouse: FakeWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[bool] = []
+    monkeypatch.setattr("tempura.cli.shell.start_session", lambda name, config, noting: noted.append(noting))
+
+    def opened(folder: Path, spark: Callable[[], object]) -> FakeWarehouse:
+        spark()
+        return warehouse
+
+    monkeypatch.setattr(tp, "open", opened)
+    tempura("status")
+    tempura("run", "revenue")
+    assert noted == [False, True]
+
+
 def test_query_add_makes_the_schedule(tempura: Tempura, warehouse: FakeWarehouse, tmp_path: Path) -> None:
     (tmp_path / "q.sql").write_text("SELECT 1")
     add = ("query", "add", "q", "--file", "q.sql")
