@@ -220,6 +220,8 @@ class TestRunsTell:
         with watch.phase(COMPUTING):
             pass
         assert watch.phases == {COMPUTING: Clocks(6.0, 2.0)}
+        with pytest.raises(ValueError, match="first"), Stopwatch(iter([Clocks()]).__next__).phase(PLANNING):
+            raise ValueError("first: the clocks cannot be asked any more")
         assert phases.from_json(json.loads(json.dumps(phases.to_json(watch.phases)))) == watch.phases
 
     def test_a_manifest_of_before_that_was_told_is_read(self, world: World) -> None:

@@ -7,6 +7,7 @@ Parquet files; `tempura bench operators` measures such prices again.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import log10
 from typing import Any
 
@@ -80,7 +81,7 @@ class CostModel:
     def parts(self, price: Callable[["CostModel"], int]) -> tuple[int, int]:
         """A price, and the part of it that does not depend on rows: by that much it is higher where all such prices are twice as high."""
         cost = price(self)
-        return cost, price(self.scaled(1.0, 2.0)) - cost
+        return cost, price(_twice_fixed(self)) - cost
 
     def _times(self, name: str, factor: float) -> Any:
         value = getattr(self, name)
@@ -189,6 +190,12 @@ _BY_ROW = (
     "read_row", "read_byte", "write_row", "write_byte", "shuffle_row", "shuffle_byte", "expression_row", "build_row", "probe_row",
     "output_row", "group_row", "many_row", "group", "sort_row",
 )  # fmt: skip
+
+
+@lru_cache(maxsize=16)
+def _twice_fixed(model: CostModel) -> CostModel:
+    return model.scaled(1.0, 2.0)
+
 
 SPARK = CostModel()
 """Prices of Spark 4 on local Parquet files."""

@@ -1,7 +1,7 @@
 """What a run takes by phase: what it waits for besides Spark is told as well."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -23,12 +23,18 @@ class Stopwatch:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count what happens in the block as of a phase, also when it fails."""
+        """Count what happens in the block as of a phase, also when it fails, if the clocks can still be asked then."""
         began = self._now()
         try:
             yield
-        finally:
-            self.phases[name] = self.phases.get(name, Clocks()) + (self._now() - began)
+        except Exception:
+            with suppress(Exception):
+                self._add(name, began)
+            raise
+        self._add(name, began)
+
+    def _add(self, name: str, began: Clocks) -> None:
+        self.phases[name] = self.phases.get(name, Clocks()) + (self._now() - began)
 
 
 def to_json(phases: Phases) -> dict[str, Any]:

@@ -123,9 +123,8 @@ def assess(
     correction = correction_of(steps) if site.engine.is_measured else NONE
     problem = Problem(lifted.rel, points, facts, frozenset(states), stored, correction.of(site.engine.prices))
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
-    assumed = tuple(forecasts.values())
-    known = Situation(problem, pinned, read, states, labels, site.root, time, forecasts=assumed, waiting=waiting)
-    return replace(known, correction=correction)
+    known = (problem, pinned, read, states, labels, site.root, time)
+    return Situation(*known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction)
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:
