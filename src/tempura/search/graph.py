@@ -16,7 +16,7 @@ from tempura.rules.dsl import Rule
 from tempura.search.events import GroupCreated
 from tempura.search.lineage import Lineage
 from tempura.search.rewrites import Rewriter
-from tempura.search.space import Goal, Space
+from tempura.search.space import Goal, Keep, Space
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Snapshot, State, View
 
@@ -114,9 +114,10 @@ class Graph:
         load = Load(key, view.columns, view.label)
         rows, row_bytes = self.estimate.rows(view), self.estimate.width(view)
         cost = self.weighted(self.load_cost(view), goal.time)
-        if key in self.problem.states:
+        first, keep = self.problem.first, self._space.keep
+        if key in self.problem.states and (goal.time == first or keep is not Keep.NEW):
             yield Alternative(None, load, (), cost)
-        if made >= self.problem.first:
+        if made > first or (made == first and keep is not Keep.PAST):
             save = self.weighted(self.model.write(rows, row_bytes), made)
             yield Alternative(None, load, (self.goal(view, made),), cost + save)
 

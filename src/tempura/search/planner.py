@@ -18,7 +18,7 @@ from tempura.search.graph import Graph
 from tempura.search.improve import Candidate, allows, first_candidate, improve, seeded
 from tempura.search.problem import Problem
 from tempura.search.saturate import ALL_ON, Switches
-from tempura.search.space import Space
+from tempura.search.space import Keep, Space
 
 MARGIN = 0.15
 """The part of a recomputation's cost that work ahead has to promise to save: estimates are not surer than that."""
@@ -61,22 +61,34 @@ def make_plan(
     """
     rules_of(tuple(methods))
     counter = EffortCounter()
-    space = Space(
-        replace(problem, query=_as_operator(problem.query)),
-        counter,
-        listener,
-        without=without,
-        switches=switches,
-        strict=strict,
-    )
+    asked = replace(problem, query=_as_operator(problem.query))
     names = tuple(METHODS) if "all" in methods else tuple(dict.fromkeys(methods))
-    plans = [_plan(found) for found in _searches(space, names)]
+
+    def plans_of(keep: Keep) -> list[ProgressivePlan]:
+        space = Space(asked, counter, listener, without=without, switches=switches, strict=strict, keep=keep)
+        return [_plan(found) for found in _searches(space, names)]
+
+    plans = plans_of(Keep.BOTH)
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
+    if _loads_what_it_forgets(_best(plans, margin), problem):
+        either = [found for keep in (Keep.NEW, Keep.PAST) if (found := plans_of(keep))]
+        plans = min(either, key=lambda found: _best(found, margin).cost, default=plans)
+    best = _best(plans, margin)
+    return replace(best, alternatives=_alternatives(plans, best), effort=counter.effort)
+
+
+def _best(plans: Sequence[ProgressivePlan], margin: float) -> ProgressivePlan:
     # Among equals the simplest: no mixture, and a recompute rather than states that do not pay.
     cheapest = min(plans, key=lambda plan: (plan.cost, plan.method.count("+"), plan.method != "batch"))
-    best = _unless_a_bet(cheapest, plans, margin)
-    return replace(best, alternatives=_alternatives(plans, best), effort=counter.effort)
+    return _unless_a_bet(cheapest, plans, margin)
+
+
+def _loads_what_it_forgets(plan: ProgressivePlan, problem: Problem) -> bool:
+    """Whether a plan's first step saves something, so that the next one goes on from that, and a later step loads what was saved before."""
+    first, *later = plan.steps
+    loads = (rel.key for step in later for rel in step.operators if isinstance(rel, Load))
+    return bool(first.saves) and not problem.states.isdisjoint(loads)
 
 
 def _searches(space: Space, names: tuple[str, ...]) -> list[Found]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from tempura.algebra.rel import Rel
 from tempura.cost.estimate import Estimator
@@ -28,9 +29,20 @@ class Goal:
         return f"{self.view.label} at {self.time}"
 
 
+class Keep(Enum):
+    """Which states later steps may load: those of one step only are known to the next. ``PAST``: nothing is saved at the first point, and
+    what was saved before it stays. ``NEW``: what was saved before is loaded at the first point for the last time. ``BOTH``: more than
+    there can be, but what one search finds most often."""
+
+    BOTH = auto()
+    PAST = auto()
+    NEW = auto()
+
+
 class Space:
     """The classes of a problem's query and of what rules make of it, their estimated sizes, the prices, and who is told what happens.
-    Laws at all times make the classes grow. ``without`` names rules that are not to be used; ``strict`` as in ``make_plan``."""
+    Laws at all times make the classes grow. ``without`` names rules that are not to be used; ``strict`` as in ``make_plan``; ``keep``
+    says which states may be loaded."""
 
     def __init__(
         self,
@@ -39,9 +51,11 @@ class Space:
         without: Collection[str] = (),
         switches: Switches = ALL_ON,
         strict: bool = False,
+        keep: Keep = Keep.BOTH,
     ) -> None:
         self.problem = problem
         self.strict = strict
+        self.keep = keep
         self.model = problem.prices
         self._listeners = listeners
         self._without = frozenset(without)
