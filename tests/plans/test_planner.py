@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -14,17 +14,18 @@ from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.errors import TempuraError
 from tempura.explain.text import explain, to_json
 from tempura.memo.events import ClassCreated
-from tempura.physical.operators import Load, Read
-from tempura.plan.progressive import ProgressivePlan
+from tempura.physical.operators import Load, Read, StateKey
+from tempura.plan.progressive import ProgressivePlan, Save, Step
 from tempura.rules.methods import rules_of
+from tempura.search import planner
 from tempura.search.events import EffortCounter, GroupCreated, PlanCosted, RuleApplied, Trace
 from tempura.search.graph import Graph
 from tempura.search.improve import first_candidate, improve
 from tempura.search.planner import make_plan
 from tempura.search.price import Pricing
 from tempura.search.problem import Point, Problem
-from tempura.search.space import Space
-from tempura.tvr.views import Delta
+from tempura.search.space import Keep, Space
+from tempura.tvr.views import Delta, Snapshot, View
 from tests.plans.random_queries import ANY_STYLE, ONLY_INSERTS, QueryGenerator, random_table
 
 R = TypeVar("R", bound=Rel)
@@ -251,3 +252,59 @@ def test_work_ahead_that_promises_little_is_not_done() -> None:
     kept = make_plan(asked, margin=promised + 0.01)
     assert (kept.method, kept.cost) == ("batch", batch.cost)
     assert [a.chosen for a in kept.alternatives if a.method == "batch"] == [True]
+
+
+REFRESH = (Point(1.0, True, done=True), Point(1.0, True), Point(1.0, True))
+GROWN = {
+    "sales": facts(10_000_000, 10_100_000, 10_200_000, known=2),
+    "returns": facts(2_500_000, 2_525_000, 2_550_000, known=2),
+}
+
+
+@pytest.mark.parametrize("keep", Keep)
+def test_later_steps_load_what_one_step_has_saved(keep: Keep) -> None:
+    """The next run knows the states of the last step that saved some: those of the past, or those of now."""
+    nothing = Graph(Space(Problem(summary(), REFRESH, GROWN)), rules_of(("im1",)))
+    key = nothing.key(View(nothing.memo.own(nothing.query), Snapshot(0)))
+    graph = Graph(Space(Problem(summary(), REFRESH, GROWN, frozenset({key})), keep=keep), rules_of(("im1",)))
+    old, new = (View(graph.memo.own(graph.query), Snapshot(t)) for t in (0, 1))
+    loads = {t: [way for way in graph.alternatives(graph.goal(old, t)) if way.rule is None] for t in (1, 2)}
+    assert len(loads[1]) == 1
+    assert len(loads[2]) == (0 if keep is Keep.NEW else 1)
+    saved = [way for way in graph.alternatives(graph.goal(new, 2)) if way.rule is None]
+    assert len(saved) == (0 if keep is Keep.PAST else 1)
+
+
+def test_a_plan_that_counts_on_what_it_forgets_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = make_plan(Problem(summary(), REFRESH[1:], {n: facts(*t.inserted[:2]) for n, t in GROWN.items()}), ("im1",))
+    states = frozenset(save.key for save in first.steps[0].saves)
+    asked = Problem(summary(), REFRESH, GROWN, states)
+    tried: list[Keep] = []
+
+    def space(*given: Any, keep: Keep, **options: Any) -> Space:
+        tried.append(keep)
+        return Space(*given, keep=keep, **options)
+
+    monkeypatch.setattr(planner, "Space", space)
+    plain = make_plan(asked, ("im1",))
+    assert tried == [Keep.BOTH], "one search is enough for most"
+    assert not planner._loads_what_it_forgets(plain, asked)
+    monkeypatch.setattr(planner, "_loads_what_it_forgets", lambda plan, problem: True)
+    assert make_plan(asked, ("im1",)).cost == plain.cost
+    assert tried[1:] == [Keep.BOTH, Keep.NEW, Keep.PAST]
+
+
+def test_what_a_plan_forgets() -> None:
+    asked = Problem(summary(), REFRESH, GROWN, frozenset({StateKey("f" * 16, "snapshot", 0)}))
+    (key,), other = asked.states, StateKey("e" * 16, "snapshot", 1)
+    columns = asked.query.columns
+    old, new = Load(key, columns), Load(other, columns)
+
+    def forgets(now: tuple[Save, ...], later: Rel) -> bool:
+        steps = (Step(1, now, new, 0), Step(2, (), later, 0))
+        return planner._loads_what_it_forgets(ProgressivePlan(steps, (1.0, 1.0), 0, "im1"), asked)
+
+    save = (Save(other, new),)
+    assert forgets(save, old)
+    assert not forgets(save, new)
+    assert not forgets((), old)

@@ -230,10 +230,10 @@ class TestRunsTell:
         query.run()
         data = query.steps()[0].to_json()
         assert StepManifest.from_json(data) == query.steps()[0]
-        del data["does"], data["driver_seconds"], data["phases"], data["estimated_parts"]
+        del data["does"], data["driver_seconds"], data["phases"], data["estimated_fixed"]
         old = StepManifest.from_json(data)
         assert (old.does, old.driver_seconds, old.cpu_seconds, old.phases) == (None, 0.0, 0.5, {})
-        assert old.estimated_parts == (0, 0)
+        assert old.estimated_fixed == 0
         assert history_of(old).beside_seconds is None
 
     def test_work_ahead_is_prepared_and_the_rest_nothing(self, world: World, dear: None) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log10
-from typing import Any
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
@@ -30,7 +29,7 @@ from tempura.algebra.rel import (
     Values,
     is_renaming,
 )  # fmt: skip
-from tempura.algebra.scalar import Column, Expr, Output
+from tempura.algebra.scalar import Column, Output
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.conditions import split_equalities
@@ -46,8 +45,7 @@ class CostModel:
     """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each, and those of ``node`` (any
     operator), ``scan`` (of files that are read together), ``exchange`` and ``job`` are the driver's for the greater part. Up to
     ``broadcast_bytes`` a side of a join is sent to every task; where it could have more than ``broadcast_bound``, Spark decides. With
-    more than ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they leave its fast map. ``expressions`` is a
-    factor on what :mod:`tempura.cost.expressions` says."""
+    more than ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they leave its fast map."""
 
     read_row: int = 10
     read_byte: float = 2.0
@@ -71,24 +69,15 @@ class CostModel:
     sort_row: int = 400
     broadcast_bytes: int = 30_000_000
     broadcast_bound: int = 500_000_000
-    expressions: float = 1.0
 
-    def scaled(self, rows: float, fixed: float) -> "CostModel":
-        """Prices with those by row and byte multiplied by one factor, and the others by another."""
-        by_row = {name: self._times(name, rows) for name in (*_BY_ROW, "expressions")}
-        return replace(self, **by_row, **{name: self._times(name, fixed) for name in _FIXED})
+    def scaled(self, fixed: float) -> "CostModel":
+        """Prices with those that do not depend on rows multiplied."""
+        return replace(self, **{name: round(getattr(self, name) * fixed) for name in _FIXED})
 
     def parts(self, price: Callable[["CostModel"], int]) -> tuple[int, int]:
         """A price, and the part of it that does not depend on rows: by that much it is higher where all such prices are twice as high."""
         cost = price(self)
         return cost, price(_twice_fixed(self)) - cost
-
-    def _times(self, name: str, factor: float) -> Any:
-        value = getattr(self, name)
-        return round(value * factor) if isinstance(value, int) else value * factor
-
-    def _evaluation(self, expr: Expr) -> float:
-        return self.expressions * evaluation(expr)
 
     def operator(self, rel: Rel, estimate: Estimator) -> int:
         """The cost of one operator, without its inputs."""
@@ -104,13 +93,13 @@ class CostModel:
             case Read() | Load():
                 return self.read(rows_out, estimate.width(rel))
             case Filter():
-                return round(rows_in[0] * (self.expression_row + self._evaluation(rel.predicate)))
+                return round(rows_in[0] * (self.expression_row + evaluation(rel.predicate)))
             case Sort() | Negate():
                 return round(rows_in[0] * self.expression_row)
             case Generate():
                 return round(rows_out * self.expression_row * len(rel.columns))
             case Project():
-                return round(rows_in[0] * (self.expression_row + sum(self._evaluation(o.expr) for o in rel.outputs)))
+                return round(rows_in[0] * (self.expression_row + sum(evaluation(o.expr) for o in rel.outputs)))
             case Finalize():
                 return round(rows_in[0] * self.expression_row * max(1, len(rel.columns)))
             case Expand():
@@ -120,8 +109,8 @@ class CostModel:
             case Join():
                 return self._join(rel, estimate)
             case Aggregate() | Partial():
-                keys = sum(self._evaluation(key.expr) for key in rel.keys)
-                updates = self.expressions * sum(accumulation(a.call, bool(rel.keys)) for a in rel.aggregates)
+                keys = sum(evaluation(key.expr) for key in rel.keys)
+                updates = sum(accumulation(a.call, bool(rel.keys)) for a in rel.aggregates)
                 own = self._group(rows_in[0], rows_out, estimate.width(rel)) + round(rows_in[0] * (keys + updates))
                 return own + self._distinct(rel, rows_in[0], estimate)
             case MergeStates() | Consolidate() | Support():
@@ -163,7 +152,7 @@ class CostModel:
     def _join(self, join: Join, estimate: Estimator) -> int:
         """Broadcast the small side, or shuffle and sort both."""
         left, right = (estimate.rows(side) for side in join.inputs)
-        rest = sum(map(self._evaluation, split_equalities(join)[1]))
+        rest = sum(map(evaluation, split_equalities(join)[1]))
         out = round(estimate.rows(join) * (self.output_row + rest))
         side = self.broadcast_side(join, estimate)
         if side is not None:
@@ -186,15 +175,11 @@ class CostModel:
 
 
 _FIXED = ("node", "scan", "file", "job", "exchange")
-_BY_ROW = (
-    "read_row", "read_byte", "write_row", "write_byte", "shuffle_row", "shuffle_byte", "expression_row", "build_row", "probe_row",
-    "output_row", "group_row", "many_row", "group", "sort_row",
-)  # fmt: skip
 
 
 @lru_cache(maxsize=16)
 def _twice_fixed(model: CostModel) -> CostModel:
-    return model.scaled(1.0, 2.0)
+    return model.scaled(2.0)
 
 
 SPARK = CostModel()

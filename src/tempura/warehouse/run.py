@@ -118,7 +118,7 @@ class Run:
             method=self.plan.method,
             weight=self.situation.problem.points[now].weight,
             estimated_cost=self.step.cost,
-            estimated_parts=self.situation.correction.parts(self.step),
+            estimated_fixed=self.situation.correction.before(self.step),
             cpu_seconds=outcome.cpu_seconds if outcome else 0.0,
             driver_seconds=outcome.usage.driver_seconds if outcome else 0.0,
             wall_seconds=outcome.wall_seconds if outcome else 0.0,

@@ -52,9 +52,9 @@ class StepManifest:
     nanoseconds of one core, unweighted; ``settings``, ``engine``, ``fingerprint``, ``sql`` and the ``schemas`` of the tables that it
     read (DDL; not known of steps of earlier versions) say what could change its result. ``does``: whether
     it maintained the result or recomputed it (None in manifests of before that was told). ``pins`` tell the versions that it read from
-    those of other tables of the same names. ``phases``: what the run took by phase, but for committing this. ``estimated_parts``: the
-    estimate by uncorrected prices, of what depends on rows and of the rest (zeros where they were not noted). Paths of states and
-    output are relative to the warehouse."""
+    those of other tables of the same names. ``phases``: what the run took by phase, but for committing this. ``estimated_fixed``:
+    what of the estimate does not depend on rows, by uncorrected prices (0 where it was not noted). Paths of states and output are
+    relative to the warehouse."""
 
     n: int
     slot: Slot
@@ -80,7 +80,7 @@ class StepManifest:
     pins: Mapping[str, str] = field(default_factory=dict)
     driver_seconds: float = 0.0
     phases: Phases = field(default_factory=dict)
-    estimated_parts: tuple[int, int] = (0, 0)
+    estimated_fixed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -89,7 +89,7 @@ class StepManifest:
             "pins": dict(self.pins),
             "driver_seconds": self.driver_seconds,
             "phases": phases.to_json(self.phases),
-            "estimated_parts": list(self.estimated_parts),
+            "estimated_fixed": self.estimated_fixed,
             "slot": self.slot.to_json(),
             "skipped": [slot.to_json() for slot in self.skipped],
             "states": [state.to_json() for state in self.states],
@@ -111,7 +111,7 @@ class StepManifest:
             pins=data.get("pins", {}),
             driver_seconds=data.get("driver_seconds", 0.0),
             phases=phases.from_json(data.get("phases", {})),
-            estimated_parts=tuple(data.get("estimated_parts", (0, 0))),
+            estimated_fixed=data.get("estimated_fixed", 0),
             **{name: data[name] for name in _PLAIN},
         )
 
