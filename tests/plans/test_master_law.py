@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import fields, replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Rel, Scan, Values, empty
 from tempura.algebra.scalar import Column
 from tempura.cost.model import CostModel
+from tempura.plan.progressive import Step
+from tempura.search.consolidation import consolidated_late
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tests.plans.random_queries import ONLY_INSERTS, QueryGenerator, Table, random_table
@@ -74,6 +77,36 @@ def test_every_output_equals_a_recompute_whatever_things_cost() -> None:
         assert outputs == [truth(query, tables, t) for t in range(TIMES)], f"seed {seed}, query {query}, {model}"
         plans.add(_rules_used(query, tables, model))
     assert len(plans) >= CASES / 3, "the prices must lead to different plans, else this test shows little"
+
+
+class FreeGrouping(CostModel):
+    """Prices by which rows are always taken out later."""
+
+    def grouping(self, rows: float, row_bytes: float) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("methods", [("im1",), ("batch",), ("all",)], ids=lambda m: m[0])
+def test_every_output_equals_a_recompute_when_deletions_are_taken_out_late(
+    methods: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempura.physical.deletions.LARGE_BYTES", 0)
+    monkeypatch.setattr("tempura.physical.deletions.PART", 1.0)
+    moved: list[bool] = []
+
+    def spied(step: Step, *given: Any) -> Step:
+        found = consolidated_late(step, *given)
+        moved.append(found is not step)
+        return found
+
+    monkeypatch.setattr("tempura.search.extract.consolidated_late", spied)
+    for seed in range(3 * CASES):
+        random = Random(3000 + seed)
+        tables = {name: random_table(random, name, TIMES) for name in ("r", "s", "t")}
+        query = QueryGenerator(random, tuple(tables)).query(1 + seed % 4)
+        outputs = run_plan(query, tables, VIEW, methods, FreeGrouping())
+        assert outputs == [truth(query, tables, t) for t in range(TIMES)], f"seed {seed}, query {query}, {tables}"
+    assert sum(moved) > 5
 
 
 def _rules_used(query: Rel, tables: Tables, model: CostModel) -> frozenset[str]:

@@ -9,6 +9,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Consolidate, Rel, Union
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.execute.local import BagExecutor
+from tempura.execute.parts import stored_facts
 from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Save, Step
@@ -37,10 +38,14 @@ THIRD = Step(
 )
 
 
+@pytest.mark.parametrize("few", [False, True], ids=["grouped", "few deleted"])
 @pytest.mark.parametrize("kept", [9, 1], ids=["appended", "partly merged"])
 def test_states_in_parts_equal_the_bag_executor(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, few: bool
 ) -> None:
+    if few:
+        monkeypatch.setattr("tempura.physical.deletions.LARGE_BYTES", 0)
+        monkeypatch.setattr("tempura.physical.deletions.PART", 1.0)
     monkeypatch.setattr("tempura.execute.spark.parts_to_keep", lambda stored, *_: min(kept, len(stored.parts)))
     arrivals = tables(1)
     store, local = Store(spark, tmp_path, arrivals), BagExecutor(dict(arrivals).__getitem__)
@@ -62,6 +67,7 @@ def test_states_in_parts_equal_the_bag_executor(
     for stored in store.states.values():
         assert stored.parts[0].path.startswith(str(tmp_path))
     assert (store.states[SALES_2].weighted, store.states[STATE_2].weighted) == (True, False)
+    assert [(stored_facts(store.states[key]).few is not None) for key in (SALES_2, STATE_2)] == [few, False]
 
 
 def test_merging_buckets_needs_no_exchange(
@@ -75,3 +81,21 @@ def test_merging_buckets_needs_no_exchange(
     assert len(store.states[STATE_1].parts) == 2
     assert exchanges(run.dataframe(Load(STATE_1, NEW_STATE.columns))) == 0
     assert exchanges(run.dataframe(Load(SALES_1, NEW_SALES.columns))) == 0
+
+
+def test_a_sum_without_deletions_is_read_as_it_lies(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first part has weights, for it was consolidated; the second has none, and nothing is grouped, however large both are."""
+    monkeypatch.setattr("tempura.physical.deletions.LARGE_BYTES", 0)
+    monkeypatch.setattr("tempura.execute.spark.parts_to_keep", lambda stored, *_: len(stored.parts))
+    arrivals = tables(1)
+    store = Store(spark, tmp_path, arrivals)
+    store.run(Step(0, (Save(SALES_1, Consolidate(Union((S0, DS)))),), None, 0))
+    store.run(Step(1, (Save(SALES_2, Union((Load(SALES_1, SALES.outputs), S0))),), None, 0))
+    assert [part.weighted for part in store.states[SALES_2].parts] == [True, False]
+    assert store.bag(SALES_2) == arrivals[S0] + arrivals[DS] + arrivals[S0]
+    read = SparkExecutor(spark, store.rows, store.states.__getitem__).dataframe(Load(SALES_2, SALES.outputs))
+    plan = read._jdf.queryExecution().executedPlan().toString()
+    assert "Exchange" not in plan, plan
+    assert "Aggregate" not in plan, plan

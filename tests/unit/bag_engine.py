@@ -24,10 +24,11 @@ from tempura.cost.stats import number
 from tempura.errors import TempuraError
 from tempura.execute.contract import Clocks, Merge, Part, StepOutcome, StoredOutput, StoredState, Usage
 from tempura.execute.local import BagExecutor, BagOutcome
-from tempura.execute.parts import growth, parts_to_keep
+from tempura.execute.parts import merge_of, parts_to_keep
 from tempura.execute.sharing import sinks_of
 from tempura.frontend.clock import NOW, today
 from tempura.frontend.lift import Lifted
+from tempura.physical.growth import growth
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Save
 from tempura.warehouse.arrivals import ColumnSummary, Rows
@@ -292,14 +293,15 @@ class BagEngine:
         if isinstance(save.rel, Load):
             return stored[save.rel.key] if save.rel.key in stored else work.load(save.rel.key)
         if found:
-            key = found.base.key
+            assert isinstance(found.base, Load)
+            key, merge = found.base.key, merge_of(found)
             base = stored[key] if key in stored else work.load(key)
-            keep = parts_to_keep(base, found.merge, work.uses, self.prices)
+            keep = parts_to_keep(base, merge, work.uses, self.prices)
             if keep:
                 rest = [_load(part.path) for part in base.parts[keep:]]
-                delta = _merged([*rest, executor.bag(found.delta, outcome.states)], found.merge, whole=False)
+                delta = _merged([*rest, executor.bag(found.delta, outcome.states)], merge, whole=False)
                 part = self._write(folder, delta)
-                return replace(base, parts=(*base.parts[:keep], part), merge=found.merge)
+                return replace(base, parts=(*base.parts[:keep], part), merge=merge)
         return StoredState((), (), 0, "{}", (self._write(folder, outcome.states[save.key]),))
 
     def _write(self, folder: Path, bag: SignedBag) -> Part:

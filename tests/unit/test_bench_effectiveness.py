@@ -28,7 +28,8 @@ from tempura.bench.suites import SUITES
 from tempura.cli.main import main
 from tempura.data.tpcds import generate
 from tempura.errors import TempuraError
-from tempura.execute.contract import Usage
+from tempura.execute.contract import Clocks, Usage
+from tempura.warehouse.phases import COMPUTING, LOOKING, PLANNING, STORING
 from tempura.warehouse.slots import Slot, due
 
 
@@ -161,9 +162,10 @@ def test_time_in_which_several_jobs_run_counts_once() -> None:
 
 def test_the_phases_of_a_run_add_up_to_its_wall_time() -> None:
     taken = Taken(Usage(), jobs_s=1.2, jvm_s=3.0, python_s=0.5, wall_s=4.0)
-    found = phases(taken, step=2.0, planning=1.5)
-    assert found == {"planning": 1.5, "building": 0.8, "jobs": 1.2, "commit": 0.5}
-    assert phases(replace(taken, jobs_s=0.0), 0.0, None) == {"planning": 4.0, "building": 0, "jobs": 0, "commit": 0}
+    told = {name: Clocks(wall) for name, wall in ((LOOKING, 0.5), (PLANNING, 1.0), (COMPUTING, 2.0), (STORING, 0.25))}
+    found = phases(told, taken)
+    assert found == {"looking": 0.5, "planning": 1.0, "storing": 0.25, "building": 0.8, "jobs": 1.2, "rest": 0.25}
+    assert phases({}, replace(taken, jobs_s=0.0)) == {"building": 0, "jobs": 0, "rest": 4.0}, "nothing was done"
 
 
 # --- the summary ---------------------------------------------------------------------------------------------------------

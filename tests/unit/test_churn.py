@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tempura.algebra.rel import Aggregate, Join, JoinKind, Rel, Scan
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
 from tempura.algebra.window import Window, WindowOutput
 from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
@@ -150,3 +150,33 @@ def test_views_under_churn(shop: Shop) -> None:
         assert late < 1.5 * early + 50, f"{name}: {rows}"
     assert max(parts["outer"]) > 2, "deltas were appended"
     assert min(parts["outer"][5:]) < max(parts["outer"][5:]), "and parts were merged"
+
+
+def sums() -> Rel:
+    """Sales with the sum of what came back, which is computed once while nothing comes back."""
+    returns = columns_of("r", ("o_id", "int"), ("cost", "int"))
+    sales = columns_of("s", ("o_id", "int"), ("cat", "string"), ("price", "int"))
+    total = AggregateOutput(
+        Column("back", "back", "bigint"), AggregateCall("Sum", (Ref(returns[1]),), "bigint", detail="ansi")
+    )
+    key = Column("key", "o_id", "int")
+    back = Aggregate(Scan("returns", ("o_id", "cost"), returns), (Output(key, Ref(returns[0])),), (total,))
+    return Join(Scan("sales", ("o_id", "cat", "price"), sales), back, "inner", equal(Ref(sales[0]), Ref(key)))
+
+
+def test_what_stays_as_it_was_is_kept_with_what_changes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that save something else keep it as well, in the files that the first one wrote, and ``gc`` leaves them."""
+    monkeypatch.setattr(bag_engine, "QUERIES", VIEWS | {"sums": sums})
+    shop.fill()
+    query = shop.wh.add_query("sums", "sums", schedule=Schedule.view())
+    paths: list[set[str]] = []
+    for _ in range(6):
+        query.run(methods="im1")
+        assert query.verify()
+        paths.append({part.path for state in query.steps()[-1].states for part in state.stored.parts})
+        shop.wh.gc()
+        shop.apply("sales", [shop.order(), (shop.random.randint(1, 80), "c1", 5)], [])
+    first = {state.label: state for state in query.steps()[0].states}
+    (total,) = first["agg(returns).state"].stored.parts
+    assert all(total.path in found for found in paths)
+    assert paths[0] != paths[1] != paths[2], "the join grows"

@@ -6,7 +6,6 @@ Tempura writes it. Both have run before they are measured.
 
 import shutil
 import tempfile
-import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -28,6 +27,7 @@ from tempura.execute.files import Files
 from tempura.execute.naming import ids
 from tempura.execute.relation import Relation
 from tempura.frontend.session import clone
+from tempura.warehouse.phases import COMPUTING, Phases
 from tempura.warehouse.query import Query
 from tempura.warehouse.report import RunReport
 from tempura.warehouse.rows import columns_of
@@ -141,11 +141,9 @@ class MeasuredTrial(Trial):
     told: Progress
 
     def _step(self, query: Query, i: int, tables: set[str]) -> Row:
-        began: list[float] = []
         with Account(self.spark) as account:
-            started = time.perf_counter()
-            report = query.run(methods=self.methods, progress=lambda _: began.append(time.perf_counter()))
-        row = self._measured(i, report, account.taken, began[0] - started if began else None)
+            report = query.run(methods=self.methods)
+        row = self._measured(i, report, account.taken)
         row["state_bytes"] = query.status()["state_bytes"]
         self.told(
             f"{row['methods']} at {row['time']}{'' if row['measured'] is not None else ', to warm up'}: {_figures(row)}, "
@@ -157,8 +155,8 @@ class MeasuredTrial(Trial):
             self.told(f"{row['methods']} at {row['time']}: {'equal' if row['equal'] else 'WRONG'}, {row['rows']} rows")
         return row
 
-    def _measured(self, i: int, report: RunReport, taken: Taken, planning: float | None) -> Row:
-        figures = taken.row() | {"phases": phases(taken, report.wall_seconds, planning)}
+    def _measured(self, i: int, report: RunReport, taken: Taken) -> Row:
+        figures = taken.row() | {"phases": phases(report.phases, taken)}
         estimated = {"estimated_s": round(report.estimated_cost / 1e9, 3), "states": report.states}
         found = {"chosen": report.method, "fallbacks": list(report.fallbacks), "rows": report.rows}
         return self._row(i, **found, **estimated, **figures)
@@ -170,14 +168,15 @@ class MeasuredTrial(Trial):
         return row | {"deadline": i == self.last, "equal": None, "error": None, "message": None} | found
 
 
-def phases(taken: Taken, step: float, planning: float | None) -> Row:
-    """The wall time of a run by phase. ``planning``: until its step began, with registering arrivals and lifting, None when there was
-    none; ``step``: the step's own, of which ``jobs`` ran and the rest is ``building``: DataFrames, Spark's plans, metering; then it
-    is committed."""
-    before = taken.wall_s if planning is None else planning
-    jobs = min(taken.jobs_s, step)
-    found = {"planning": before, "building": step - jobs, "jobs": jobs, "commit": taken.wall_s - before - step}
-    return {name: round(max(0.0, seconds), 3) for name, seconds in found.items()}
+def phases(told: Phases, taken: Taken) -> Row:
+    """The wall time of a run by phase, in seconds, as its report tells it. Of what is computed a Spark job runs in ``jobs``, and
+    otherwise it is ``building``: DataFrames, Spark's plans, metering; ``rest`` is of no phase."""
+    wall = {name: spent.wall_seconds for name, spent in told.items()}
+    computing = wall.pop(COMPUTING, 0.0)
+    jobs = min(taken.jobs_s, computing)
+    rest = max(0.0, taken.wall_s - computing - sum(wall.values()))
+    found = {**wall, "building": computing - jobs, "jobs": jobs, "rest": rest}
+    return {name: round(seconds, 3) for name, seconds in found.items()}
 
 
 def _figures(row: Row) -> str:

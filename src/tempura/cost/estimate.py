@@ -4,7 +4,7 @@ Joins use the textbook formula (product over the larger number of distinct keys)
 (Selinger et al., SIGMOD 1979); deltas are estimated from the laws that compute them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from math import expm1, inf, prod
@@ -45,6 +45,7 @@ from tempura.cost.conditions import (
 )
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.memo.edge import Edge
+from tempura.physical.deletions import are_few
 from tempura.physical.operators import Read
 from tempura.tvr.staircase import TOGETHER, Staircase, Time
 from tempura.tvr.views import Delta, Snapshot, State, View
@@ -88,14 +89,22 @@ def _home(column: Column, scope: Scope) -> Rel:
 
 class Estimator:
     """Rows of relations, given the tables. One instance per planning problem; results are remembered. ``meaning`` says what classes
-    of a memo stand for: all expressions of a class have one estimate. ``staircase`` says when each table is seen."""
+    of a memo stand for: all expressions of a class have one estimate. ``staircase`` says when each table is seen. ``counted`` gives the
+    rows that a class had at the first time point, where they are known: its estimates at all times are multiplied by as much as the one
+    at that point was off."""
 
     def __init__(
-        self, tables: Mapping[str, TableFacts], meaning: Resolve = as_it_is, staircase: Staircase = TOGETHER
+        self,
+        tables: Mapping[str, TableFacts],
+        meaning: Resolve = as_it_is,
+        staircase: Staircase = TOGETHER,
+        counted: Callable[[Rel], float | None] = lambda rel: None,
     ) -> None:
         self._tables = tables
         self._meaning = meaning
         self._staircase = staircase
+        self._counted = counted
+        self._off: dict[Rel, float] = {}
         self._rows: dict[Rel, float] = {}
         self._distinct: dict[tuple[Rel, Column], float] = {}
         self._stats: dict[tuple[Rel, Column], ColumnStats | None] = {}
@@ -111,6 +120,28 @@ class Estimator:
             self._rows[rel] = max(0.0, self._estimate(rel))
         return self._rows[rel]
 
+    def few_deleted(self, rel: Rel) -> float | None:
+        """How many deletions are among rows as they were read, if they are few of many; None when they are not, or are not read."""
+        deleted, size = self._deleted(rel), self.width(rel)
+        return deleted if deleted and are_few(deleted * size, self.rows(rel) * size) else None
+
+    def _deleted(self, rel: Rel) -> float | None:
+        match rel:
+            case Read():
+                table, seen = self._tables[rel.scan.table], partial(self._staircase.seen, rel.scan.table)
+                before = table.deleted[seen(rel.at.t)] if isinstance(rel.at, Delta) else 0
+                return table.deleted[seen(rel.at.time)] - before if rel.signed else 0.0
+            case Filter():
+                found = self._deleted(rel.input)
+                return None if found is None else found * self.rows(rel) / max(1.0, self.rows(rel.input))
+            case Project():
+                return self._deleted(rel.input)
+            case Union():
+                parts = [self._deleted(term) for term in rel.terms]
+                known = [part for part in parts if part is not None]
+                return sum(known) if len(known) == len(parts) else None
+        return None
+
     def width(self, rel: Rel) -> float:
         """Bytes of a row in memory, roughly."""
         return 8 + sum(self._bytes(rel, column) for column in rel.columns)
@@ -125,13 +156,13 @@ class Estimator:
     def _estimate(self, rel: Rel) -> float:
         match rel:
             case View():
-                return self._view(rel)
+                return self._view(rel) * self._correction(rel.tvr)
             case Read():
                 return self._scan(rel.scan, rel.at)
             case Scan():
                 return self._scan(rel, Snapshot(self.last))
             case Edge():
-                return self.rows(self._meaning(rel))
+                return self.rows(self._meaning(rel)) * self._correction(rel)
             case Values():
                 return len(rel.rows)
             case Filter():
@@ -162,6 +193,13 @@ class Estimator:
     def _scan(self, scan: Scan, at: Snapshot | Delta) -> float:
         table, seen = self._tables[scan.table], partial(self._staircase.seen, scan.table)
         return table.rows(seen(at.t)) if isinstance(at, Snapshot) else table.changed_rows(seen(at.t), seen(at.u))
+
+    def _correction(self, rel: Rel) -> float:
+        """By how much a class has more rows than its operators let expect, where they were counted."""
+        if rel not in self._off:
+            rows = self._counted(rel)
+            self._off[rel] = 1.0 if rows is None else max(1.0, rows) / max(1.0, self._snapshot(self._meaning(rel), 0))
+        return self._off[rel]
 
     # --- views ---
 

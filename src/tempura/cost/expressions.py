@@ -1,7 +1,9 @@
 """What it costs Spark to evaluate an expression, in nanoseconds of one core per row: patterns in text, arithmetic of decimals and their
 sums are jobs of ``tempura bench operators``, other functions are priced by their likes."""
 
-from tempura.algebra.scalar import AggregateCall, Call, Expr
+from typing import TypeGuard
+
+from tempura.algebra.scalar import AggregateCall, Call, Expr, Ref, conjuncts
 from tempura.algebra.states import decimal_of
 
 _OF_FUNCTIONS = {
@@ -28,6 +30,17 @@ _OBJECTS = ("CollectList", "CollectSet", "Mode", "Percentile")
 def evaluation(expr: Expr) -> float:
     """Of a scalar expression, with all below it."""
     return sum(_call(part) for part in expr.walk() if isinstance(part, Call))
+
+
+def costly_conjuncts(predicate: Expr) -> tuple[Expr, ...]:
+    """The parts of a filter that take time: whether a column is NULL is taken to be
+    known where it is read, which was not measured."""
+    parts = conjuncts(predicate)
+    return tuple(part for part in parts if not (_is_null_test(part) and isinstance(part.operands[0], Ref)))
+
+
+def _is_null_test(expr: Expr) -> TypeGuard[Call]:
+    return isinstance(expr, Call) and expr.function in ("IsNotNull", "IsNull")
 
 
 def _call(call: Call) -> float:

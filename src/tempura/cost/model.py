@@ -34,7 +34,7 @@ from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.conditions import split_equalities
 from tempura.cost.estimate import Estimator
-from tempura.cost.expressions import accumulation, evaluation
+from tempura.cost.expressions import accumulation, costly_conjuncts, evaluation
 from tempura.cost.stats import StoredFacts
 from tempura.physical.operators import Load, Read
 from tempura.tvr.views import View
@@ -61,6 +61,7 @@ class CostModel:
     expression_row: int = 4
     build_row: int = 300
     probe_row: int = 20
+    hash_row: int = 40
     output_row: int = 10
     group_row: int = 15
     many_row: int = 350
@@ -93,7 +94,8 @@ class CostModel:
             case Read() | Load():
                 return self.read(rows_out, estimate.width(rel))
             case Filter():
-                return round(rows_in[0] * (self.expression_row + evaluation(rel.predicate)))
+                parts = costly_conjuncts(rel.predicate)
+                return round(rows_in[0] * (self.expression_row + sum(map(evaluation, parts)))) if parts else 0
             case Sort() | Negate():
                 return round(rows_in[0] * self.expression_row)
             case Generate():
@@ -113,6 +115,8 @@ class CostModel:
                 updates = sum(accumulation(a.call, bool(rel.keys)) for a in rel.aggregates)
                 own = self._group(rows_in[0], rows_out, estimate.width(rel)) + round(rows_in[0] * (keys + updates))
                 return own + self._distinct(rel, rows_in[0], estimate)
+            case Consolidate() if (few := estimate.few_deleted(rel.input)) is not None:
+                return self._net(rows_in[0], estimate.width(rel), few)
             case MergeStates() | Consolidate() | Support():
                 return self._group(sum(rows_in), rows_out, estimate.width(rel))
             case TopK() | One() | Opaque():
@@ -129,8 +133,19 @@ class CostModel:
     def load(self, rows: float, row_bytes: float, stored: StoredFacts) -> int:
         """Read a state of so many rows: all its parts, merged."""
         cost = self.read(rows, row_bytes) + (stored.parts - 1) * self.file
+        if stored.grouped and stored.few is not None:
+            return cost + self._net(rows, row_bytes, stored.few)
         cost += round(rows * (self.group_row + self.group)) if stored.grouped else 0
         return cost + (self._shuffle(rows, row_bytes) if stored.shuffled else 0)
+
+    def grouping(self, rows: float, row_bytes: float) -> int:
+        """Put rows together that are equal, nearly all of which differ."""
+        return self.node + self._group(rows, rows, row_bytes)
+
+    def _net(self, rows: float, row_bytes: float, few: float) -> int:
+        """Find the rows that are like one of a few, and group these: the rows are read once more, and looked up both times."""
+        looked_up = round(2 * rows * (self.hash_row + self.probe_row))
+        return self.read(rows, row_bytes) + self.exchange + looked_up + self._group(2 * few, few, row_bytes)
 
     def write(self, rows: float, row_bytes: float, shuffled: bool = False) -> int:
         """A job that writes rows to Parquet files, shuffled into buckets or as they are."""

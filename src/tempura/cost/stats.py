@@ -1,7 +1,7 @@
 """What is known, or expected, of the tables over the time points of a plan."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import isfinite
@@ -36,12 +36,29 @@ class ColumnStats:
 
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
-    """How a stored state lies on disk: the number of its ``parts``; whether their rows have to be ``grouped`` when they are read, and
-    for that ``shuffled``."""
+    """How a stored state lies on disk: the number of its ``parts``; whether their rows have to be ``grouped`` when they are read; the
+    positions of the columns by which it is bucketed. ``rows`` were counted when it was written; None when they were not. ``few``: of
+    the rows to be grouped only these and those like them are; None when all are."""
 
     parts: int = 1
     grouped: bool = False
-    shuffled: bool = False
+    bucket: tuple[int, ...] = ()
+    rows: float | None = None
+    few: float | None = None
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether all of its rows have to be shuffled to be grouped."""
+        return self.grouped and self.few is None and not self.bucket
+
+    def grown(self, merged: bool, few: float | None = None) -> "StoredFacts":
+        """The same with one part more; ``merged``: whose rows belong to groups of the others. ``few``: it takes away so many, and few."""
+        if not merged:
+            return replace(self, parts=self.parts + 1)
+        before = self.few if self.grouped else 0.0
+        return replace(
+            self, parts=self.parts + 1, grouped=True, few=None if few is None or before is None else before + few
+        )
 
 
 @dataclass(frozen=True, slots=True)

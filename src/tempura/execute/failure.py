@@ -35,8 +35,9 @@ def errors_by_code() -> Iterator[None]:
 
 
 def is_of_broadcast(error: Py4JJavaError) -> bool:
-    """Whether a job failed because rows could not be sent to every task: too many of them, too little memory, too long."""
-    return any("broadcast" in said.message.lower() for said in _chain(error))
+    """Whether a job failed because rows could not be sent to every task: too many of them, too little memory, too long. They are collected
+    for that, and nothing else of a step is."""
+    return any(word in said.message.lower() for said in _chain(error) for word in ("broadcast", "maxresultsize"))
 
 
 def coded(error: BaseException) -> TempuraError | None:

@@ -20,10 +20,11 @@ from tempura.execute import functions as fn
 from tempura.execute.aggregates import merged_states
 from tempura.execute.contract import WEIGHT, Merge, Part, StoredOutput, StoredState
 from tempura.execute.draft import Draft, Item
-from tempura.execute.identity import consolidate, is_exact
+from tempura.execute.identity import is_exact
 from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute, ids, one, weight
-from tempura.execute.parts import layout_of
+from tempura.execute.netting import net
+from tempura.execute.parts import is_grouped, layout_of, signed_after_first, stored_facts
 from tempura.execute.relation import Relation, expand, with_weight
 from tempura.frontend.session import clone
 
@@ -97,7 +98,7 @@ class Files:
     def load(self, stored: StoredState, columns: Sequence[Column]) -> Relation:
         """A state under the given columns, which are as many as it has and of the same types; its parts are merged."""
         rows = self._raw(stored, columns)
-        return merged(rows, stored.merge, columns, whole=True) if stored.merge and len(stored.parts) > 1 else rows
+        return merged(rows, stored.merge, columns, whole=True) if stored.merge and is_grouped(stored) else rows
 
     def _raw(self, stored: StoredState, columns: Sequence[Column]) -> Relation:
         """The rows of all parts."""
@@ -105,7 +106,14 @@ class Files:
         frame = self._read(paths, stored.schema, stored.bucket, stored.buckets)
         complete = all(part.weighted for part in stored.parts)
         weights = (WEIGHT if complete else fn.coalesce(weight(), one()).alias(WEIGHT),) if stored.weighted else ()
-        return Relation(_restored(frame, columns, weights), stored.weighted)
+        return Relation(_restored(frame, columns, weights), stored.weighted, self._taken(stored, columns))
+
+    def _taken(self, stored: StoredState, columns: Sequence[Column]) -> Draft | None:
+        """The deletions in a bag of several parts, if they are few."""
+        if stored_facts(stored).few is None:
+            return None
+        paths = [part.path for part in signed_after_first(stored)]
+        return _restored(self._read(paths, stored.schema, (), 0).filter(weight() < 0), columns, (WEIGHT,))
 
     def load_output(self, stored: StoredOutput, columns: Sequence[Column]) -> DataFrame:
         """A result under the given columns."""
@@ -158,7 +166,7 @@ def merged(rows: Relation, merge: Merge, columns: Sequence[Column], whole: bool 
     may be what takes away the rows of others."""
     if merge.slots:
         return merged_states(rows, layout_of(merge, columns), whole)
-    return Relation(consolidate(rows.draft, columns), weighted=True) if rows.weighted else rows
+    return net(rows, columns) if rows.weighted else rows
 
 
 def possible_bucket(columns: Sequence[Column], bucket: tuple[int, ...]) -> tuple[int, ...]:

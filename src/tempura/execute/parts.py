@@ -7,69 +7,19 @@ changed, however large the state is.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from tempura.algebra.rel import Consolidate, Project, Rel, Union, is_renaming
 from tempura.algebra.scalar import Column
-from tempura.algebra.states import MergeStates, Slot, StateLayout, decimal_of
+from tempura.algebra.states import Slot, StateLayout
 from tempura.cost.model import CostModel
 from tempura.cost.stats import StoredFacts
 from tempura.execute.contract import Merge, Part, StoredState
-from tempura.physical.operators import Load
-
-_SAFE_DIGITS = 28
-"""Totals of decimals of more digits can leave the 38 digits that there are; then the order of merging matters."""
+from tempura.physical.deletions import are_few
+from tempura.physical.growth import Growth
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """A relation as a stored one and what comes to it; ``columns`` are those of ``delta``, in the stored order."""
-
-    base: Load
-    delta: Rel
-    columns: tuple[Column, ...]
-    merge: Merge
-
-
-def growth(rel: Rel) -> Growth | None:
-    """How a relation that is saved grows out of a stored one: a state merged with its delta, or a sum of bags; None when it does
-    not."""
-    core = _named_otherwise(rel)
-    if isinstance(core, MergeStates):
-        return _state_growth(core)
-    terms = _named_otherwise(core.input) if isinstance(core, Consolidate) else core
-    return _sum_growth(terms) if isinstance(terms, Union) else None
-
-
-def _state_growth(rel: MergeStates) -> Growth | None:
-    base = _named_otherwise(rel.left)
-    same_order = rel.left.columns == rel.columns == rel.right.columns
-    depends_on_order = not rel.layout.is_exact or any(map(_may_overflow, rel.layout.slots))
-    if not isinstance(base, Load) or not same_order or depends_on_order:
-        return None
-    return Growth(base, rel.right, rel.columns, Merge(len(rel.keys), tuple(slot.kind for slot in rel.layout.slots)))
-
-
-def _sum_growth(rel: Union) -> Growth | None:
-    for i, term in enumerate(rel.terms):
-        base = _named_otherwise(term)
-        if isinstance(base, Load) and term.columns == rel.columns:
-            rest = rel.terms[:i] + rel.terms[i + 1 :]
-            delta = rest[0] if len(rest) == 1 else Union(rest)
-            return Growth(base, delta, rel.columns, Merge(len(rel.columns))) if delta.columns == rel.columns else None
-    return None
-
-
-def _named_otherwise(rel: Rel) -> Rel:
-    """The relation below renamings, which keep the order of columns."""
-    while isinstance(rel, Project) and is_renaming(rel):
-        rel = rel.input
-    return rel
-
-
-def _may_overflow(slot: Slot) -> bool:
-    decimal = decimal_of(slot.arg.type) if slot.kind == "total" and slot.arg is not None else None
-    return decimal is not None and decimal[0] > _SAFE_DIGITS
+def merge_of(grown: Growth) -> Merge:
+    """How the parts of a relation that has grown make up its rows."""
+    return Merge(grown.keys, grown.slots)
 
 
 def layout_of(merge: Merge, columns: Sequence[Column]) -> StateLayout:
@@ -80,10 +30,30 @@ def layout_of(merge: Merge, columns: Sequence[Column]) -> StateLayout:
 
 
 def stored_facts(stored: StoredState) -> StoredFacts:
-    """What reading a state takes beside its rows: a sum of bags without deletions is read as it lies, all else is merged."""
+    """How a state lies."""
     merge = stored.merge if len(stored.parts) > 1 else None
-    grouped = merge is not None and (bool(merge.slots) or stored.weighted)
-    return StoredFacts(len(stored.parts), grouped, shuffled=grouped and not stored.bucket)
+    rows = stored.rows - (_superfluous(stored.parts, merge, 0) if merge else 0)
+    grouped = is_grouped(stored)
+    return StoredFacts(len(stored.parts), grouped, stored.bucket, rows, _few(stored) if grouped else None)
+
+
+def is_grouped(stored: StoredState) -> bool:
+    """Whether the rows of several parts have to be put together when they are read. A sum of bags without deletions is read as it lies."""
+    if stored.merge is None or len(stored.parts) < 2:
+        return False
+    return bool(stored.merge.slots) or bool(signed_after_first(stored))
+
+
+def _few(stored: StoredState) -> float | None:
+    """The rows of a bag's signed parts but the first, if they are few."""
+    added = signed_after_first(stored)
+    is_bag = stored.merge is not None and not stored.merge.slots
+    return sum(p.rows for p in added) if is_bag and are_few(sum(p.bytes for p in added), stored.bytes) else None
+
+
+def signed_after_first(stored: StoredState) -> list[Part]:
+    """The parts that may take away rows of those before them. The first was saved whole: it may have weights, but no negative ones."""
+    return [part for part in stored.parts[1:] if part.weighted]
 
 
 def parts_to_keep(stored: StoredState, merge: Merge, uses: int, prices: CostModel) -> int:

@@ -15,10 +15,12 @@ from tempura.execute.naming import ids, one, weight
 @dataclass(frozen=True)
 class Relation:
     """Rows whose columns are named by ``Column.id``. ``weighted``: it has the column ``_w``, and a row with weight n
-    stands for n equal rows (negative: deletions). Otherwise it is a plain bag."""
+    stands for n equal rows (negative: deletions). Otherwise it is a plain bag. ``taken`` are the entries of negative weight apart, where
+    they are few and can be had without a look at the others."""
 
     draft: Draft
     weighted: bool
+    taken: Draft | None = None
 
     def carry(self) -> tuple[str, ...]:
         """The weight column, if there is one: to be selected along with others."""

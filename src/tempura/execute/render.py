@@ -37,6 +37,7 @@ from tempura.execute.expand import expanded
 from tempura.execute.identity import consolidate, distinct, is_exact, is_ordered, text
 from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute, ids, one, weight
+from tempura.execute.netting import net
 from tempura.execute.one import one_row
 from tempura.execute.opaque import recompute
 from tempura.execute.relation import Relation, expand, with_weight
@@ -134,7 +135,8 @@ class Renderer:
     def _unary(self, rel: Rel, input: Relation) -> Relation:
         match rel:
             case Filter():
-                return Relation(input.draft.filter(scalar(rel.predicate)), input.weighted)
+                condition = scalar(rel.predicate)
+                return _linear(input, lambda rows: rows.filter(condition))
             case Project():
                 return _project(rel, input)
             case Expand():
@@ -166,8 +168,15 @@ class Renderer:
         )
 
 
+def _linear(input: Relation, operation: Callable[[Draft], Draft]) -> Relation:
+    """What is done to each row by itself is done to the deletions by themselves, too."""
+    taken = operation(input.taken) if input.taken is not None else None
+    return Relation(operation(input.draft), input.weighted, taken)
+
+
 def _project(rel: Project, input: Relation) -> Relation:
-    return Relation(input.draft.select(*map(_output, rel.outputs), *input.carry()), input.weighted)
+    outputs = (*map(_output, rel.outputs), *input.carry())
+    return _linear(input, lambda rows: rows.select(*outputs))
 
 
 def _output(output: Output) -> Item:
@@ -201,7 +210,14 @@ def _union(rel: Union, terms: list[Relation]) -> Relation:
     weighted = any(term.weighted for term in terms)
     aligned = [with_weight(term) if weighted else term.draft for term in terms]
     first, *others = (rows.select(*ids(rel.columns), *((WEIGHT,) if weighted else ())) for rows in aligned)
-    return Relation(first.union(*others), weighted)
+    return Relation(first.union(*others), weighted, _taken(rel, terms))
+
+
+def _taken(rel: Union, terms: list[Relation]) -> Draft | None:
+    """The deletions of a sum, where those of each signed term are known."""
+    signed = [term.taken for term in terms if term.weighted]
+    known = [taken.select(*ids(rel.columns), WEIGHT) for taken in signed if taken is not None]
+    return known[0].union(*known[1:]) if known and len(known) == len(signed) else None
 
 
 def _join(rel: Join, left: Relation, right: Relation) -> Relation:
@@ -234,7 +250,7 @@ def _side_weight(name: str, side: Relation, padded: bool) -> SparkColumn:
 
 def _consolidate(rel: Consolidate, input: Relation) -> Relation:
     # A plain bag says the same as its consolidation, in more rows.
-    return Relation(consolidate(input.draft, rel.columns), weighted=True) if input.weighted else input
+    return net(input, rel.columns) if input.weighted else input
 
 
 def _support(rel: Support, input: Relation) -> Relation:

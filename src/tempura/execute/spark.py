@@ -19,10 +19,11 @@ from tempura.execute.files import Files, possible_bucket
 from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute, ids
-from tempura.execute.parts import growth, parts_to_keep
+from tempura.execute.parts import merge_of, parts_to_keep
 from tempura.execute.relation import Relation
 from tempura.execute.render import Renderer, order_by
 from tempura.execute.sharing import Sink, shared, sinks_of
+from tempura.physical.growth import growth
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Note, Save, Step
 
@@ -31,6 +32,9 @@ ReadTable = Callable[[Read], Draft]
 ``read.signed``."""
 
 
+ReadDeleted = Callable[[Read], Draft | None]
+"""Gives those of the same rows, weights included, that are deletions, where they are few of many; else None."""
+
 Answer = Callable[[], Draft | None]
 """Gives all rows of a step's output; None when it cannot."""
 
@@ -38,9 +42,9 @@ Answer = Callable[[], Draft | None]
 class SparkExecutor:
     """Computes relations and steps in a session, which it never changes.
 
-    ``read`` gives a table's arrivals, ``load`` says where a state of an earlier step lies, ``progress`` is told in words what
-    happens. ``buckets`` is the number of buckets of new states, the session's number of shuffle partitions by default; ``uses``
-    how often a state is expected to be read; ``prices`` decide when its parts are put together.
+    ``read`` gives a table's arrivals, ``deleted`` the deletions among them; ``load`` says where a state of an earlier step lies,
+    ``progress`` is told in words what happens. ``buckets`` is the number of buckets of new states, the session's number of shuffle
+    partitions by default; ``uses`` how often a state is expected to be read; ``prices`` decide when its parts are put together.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class SparkExecutor:
         buckets: int | None = None,
         uses: int = 1,
         prices: CostModel = SPARK,
+        deleted: ReadDeleted = lambda read: None,
     ) -> None:
         self._session = session
         self._read = read
@@ -60,6 +65,7 @@ class SparkExecutor:
         self._files = Files(session, buckets)
         self._uses = uses
         self._prices = prices
+        self._deleted = deleted
 
     def dataframe(self, rel: Rel, notes: Mapping[Rel, Note] = MappingProxyType({})) -> DataFrame:
         """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights. ``notes``: how joins are made."""
@@ -141,11 +147,12 @@ class SparkExecutor:
         found = growth(save.rel)
         if found is None:
             return None
-        base = self._stored(found.base.key, states)
-        keep = parts_to_keep(base, found.merge, self._uses, self._prices)
+        assert isinstance(found.base, Load)
+        base, merge = self._stored(found.base.key, states), merge_of(found)
+        keep = parts_to_keep(base, merge, self._uses, self._prices)
         if not keep or base.bucket != possible_bucket(found.columns, save.bucket):
             return None
-        return self._files.append(base, keep, found.merge, renderer.relation(found.delta), found.columns, folder)
+        return self._files.append(base, keep, merge, renderer.relation(found.delta), found.columns, folder)
 
     def _carried(self, save: Save, states: dict[StateKey, StoredState]) -> StoredState | None:
         """The stored state that this one repeats, if it is kept in the same way."""
@@ -167,7 +174,10 @@ class SparkExecutor:
 
     def _arrivals(self, read: Read) -> Relation:
         names = ids(read.scan.outputs) + ([WEIGHT] if read.signed else [])
-        return Relation(self._read(read).renamed(*names), read.signed)
+        deleted = self._deleted(read) if read.signed else None
+        return Relation(
+            self._read(read).renamed(*names), read.signed, deleted.renamed(*names) if deleted is not None else None
+        )
 
 
 def _folder(sink: Sink, i: int) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from tempura.algebra.rel import Rel
 from tempura.display import DisplayNode
 from tempura.explain.character import Character
+from tempura.physical.operators import Load
 from tempura.plan.progressive import Alternative, Note, ProgressivePlan, Save, Step
 from tempura.tvr.views import View
 
@@ -74,7 +75,7 @@ def _alternative(a: Alternative) -> str:
 def step_tree(step: Step, show: Collection[str]) -> list[str]:
     """The sinks of a step as trees."""
     drawing = _Drawing(step, show)
-    sinks = [DisplayNode(_save_label(save, step), children=(drawing.node(save.rel),)) for save in step.saves]
+    sinks = [DisplayNode(_save_label(save, step), children=_saved(save, drawing)) for save in step.saves]
     if step.emit is not None:
         sinks.append(DisplayNode("emit", children=(drawing.node(step.emit),)))
     return [line for sink in sinks for line in sink.lines()]
@@ -84,7 +85,12 @@ def _save_label(save: Save, step: Step) -> str:
     columns = save.rel.columns
     bucket = f" bucketed by {', '.join(columns[i].name for i in save.bucket)}" if save.bucket else ""
     name = step.notes[save.rel].view if save.rel in step.notes else str(save.key)
-    return f"save {name}{bucket}"
+    return f"keep {name}" if isinstance(save.rel, Load) else f"save {name}{bucket}"
+
+
+def _saved(save: Save, drawing: "_Drawing") -> tuple[DisplayNode, ...]:
+    """How a state is computed; nothing where it stays what it was."""
+    return () if isinstance(save.rel, Load) else (drawing.node(save.rel),)
 
 
 class _Drawing:

@@ -8,11 +8,16 @@ from math import inf
 from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Project, Rel, renamed
 from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
 from tempura.cost.bounds import Bounds
+from tempura.physical.growth import Growth, growth
 from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Note, Save, Step
-from tempura.search.graph import Alternative, Graph
+from tempura.search.consolidation import consolidated_late
+from tempura.search.graph import ONE_PART, Alternative, Graph
 from tempura.search.space import Goal
 from tempura.tvr.views import State, View
+
+AT_MOST = 30
+"""By how much an estimate may be too low, where keys say no more. One that is further off costs the attempt to send too much."""
 
 
 class CyclicPlanError(Exception):
@@ -133,10 +138,26 @@ class Extraction:
         nodes = dict.fromkeys(rel for root in roots for rel in root.walk())
         notes = {rel: self._notes[t][rel] for rel in nodes if rel in self._notes.get(t, {})}
         notes |= self._broadcasts(notes)
-        written = [(save.rel, bool(save.bucket)) for save in saves] + ([(emit, False)] if emit is not None else [])
         parts = [(note.cost, note.fixed) for note in notes.values()]
-        parts += [self._write_parts(rel, t, shuffled) for rel, shuffled in written]
-        return Step(t, saves, emit, sum(cost for cost, _ in parts), notes, sum(fixed for _, fixed in parts))
+        parts += [self._save_parts(save, t) for save in saves]
+        parts += [self._write_parts(emit, t)] if emit is not None else []
+        kept = self._kept() if saves and t == self._graph.problem.first else {}
+        notes = {**{save.rel: note for save, note in kept.values()}, **notes}
+        saves = (*saves, *(save for save, _ in kept.values()))
+        made = Step(t, saves, emit, sum(cost for cost, _ in parts), notes, sum(fixed for _, fixed in parts))
+        return consolidated_late(made, self._graph.facts, self._graph.estimate, self._graph.model)
+
+    def _kept(self) -> dict[StateKey, tuple[Save, Note]]:
+        """What is kept of the past with what the first step saves, for later steps that load it: of a past before the last step that
+        saved something nothing is known. The step itself need not read it, so that costs nothing."""
+        problem, found = self._graph.problem, dict[StateKey, tuple[Save, Note]]()
+        for goal in self.reached:
+            way = self._chosen[goal]
+            if goal.time > problem.first and way.rule is None and not way.goals and self._graph.is_kept(goal.view):
+                key = self._graph.key(goal.view)
+                note = Note(self._graph.estimate.rows(goal.view), 0, view=goal.view.label)
+                found[key] = Save(key, way.rhs, problem.stored.get(key, ONE_PART).bucket), note
+        return found
 
     def _broadcasts(self, notes: Mapping[Rel, Note]) -> dict[Rel, Note]:
         """The notes of joins of which a side is sent to every task."""
@@ -145,16 +166,33 @@ class Extraction:
         for join, built in self._joins.items():
             side = self._graph.model.broadcast_side(join, self._graph.estimate)
             if built in notes and side is not None:
-                sent = built.inputs[side]
-                if bounds.rows(sent) * self._graph.estimate.width(sent) <= self._graph.model.broadcast_bound:
+                sent, expected = built.inputs[side], self._graph.estimate.rows(join.inputs[side])
+                most = min(bounds.rows(sent), AT_MOST * expected)
+                if most * self._graph.estimate.width(sent) <= self._graph.model.broadcast_bound:
                     found[built] = replace(notes[built], broadcast=side)
         return found
 
-    def _write_parts(self, rel: Rel, t: int, shuffled: bool) -> tuple[int, int]:
+    def _save_parts(self, save: Save, t: int) -> tuple[int, int]:
+        """What it costs to save a relation, of what it grows from only the delta, and the part of it that does not depend on rows."""
+        if isinstance(save.rel, Load):
+            return 0, 0
+        found = growth(save.rel)
+        return self._write_parts(found.delta if found and self._stays(found, save) else save.rel, t, bool(save.bucket))
+
+    def _stays(self, found: Growth, save: Save) -> bool:
+        """Whether what a state grows from lies as the state is to lie."""
+        assert isinstance(found.base, Load)
+        lies = self._graph.problem.stored.get(found.base.key)
+        return lies is None or save.key.kind == "state" or lies.bucket == save.bucket
+
+    def _write_parts(self, rel: Rel, t: int, shuffled: bool = False) -> tuple[int, int]:
         """What it costs to write a relation, and the part of it that does not depend on rows."""
-        note = self._notes.get(t, {}).get(rel)
-        rows, width = note.rows if note else 0.0, self._graph.estimate.width(rel)
+        rows, width = self._rows(rel, t), self._graph.estimate.width(rel)
         return self._graph.model.parts(lambda model: model.write(rows, width, shuffled))
+
+    def _rows(self, rel: Rel, t: int) -> float:
+        note = self._notes.get(t, {}).get(rel)
+        return note.rows if note else sum(self._rows(i, t) for i in rel.inputs)
 
 
 def _loads_below(join: Join) -> Iterator[tuple[Load, tuple[int, ...]]]:

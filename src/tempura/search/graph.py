@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tempura.algebra.rel import Rel
+from tempura.algebra.rel import Aggregate, Rel
 from tempura.cost.stats import StoredFacts
+from tempura.physical.deletions import are_few
+from tempura.physical.growth import Growth, growth
 from tempura.physical.operators import Load, StateKey
 from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.dsl import Rule
@@ -33,7 +35,8 @@ ANY_TIME = (
 incremental work is done once."""
 
 
-_ONE_PART = StoredFacts()
+ONE_PART = StoredFacts()
+"""How a stored state lies of which nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +69,8 @@ class Graph:
         self.facts = self._rewriter.facts
         self.lineage = Lineage(self._rewriter, self.problem, start, self.key)
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
+        self._growths: dict[Alternative, Growth | None] = {}
+        self._lying: dict[View, StoredFacts] = {}
 
     @cached_property
     def outputs(self) -> tuple[Goal, ...]:
@@ -112,14 +117,25 @@ class Graph:
             return
         key = self.key(view)
         load = Load(key, view.columns, view.label)
-        rows, row_bytes = self.estimate.rows(view), self.estimate.width(view)
         cost = self.weighted(self.load_cost(view), goal.time)
         first, keep = self.problem.first, self._space.keep
-        if key in self.problem.states and (goal.time == first or keep is not Keep.NEW):
+        if key in self.problem.states and (goal.time == first or keep is not Keep.NEW or self.is_kept(view)):
             yield Alternative(None, load, (), cost)
         if made > first or (made == first and keep is not Keep.PAST):
-            save = self.weighted(self.model.write(rows, row_bytes), made)
-            yield Alternative(None, load, (self.goal(view, made),), cost + save)
+            save = self.save_cost(view, self._least_growth(view))
+            yield Alternative(None, load, (self.goal(view, made),), cost + self.weighted(save, made))
+
+    def is_kept(self, view: View) -> bool:
+        """Whether a view that was saved in the past is the same at the first point: a step that saves others keeps it with them, and
+        need not write it again."""
+        return self.key(view) in self.problem.states and self.facts.is_unchanged(view.tvr, 0, self.problem.first)
+
+    # --- what it costs to keep a view ---
+
+    def save_cost(self, view: View, grown: Growth | None) -> int:
+        """What it costs to save a view, of what it grows from only the delta, at weight one."""
+        rows = self.estimate.rows(grown.delta if grown else view)
+        return self.model.write(rows, self.estimate.width(view), isinstance(view.at, State))
 
     def load_cost(self, view: View) -> int:
         """What it costs to load a view that was saved, at weight one."""
@@ -127,9 +143,45 @@ class Graph:
 
     def load_parts(self, view: View) -> tuple[int, int]:
         """The same, and the part of it that does not depend on rows."""
-        stored = self.problem.stored.get(self.key(view), _ONE_PART)
-        rows, width = self.estimate.rows(view), self.estimate.width(view)
-        return self.model.parts(lambda model: model.load(rows, width, stored))
+        rows, width, lies = self.estimate.rows(view), self.estimate.width(view), self._lies(view)
+        return self.model.parts(lambda model: model.load(rows, width, lies))
+
+    def growth_by(self, goal: Goal, way: Alternative) -> Growth | None:
+        """How a view that is reached in this way grows out of another, if that one is stored; None when it does not."""
+        if way not in self._growths:
+            found = growth(way.rhs, lambda rel: self._may_be_stored(rel, goal.time)) if way.rule else None
+            self._growths[way] = found
+        return self._growths[way]
+
+    def _may_be_stored(self, rel: Rel, before: int) -> bool:
+        if not isinstance(rel, View) or not isinstance(rel.at, Snapshot | State) or rel.at.time != rel.at.t:
+            return False
+        return rel.at.time < before and (rel.at.time >= self.problem.first or self.key(rel) in self.problem.states)
+
+    def _least_growth(self, view: View) -> Growth | None:
+        """How a view grows when it becomes current, in the way that adds the fewest rows."""
+        goal = self.goal(view, view.at.time)
+        found = (grown for way in self.alternatives(goal) if (grown := self.growth_by(goal, way)))
+        return min(found, key=lambda grown: self.estimate.rows(grown.delta), default=None)
+
+    def _lies(self, view: View) -> StoredFacts:
+        """How a view lies on disk, or will once it is saved."""
+        if view not in self._lying:
+            self._lying[view] = self._lies_anew(view)
+        return self._lying[view]
+
+    def _lies_anew(self, view: View) -> StoredFacts:
+        key = self.key(view)
+        if key in self.problem.states:
+            return self.problem.stored.get(key, ONE_PART)
+        grown = self._least_growth(view)
+        if grown is None:
+            keys = len(view.tvr.keys) if isinstance(view.tvr, Aggregate) and isinstance(view.at, State) else 0
+            return StoredFacts(bucket=tuple(range(keys)))
+        assert isinstance(grown.base, View)
+        added, rows, size = self.estimate.rows(grown.delta), self.estimate.rows(view), self.estimate.width(view)
+        few = added if not grown.slots and are_few(added * size, rows * size) else None
+        return self._lies(grown.base).grown(grown.is_merged, few)
 
     def key(self, view: View) -> StateKey:
         """The name under which a view is stored."""

@@ -85,10 +85,12 @@ def _best(plans: Sequence[ProgressivePlan], margin: float) -> ProgressivePlan:
 
 
 def _loads_what_it_forgets(plan: ProgressivePlan, problem: Problem) -> bool:
-    """Whether a plan's first step saves something, so that the next one goes on from that, and a later step loads what was saved before."""
+    """Whether a plan's first step saves something, so that the next one goes on from that, and a later step loads what was saved before
+    and not kept with it."""
     first, *later = plan.steps
+    saved = {save.key for save in first.saves}
     loads = (rel.key for step in later for rel in step.operators if isinstance(rel, Load))
-    return bool(first.saves) and not problem.states.isdisjoint(loads)
+    return bool(saved) and not (problem.states - saved).isdisjoint(loads)
 
 
 def _searches(space: Space, names: tuple[str, ...]) -> list[Found]:

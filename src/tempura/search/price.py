@@ -3,10 +3,11 @@
 from collections.abc import Collection, Mapping
 
 from tempura.algebra.rel import Rel
+from tempura.physical.growth import Growth
 from tempura.search.events import PlanCosted
 from tempura.search.graph import Alternative, Graph
 from tempura.search.space import Goal
-from tempura.tvr.views import State, View
+from tempura.tvr.views import View
 
 Choices = Mapping[Goal, Alternative]
 NOTHING: Choices = {}
@@ -17,33 +18,32 @@ class Pricing:
     same. Whether a later join will want a snapshot in buckets is left out."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+        self.graph = graph
         self._operators: dict[Alternative, tuple[tuple[int, int], ...]] = {}
         self._numbers: dict[Rel, int] = {}
-        self._writes: dict[tuple[View, bool], int] = {}
+        self._saves: dict[tuple[View, Growth | None], int] = {}
+        self._emits: dict[View, int] = {}
 
     def price(self, choices: Choices, exchanged: Choices = NOTHING) -> "Price | None":
         """The price of the plan that is chosen, with what is ``exchanged`` in place of what is chosen there; None when the plan
         would depend on itself."""
         price = self._price(choices, exchanged)
-        self._graph.tell(PlanCosted(price.cost if price else None))
+        self.graph.tell(PlanCosted(price.cost if price else None))
         return price
 
     def _price(self, choices: Choices, exchanged: Choices) -> "Price | None":
         plan = _Plan(self, choices, exchanged)
-        roots = self._graph.outputs
+        roots = self.graph.outputs
         if not all(map(plan.visit, roots)):
             return None
         while plan.unbuilt:
             if not plan.visit(plan.unbuilt.pop()):
                 return None
-        saved = {(goal.time, self._graph.key(goal.view)): goal for goal in plan.saved}
-        writes = [(goal, isinstance(goal.view.at, State)) for goal in saved.values()] + [
-            (root, False) for root in roots
-        ]
-        for written, shuffled in writes:
-            plan.costs[written.time] = plan.costs.get(written.time, 0) + self._write(written.view, shuffled)
-        return Price(sum(self._graph.weighted(cost, t) for t, cost in plan.costs.items()), plan.reached)
+        for goal in {(goal.time, self.graph.key(goal.view)): goal for goal in plan.saved}.values():
+            plan.add(goal.time, self._save(goal.view, plan.growth(goal)))
+        for root in roots:
+            plan.add(root.time, self._emit(root.view))
+        return Price(sum(self.graph.weighted(cost, t) for t, cost in plan.costs.items()), plan.reached)
 
     def operators(self, goal: Goal, way: Alternative) -> tuple[tuple[int, int], ...]:
         """The operators of an alternative, as numbers that are equal for equal operators, and their costs."""
@@ -55,16 +55,21 @@ class Pricing:
         return self._operators[way]
 
     def _costs(self, goal: Goal, way: Alternative) -> Mapping[Rel, int]:
-        model, estimate = self._graph.model, self._graph.estimate
+        model, estimate = self.graph.model, self.graph.estimate
         if way.rule is None:
-            return {way.rhs: self._graph.load_cost(goal.view)}
+            return {way.rhs: self.graph.load_cost(goal.view)}
         return {rel: model.operator(rel, estimate) for rel in way.rhs.walk() if not isinstance(rel, View)}
 
-    def _write(self, view: View, shuffled: bool) -> int:
-        if (view, shuffled) not in self._writes:
-            rows = self._graph.estimate.rows(view)
-            self._writes[view, shuffled] = self._graph.model.write(rows, self._graph.estimate.width(view), shuffled)
-        return self._writes[view, shuffled]
+    def _save(self, view: View, grown: Growth | None) -> int:
+        if (view, grown) not in self._saves:
+            self._saves[view, grown] = self.graph.save_cost(view, grown)
+        return self._saves[view, grown]
+
+    def _emit(self, view: View) -> int:
+        if view not in self._emits:
+            estimate = self.graph.estimate
+            self._emits[view] = self.graph.model.write(estimate.rows(view), estimate.width(view))
+        return self._emits[view]
 
 
 class Price:
@@ -93,7 +98,7 @@ class _Plan:
         if goal in self.reached:
             return self.reached[goal]
         self.reached[goal] = False
-        way = self._exchanged.get(goal) or self._choices[goal]
+        way = self._way(goal)
         if way.rule is None:
             self.saved.update(dict.fromkeys(way.goals))
             self.unbuilt.extend(way.goals)
@@ -103,10 +108,25 @@ class _Plan:
         self.reached[goal] = True
         return True
 
+    def growth(self, goal: Goal) -> Growth | None:
+        """How a view that is saved grows out of one that the step loads."""
+        grown = self._pricing.graph.growth_by(goal, self._way(goal))
+        if grown is None:
+            return None
+        assert isinstance(grown.base, View)
+        return grown if self._way(self._pricing.graph.goal(grown.base, goal.time)).rule is None else None
+
+    def add(self, t: int, cost: int) -> None:
+        """Count what else a time point takes."""
+        self.costs[t] = self.costs.get(t, 0) + cost
+
+    def _way(self, goal: Goal) -> Alternative:
+        return self._exchanged.get(goal) or self._choices[goal]
+
     def _count(self, goal: Goal, way: Alternative) -> None:
-        counted, cost = self._counted.setdefault(goal.time, set()), self.costs.get(goal.time, 0)
+        counted, cost = self._counted.setdefault(goal.time, set()), 0
         for number, price in self._pricing.operators(goal, way):
             if number not in counted:
                 counted.add(number)
                 cost += price
-        self.costs[goal.time] = cost
+        self.add(goal.time, cost)

@@ -31,8 +31,8 @@ class Goal:
 
 class Keep(Enum):
     """Which states later steps may load: those of one step only are known to the next. ``PAST``: nothing is saved at the first point, and
-    what was saved before it stays. ``NEW``: what was saved before is loaded at the first point for the last time. ``BOTH``: more than
-    there can be, but what one search finds most often."""
+    what was saved before it stays. ``NEW``: what was saved before is loaded at the first point for the last time, but for what has not
+    changed, which is kept with what is saved. ``BOTH``: more than there can be, but what one search finds most often."""
 
     BOTH = auto()
     PAST = auto()
@@ -65,10 +65,18 @@ class Space:
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
         self.staircase = staircase(problem.tables)
-        self.estimate = Estimator(problem.tables, self.memo.representative, self.staircase)
-        Saturation(self.memo, self._left(laws_at_all_times()), self.estimate, self.tell, switches).run()
+        laws = self._left(laws_at_all_times())
+        # What is counted depends on the states that there are; the classes must not, for states are found again by their names.
+        expected = Estimator(problem.tables, self.memo.representative, self.staircase)
+        Saturation(self.memo, laws, expected, self.tell, switches).run()
         self.query = self.memo.find(self.query)
+        self._counted = {key.expression: facts.rows for key, facts in problem.stored.items()}
+        self.estimate = Estimator(problem.tables, self.memo.representative, self.staircase, self._rows_counted)
         self.orders = JoinOrders(self.model, self.estimate)
+
+    def _rows_counted(self, rel: Rel) -> float | None:
+        """The rows that a class had at the point of the past, if some run has stored them."""
+        return self._counted.get(self.memo.fingerprint(rel)) if self._counted else None
 
     def rules_of(self, methods: tuple[str, ...]) -> tuple[Rule, ...]:
         """The rules of a set of methods that may be used."""

@@ -4,7 +4,7 @@ Users may name a column as they like, ``_w`` too: next to weights, columns are n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
@@ -18,11 +18,13 @@ from tempura.algebra.scalar import Column
 from tempura.execute.contract import WEIGHT
 from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate, is_comparable
-from tempura.execute.naming import attribute, ids
+from tempura.execute.naming import attribute, ids, weight
 from tempura.execute.relation import Relation, expand
 from tempura.execute.render import constant_rows
 from tempura.frontend.marker import MARKER
 from tempura.frontend.session import no_rows
+from tempura.physical.deletions import are_few
+from tempura.physical.operators import Read
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.engine import Changes, Source
 from tempura.warehouse.widening import beginning
@@ -96,6 +98,23 @@ def signed_rows(session: SparkSession, source: Source) -> Draft:
     parts += [_given(session, source)] if source.rows.given else []
     parts += [_weighted(session, source, source.rows.deleted, -1)] if source.rows.deleted else []
     return parts[0].union(*parts[1:])
+
+
+def read_columns(session: SparkSession, source: Source, read: Read) -> Draft:
+    """The rows that a read of a plan stands for: its fields in order, and the weight if it is signed."""
+    rows = signed_rows(session, source)
+    named = {column.name: column.id for column in columns_of(source.schema)}
+    weight = (WEIGHT,) if read.signed else ()
+    return rows.select(*(named[name] for name in read.scan.fields), *weight)
+
+
+def read_deletions(session: SparkSession, source: Source, read: Read) -> Draft | None:
+    """Those of the rows of :func:`read_columns` that are deletions, where they are few of many."""
+    rows = source.rows
+    sizes = [sum(Path(file).stat().st_size for file in side) for side in (rows.inserted, rows.deleted)]
+    if not rows.signed or not are_few(sizes[1], sum(sizes)):
+        return None
+    return read_columns(session, replace(source, rows=replace(rows, inserted=())), read).filter(weight() < 0)
 
 
 def _weighted(session: SparkSession, source: Source, files: Sequence[str], weight: int) -> Draft:

@@ -37,10 +37,18 @@ from tempura.warehouse.incoming import (
     split_changes,
 )
 from tempura.warehouse.parquet import FileSummary
-from tempura.warehouse.rows import difference, marked_rows, net_changes, nullable, plain_rows
+from tempura.warehouse.rows import (
+    difference,
+    marked_rows,
+    net_changes,
+    nullable,
+    plain_rows,
+    read_columns,
+    read_deletions,
+)
 from tempura.warehouse.settings import semantic_settings, session_with
 from tempura.warehouse.text import CHANGE
-from tempura.warehouse.verify import no_state, read_columns, verify
+from tempura.warehouse.verify import no_state, verify
 from tempura.warehouse.whole import answered, is_answered_alike
 
 _WRITING = {
@@ -125,12 +133,15 @@ class SparkEngine:
         def read(leaf: Read) -> Draft:
             return read_columns(session, work.read(leaf), leaf)
 
+        def deleted(leaf: Read) -> Draft | None:
+            return read_deletions(session, work.read(leaf), leaf)
+
         # States are spread as they would be by a large step: they may grow.
         buckets = int(str(session.conf.get("spark.sql.shuffle.partitions")))
         if is_small(work.step, work.load):
             for name, value in for_few_rows(session).items():
                 session.conf.set(name, value)
-        executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses, self.prices)
+        executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses, self.prices, deleted)
         return executor.run(work.step, work.folder, self._whole(session, work.query))
 
     def _whole(self, session: SparkSession, query: WholeQuery | None) -> Answer | None:

@@ -31,7 +31,7 @@ from tempura.rules.helpers import picks_by_order
 from tempura.tvr.views import Snapshot
 from tempura.warehouse.determined import Columns, determined, equal_only, is_determined
 from tempura.warehouse.engine import Check, Source, Verification
-from tempura.warehouse.rows import columns_of, difference, signed_rows
+from tempura.warehouse.rows import difference, read_columns
 from tempura.warehouse.whole import own_answer
 
 _TOLERANCE = 1e-9
@@ -243,14 +243,6 @@ def _over_snapshots(rel: Rel, tables: Mapping[str, Source], done: dict[Rel, Rel]
         else:
             done[rel] = rel.with_inputs(*(_over_snapshots(r, tables, done) for r in rel.inputs)) if rel.inputs else rel
     return done[rel]
-
-
-def read_columns(session: SparkSession, source: Source, read: Read) -> Draft:
-    """The rows that a read of a plan stands for: its fields in order, and the weight if it is signed."""
-    rows = signed_rows(session, source)
-    named = {column.name: column.id for column in columns_of(source.schema)}
-    weight = (WEIGHT,) if read.signed else ()
-    return rows.select(*(named[name] for name in read.scan.fields), *weight)
 
 
 def no_state(key: StateKey) -> StoredState:
