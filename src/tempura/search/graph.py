@@ -64,6 +64,7 @@ class Graph:
         self.estimate = space.estimate
         self.tell = space.tell
         self.model = space.model
+        self.cost = space.cost
         self.start = start
         self._rewriter = Rewriter(space, rules, start)
         self.facts = self._rewriter.facts

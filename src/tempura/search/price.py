@@ -1,6 +1,7 @@
 """What a plan costs, from its choices alone: a plan need not be built to be compared with another."""
 
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 
 from tempura.algebra.rel import Rel
 from tempura.physical.growth import Growth
@@ -19,7 +20,7 @@ class Pricing:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._operators: dict[Alternative, tuple[tuple[int, int], ...]] = {}
+        self._operators: dict[Alternative, dict[int, int]] = {}
         self._numbers: dict[Rel, int] = {}
         self._saves: dict[tuple[View, Growth | None], int] = {}
         self._emits: dict[View, int] = {}
@@ -43,22 +44,21 @@ class Pricing:
             plan.add(goal.time, self._save(goal.view, plan.growth(goal)))
         for root in roots:
             plan.add(root.time, self._emit(root.view))
-        return Price(sum(self.graph.weighted(cost, t) for t, cost in plan.costs.items()), plan.reached)
+        return Price(sum(self.graph.weighted(cost, t) for t, cost in plan.costs()), plan.reached)
 
-    def operators(self, goal: Goal, way: Alternative) -> tuple[tuple[int, int], ...]:
-        """The operators of an alternative, as numbers that are equal for equal operators, and their costs."""
-        if way not in self._operators:
+    def operators(self, goal: Goal, way: Alternative) -> Mapping[int, int]:
+        """The costs of an alternative's operators, which are numbered: equal ones have one number."""
+        known = self._operators.get(way)
+        if known is None:
             costs = self._costs(goal, way).items()
-            self._operators[way] = tuple(
-                (self._numbers.setdefault(rel, len(self._numbers)), cost) for rel, cost in costs
-            )
-        return self._operators[way]
+            known = {self._numbers.setdefault(rel, len(self._numbers)): cost for rel, cost in costs}
+            self._operators[way] = known
+        return known
 
     def _costs(self, goal: Goal, way: Alternative) -> Mapping[Rel, int]:
-        model, estimate = self.graph.model, self.graph.estimate
         if way.rule is None:
             return {way.rhs: self.graph.load_cost(goal.view)}
-        return {rel: model.operator(rel, estimate) for rel in way.rhs.walk() if not isinstance(rel, View)}
+        return {rel: self.graph.cost(rel) for rel in way.rhs.walk() if not isinstance(rel, View)}
 
     def _save(self, view: View, grown: Growth | None) -> int:
         if (view, grown) not in self._saves:
@@ -90,13 +90,14 @@ class _Plan:
         self.reached: dict[Goal, bool] = {}  # False while what a goal needs is being visited
         self.saved: dict[Goal, None] = {}
         self.unbuilt: list[Goal] = []
-        self.costs: dict[int, int] = {}
-        self._counted: dict[int, set[int]] = {}
+        self._operators: dict[int, dict[int, int]] = defaultdict(dict)
+        self._more: dict[int, int] = defaultdict(int)
 
     def visit(self, goal: Goal) -> bool:
         """Count what a goal takes; False when it needs itself."""
-        if goal in self.reached:
-            return self.reached[goal]
+        known = self.reached.get(goal)
+        if known is not None:
+            return known
         self.reached[goal] = False
         way = self._way(goal)
         if way.rule is None:
@@ -104,7 +105,7 @@ class _Plan:
             self.unbuilt.extend(way.goals)
         elif not all(map(self.visit, way.goals)):
             return False
-        self._count(goal, way)
+        self._operators[goal.time].update(self._pricing.operators(goal, way))
         self.reached[goal] = True
         return True
 
@@ -117,16 +118,13 @@ class _Plan:
         return grown if self._way(self._pricing.graph.goal(grown.base, goal.time)).rule is None else None
 
     def add(self, t: int, cost: int) -> None:
-        """Count what else a time point takes."""
-        self.costs[t] = self.costs.get(t, 0) + cost
+        """Count what a time point takes besides operators."""
+        self._more[t] += cost
+
+    def costs(self) -> Iterator[tuple[int, int]]:
+        """The time points, and what they take, at weight one."""
+        for t in {**self._operators, **self._more}:
+            yield t, sum(self._operators[t].values()) + self._more[t]
 
     def _way(self, goal: Goal) -> Alternative:
         return self._exchanged.get(goal) or self._choices[goal]
-
-    def _count(self, goal: Goal, way: Alternative) -> None:
-        counted, cost = self._counted.setdefault(goal.time, set()), 0
-        for number, price in self._pricing.operators(goal, way):
-            if number not in counted:
-                counted.add(number)
-                cost += price
-        self.add(goal.time, cost)

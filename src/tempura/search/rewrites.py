@@ -76,7 +76,7 @@ class Rewriter:
         if view in views:
             return None
         self._space.tell(RuleApplied(rule.name, view))
-        cost = sum(self._space.model.operator(part, self._space.estimate) for part in rhs.walk())
+        cost = sum(map(self._space.cost, rhs.walk()))
         return Rewritten(rule, member, rhs, views, cost)
 
     def _dispatched(self, operator: type[Rel], kind: type[ViewKind]) -> tuple[Rule, ...]:

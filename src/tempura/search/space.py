@@ -62,6 +62,7 @@ class Space:
         self._expressions: dict[Rel, Rel] = {}
         self._goals: dict[tuple[View, int], Goal] = {}
         self._begun: dict[int, Begun] = {}
+        self._costs: dict[Rel, int] = {}
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
         self.staircase = staircase(problem.tables)
@@ -97,6 +98,13 @@ class Space:
         if key not in self._goals:
             self._goals[key] = Goal(view, t)
         return self._goals[key]
+
+    def cost(self, rel: Rel) -> int:
+        """What an operator costs without its inputs, at weight one: the same wherever it is part of a right side."""
+        known = self._costs.get(rel)
+        if known is None:
+            known = self._costs[rel] = self.model.operator(rel, self.estimate)
+        return known
 
     def shared(self, rel: Rel) -> Rel:
         """One object for equal expressions, so that comparing them is cheap."""
