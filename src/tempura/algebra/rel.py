@@ -7,9 +7,10 @@ Every operator is immutable and hashable, so that equal expressions are equal ke
 must be *positive* (no negative weight): :attr:`Rel.set_like` says which, and the interpreter raises when it is violated.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Literal as OneOf
 
 from tempura.algebra.scalar import TRUE, AggregateOutput, Column, Expr, Output, Ref, SortKey
@@ -20,6 +21,7 @@ JoinKind = OneOf["inner", "left", "full", "semi", "anti", "exists", "single"]
 
 
 _COMPARED: dict[type, tuple[str, ...]] = {}
+_PARTS: dict[type, Callable[[object], object]] = {}
 
 
 def compared(node: type) -> tuple[str, ...]:
@@ -29,12 +31,19 @@ def compared(node: type) -> tuple[str, ...]:
     return _COMPARED[node]
 
 
+def _parts_of(node: type) -> Callable[[object], object]:
+    """What gives the values of these fields, in one call; made once per class."""
+    if node not in _PARTS:
+        _PARTS[node] = attrgetter(*compared(node)) if compared(node) else lambda rel: ()
+    return _PARTS[node]
+
+
 class Rel:
     """A relational expression. Subclasses are frozen dataclasses; fields of type ``Rel`` (or tuples of them) are inputs."""
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        return (type(self), *(getattr(self, name) for name in compared(type(self))))
+        return (type(self), _parts_of(type(self))(self))
 
     @cached_property
     def _hash(self) -> int:
@@ -59,7 +68,7 @@ class Rel:
         return ()
 
     def with_inputs(self, *inputs: "Rel") -> "Rel":
-        """The same operator over other inputs that provide the same columns."""
+        """The same operator over other inputs that provide the same columns; itself over its own, so that its hash is kept."""
         return self
 
     @cached_property
@@ -105,7 +114,7 @@ class Unary(Rel):
 
     def with_inputs(self, *inputs: Rel) -> Rel:
         (only,) = inputs
-        return replace(self, input=only)
+        return self if only is self.input else replace(self, input=only)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -256,7 +265,7 @@ class Join(Rel):
 
     def with_inputs(self, *inputs: Rel) -> Rel:
         left, right = inputs
-        return replace(self, left=left, right=right)
+        return self if left is self.left and right is self.right else replace(self, left=left, right=right)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

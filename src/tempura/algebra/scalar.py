@@ -19,6 +19,9 @@ class Column:
     name: str = field(compare=False)
     type: str
 
+    def __hash__(self) -> int:
+        return hash(self.id)
+
     def primed(self) -> "Column":
         """The same column under another identity: for a second use of a relation inside one rule."""
         return replace(self, id=self.id + "'")
@@ -65,6 +68,9 @@ class Ref(Scalar):
     """The value of a column."""
 
     column: Column
+
+    def __hash__(self) -> int:
+        return hash(self.column)
 
     @property
     def type(self) -> str:

@@ -121,7 +121,7 @@ class MergeStates(Rel):
 
     def with_inputs(self, *inputs: Rel) -> Rel:
         left, right = inputs
-        return replace(self, left=left, right=right)
+        return self if left is self.left and right is self.right else replace(self, left=left, right=right)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

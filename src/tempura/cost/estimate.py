@@ -116,9 +116,10 @@ class Estimator:
 
     def rows(self, rel: Rel) -> float:
         """Estimated number of rows (for signed bags: of entries), at least 0."""
-        if rel not in self._rows:
-            self._rows[rel] = max(0.0, self._estimate(rel))
-        return self._rows[rel]
+        known = self._rows.get(rel)
+        if known is None:
+            known = self._rows[rel] = max(0.0, self._estimate(rel))
+        return known
 
     def few_deleted(self, rel: Rel) -> float | None:
         """How many deletions are among rows as they were read, if they are few of many; None when they are not, or are not read."""
@@ -332,9 +333,10 @@ class Estimator:
 
     def _column(self, rel: Rel, column: Column) -> float:
         key = (rel, column)
-        if key not in self._distinct:
-            self._distinct[key] = max(1.0, self._distinct_column(rel, column))
-        return self._distinct[key]
+        known = self._distinct.get(key)
+        if known is None:
+            known = self._distinct[key] = max(1.0, self._distinct_column(rel, column))
+        return known
 
     def _inside(self, rel: Rel, column: Column) -> tuple[Rel, Column]:
         """A column of a class, or of a view of one, as a column of what the class stands for."""

@@ -60,6 +60,7 @@ class Memo:
         self._operators: dict[str, int] = {}
         self._members: dict[Key, Member] = {}
         self._known: dict[Rel, Edge] = {}
+        self._edges: dict[int, Edge] = {}
         self._dirty: dict[int, None] = {}
         self._fingerprints: dict[Rel, str] = {}
         self.made: list[Member] = []
@@ -205,7 +206,9 @@ class Memo:
 
     def _own(self, id: int) -> Edge:
         root = self._root(id)
-        return Edge(root, self._classes[root].columns, self._classes[root].name)
+        if root not in self._edges:
+            self._edges[root] = Edge(root, self._classes[root].columns, self._classes[root].name)
+        return self._edges[root]
 
     def find(self, edge: Edge) -> Edge:
         """The same use, of the class as it is known now."""

@@ -37,6 +37,7 @@ class Begun:
         """What was made of an application before, else what it makes now."""
         if what[0].reads_links or "Links" in what[0].parameters.values():
             return apply()
-        if what not in self._applied:
-            self._applied[what] = apply()
-        return self._applied[what]
+        known = self._applied.get(what)
+        if known is None:
+            known = self._applied[what] = apply()
+        return known

@@ -87,11 +87,12 @@ class PlanFacts:
     def lineage(self, rel: Rel) -> frozenset[Rel]:
         """The operators from which an expression has values that depend on the physical order of rows. Those of a class are those of
         the member after which it is named when it is stored."""
-        if rel not in self._lineage:
+        known = self._lineage.get(rel)
+        if known is None:
             meant = self._memo.representative(rel)
             own = frozenset([meant]) if is_order_sensitive(meant) else frozenset()
-            self._lineage[rel] = own or frozenset().union(*map(self.lineage, meant.inputs))
-        return self._lineage[rel]
+            known = self._lineage[rel] = own or frozenset().union(*map(self.lineage, meant.inputs))
+        return known
 
     def is_computed_once(self, rel: Rel) -> bool:
         """Whether two computations of an expression over the same inputs may differ."""
