@@ -238,6 +238,11 @@ class Rule:
         return operator_of(self.pattern)
 
     @cached_property
+    def asks_links(self) -> bool:
+        """Whether what it makes of a view depends on links: it mentions parts, or asks whether there are any."""
+        return self.reads_links or "Links" in self.parameters.values()
+
+    @cached_property
     def depth(self) -> int:
         """How many operators stand above each other on the left side."""
         return depth(self.pattern)

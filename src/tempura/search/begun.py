@@ -4,8 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tempura.algebra.rel import Rel
+from tempura.memo.events import Listener, ignore
+from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
 from tempura.search.facts import PlanFacts
+from tempura.search.links import ClassLinks
 from tempura.tvr.views import View
 
 
@@ -20,24 +23,34 @@ class Rewritten:
     cost: int
 
 
-Application = tuple[Rule, View, View]
-"""A rule, a view of the operator that it is applied to, and the view of the class for which that is done."""
+Application = tuple[Rule, View, View, ClassLinks]
+"""A rule, a view of the operator that it is applied to, the view of the class for which that is done, and the links that it may read."""
 
 
 @dataclass(frozen=True)
 class Begun:
-    """Facts, right sides made ready, and what each rule made of each operator: a rule is applied once, not once per set of methods.
-    Rules that read links are left out, for links are given by the rules of a set."""
+    """Facts, right sides made ready, links, and what each rule made of each operator: a rule is applied once, not once per set of methods.
+    If it reads links, once per set of rules that give them."""
 
     facts: PlanFacts
+    memo: Memo
+    tell: Listener = ignore
     prepared: dict[Rel, Rel] = field(default_factory=dict)
-    _applied: dict[Application, tuple[Rewritten, ...]] = field(default_factory=dict)
+    _links: dict[tuple[Rule, ...], ClassLinks] = field(default_factory=dict)
+    _applied: dict[tuple[Rule, View, View, ClassLinks | None], tuple[Rewritten, ...]] = field(default_factory=dict)
+
+    def links(self, rules: tuple[Rule, ...]) -> ClassLinks:
+        """The links that the splits among some rules give."""
+        splits = tuple(rule for rule in rules if rule.splits)
+        if splits not in self._links:
+            self._links[splits] = ClassLinks(splits, self.facts, self.memo, self.tell)
+        return self._links[splits]
 
     def applied(self, what: Application, apply: Callable[[], tuple[Rewritten, ...]]) -> tuple[Rewritten, ...]:
         """What was made of an application before, else what it makes now."""
-        if what[0].reads_links or "Links" in what[0].parameters.values():
-            return apply()
-        known = self._applied.get(what)
+        rule, matched, view, links = what
+        key = (rule, matched, view, links if rule.asks_links else None)
+        known = self._applied.get(key)
         if known is None:
-            known = self._applied[what] = apply()
+            known = self._applied[key] = apply()
         return known

@@ -13,7 +13,6 @@ from tempura.rules.prune import prune
 from tempura.search.begun import Rewritten
 from tempura.search.events import RuleApplied, RuleMatched
 from tempura.search.joins import Clusters
-from tempura.search.links import ClassLinks
 from tempura.search.space import Space
 from tempura.tvr.staircase import Time
 from tempura.tvr.views import Delta, State, StateDelta, View, ViewKind
@@ -29,7 +28,7 @@ class Rewriter:
         self._start = start
         self._begun = space.begun(start)
         self.facts = self._begun.facts
-        self._links = ClassLinks(rules, self.facts, space.memo, space.tell)
+        self._links = self._begun.links(rules)
         self._clusters = Clusters(space.memo)
         self._rules = tuple(rule for rule in rules if not rule.splits)
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
@@ -58,7 +57,8 @@ class Rewriter:
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
-            yield from self._begun.applied((rule, matched, view), partial(self._apply, rule, matched, view))
+            what = (rule, matched, view, self._links)
+            yield from self._begun.applied(what, partial(self._apply, rule, matched, view))
 
     def _apply(self, rule: Rule, matched: View, view: View) -> tuple[Rewritten, ...]:
         bindings = rule.match(matched)

@@ -89,7 +89,8 @@ class Space:
     def begun(self, start: int) -> Begun:
         """What all searches share in which incremental work begins at a time."""
         if start not in self._begun:
-            self._begun[start] = Begun(PlanFacts(self.problem.tables, self.memo, start, self.staircase))
+            facts = PlanFacts(self.problem.tables, self.memo, start, self.staircase)
+            self._begun[start] = Begun(facts, self.memo, self.tell)
         return self._begun[start]
 
     def goal(self, view: View, t: int) -> Goal:
