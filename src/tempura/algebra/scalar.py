@@ -130,6 +130,13 @@ class Call(Scalar):
     def columns(self) -> frozenset[Column]:
         return frozenset[Column]().union(*(operand.columns for operand in self.operands))
 
+    @cached_property
+    def conjuncts(self) -> tuple["Expr", ...]:
+        """The parts of a conjunction; what is none is its only part."""
+        if self.function != "And":
+            return (self,)
+        return tuple(part for operand in self.operands for part in conjuncts(operand))
+
     @property
     def deterministic(self) -> bool:
         return self.stable and all(arg.deterministic for arg in self.operands)
@@ -242,9 +249,7 @@ def conjunction(*predicates: Expr) -> Expr:
 
 def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
     """The parts of a conjunction; none for TRUE."""
-    if isinstance(predicate, Call) and predicate.function == "And":
-        return tuple(part for arg in predicate.operands for part in conjuncts(arg))
-    return () if predicate == TRUE else (predicate,)
+    return predicate.conjuncts if isinstance(predicate, Call) else () if predicate == TRUE else (predicate,)
 
 
 def substitute(expr: Expr, new: Mapping[Column, Expr]) -> Expr:

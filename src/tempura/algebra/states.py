@@ -6,7 +6,7 @@ values and their total. Groups of signed bags have slots too, so the state of a 
 
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import nan
 from typing import Literal as OneOf
 
@@ -177,6 +177,7 @@ OF_SAMPLES = frozenset(("VarianceSamp", "StddevSamp", "CovSample"))
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
+@cache
 def decimal_of(type: str) -> tuple[int, int] | None:
     """Precision and scale of a decimal type; None for other types."""
     match = _DECIMAL.fullmatch(type)

@@ -108,6 +108,8 @@ class Estimator:
         self._rows: dict[Rel, float] = {}
         self._distinct: dict[tuple[Rel, Column], float] = {}
         self._stats: dict[tuple[Rel, Column], ColumnStats | None] = {}
+        self._domains: dict[tuple[Rel, Column], float] = {}
+        self._conditions: dict[Join, tuple[list[tuple[Expr, Expr]], list[Expr]]] = {}
 
     @cached_property
     def last(self) -> int:
@@ -257,7 +259,7 @@ class Estimator:
 
     def _matches(self, join: Join, left: float, right: float) -> float:
         """Rows of the inner join of ``left`` with ``right`` rows of the join's inputs."""
-        pairs, rest = split_equalities(join, null_aware=True)
+        pairs, rest = self._condition(join)
         overlap = self._overlap(pairs, join)
         # The columns of a key depend on each other: it has no more values than its relation has rows.
         keys = [
@@ -266,6 +268,13 @@ class Estimator:
         ]
         matching = left * overlap[0] * right * overlap[1] / max(1.0, *keys)
         return matching * prod(self.selectivity(part, join.inputs) for part in rest)
+
+    def _condition(self, join: Join) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
+        """The pairs that a join equates, and the rest of its condition: asked for several numbers of rows on both sides."""
+        known = self._conditions.get(join)
+        if known is None:
+            known = self._conditions[join] = split_equalities(join, null_aware=True)
+        return known
 
     def _overlap(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
         """The fractions of the rows of both sides whose keys lie where the keys of the other side do: the dates of sales are few of
@@ -297,7 +306,7 @@ class Estimator:
         """Rows of the left side that match at least one row: of those whose key the right side has, all for which one of the rows with that
         key meets the rest of the condition. The right side has some of the values that a key could have; what was filtered by something
         else than the key has them as often."""
-        pairs, rest = split_equalities(join, null_aware=True)
+        pairs, rest = self._condition(join)
         could_be = [self._domain_of(own, join.left) for own, _ in pairs]
         theirs = [self.distinct_of(other, (join.right,)) for _, other in pairs]
         shares = [min(1.0, has / all_of) for has, all_of in zip(theirs, could_be, strict=True)]
@@ -384,6 +393,13 @@ class Estimator:
 
     def _domain(self, rel: Rel, column: Column) -> float:
         """How many values a column could have: those of its table, within what is said of the column itself."""
+        key = (rel, column)
+        known = self._domains.get(key)
+        if known is None:
+            known = self._domains[key] = self._find_domain(rel, column)
+        return known
+
+    def _find_domain(self, rel: Rel, column: Column) -> float:
         rel, column = self._inside(rel, column)
         own = self._column(rel, column)
         match rel:

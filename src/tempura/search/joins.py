@@ -152,8 +152,11 @@ class JoinOrders:
             longer: dict[frozenset[int], _Partial] = {}
             for known, partial in found.items():
                 for i in _candidates(rel, partial):
+                    old = longer.get(known | {i})
+                    if old is not None and old.cost <= partial.cost:
+                        continue  # what comes next costs something, too
                     grown = self._grown(partial, rel, i)
-                    if (old := longer.get(known | {i})) is None or grown.cost < old.cost:
+                    if old is None or grown.cost < old.cost:
                         longer[known | {i}] = grown
             found = longer
         (best,) = found.values()
