@@ -103,8 +103,10 @@ class _Plan:
         if way.rule is None:
             self.saved.update(dict.fromkeys(way.goals))
             self.unbuilt.extend(way.goals)
-        elif not all(map(self.visit, way.goals)):
-            return False
+        else:
+            for needed in way.goals:
+                if not (self.reached.get(needed) or self.visit(needed)):
+                    return False
         self._operators[goal.time].update(self._pricing.operators(goal, way))
         self.reached[goal] = True
         return True

@@ -72,11 +72,12 @@ class Rewriter:
         if not law.where or logical is None:
             return None
         rhs = self._ready(logical, view)
-        views = tuple(rel for rel in rhs.walk() if isinstance(rel, View))
+        parts = tuple(rhs.walk())
+        views = tuple(rel for rel in parts if isinstance(rel, View))
         if view in views:
             return None
         self._space.tell(RuleApplied(rule.name, view))
-        cost = sum(map(self._space.cost, rhs.walk()))
+        cost = sum(map(self._space.cost, parts))
         return Rewritten(rule, member, rhs, views, cost)
 
     def _dispatched(self, operator: type[Rel], kind: type[ViewKind]) -> tuple[Rule, ...]:
