@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
@@ -180,6 +181,7 @@ def _types(columns: tuple[Column, ...]) -> str:
     return _listed(_type(column.type) for column in columns)
 
 
+@cache
 def _type(type: str) -> str:
     """A type's text; quoted if a field name in it could be taken for something else."""
     return type if re.fullmatch(r"[\w(),<>:]+", type) else repr(type)

@@ -73,6 +73,10 @@ class Ref(Scalar):
         return hash(self.column)
 
     @property
+    def columns(self) -> frozenset[Column]:
+        return frozenset((self.column,))
+
+    @property
     def type(self) -> str:
         return self.column.type
 

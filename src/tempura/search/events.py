@@ -1,6 +1,7 @@
 """What the search tells whoever listens, and two who do: an account of its effort, and a trace."""
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass
 
 from tempura.memo.events import ClassCreated, ClassesMerged, ClassRewritten, Event
 from tempura.plan.progressive import Effort
@@ -55,22 +56,26 @@ class EffortCounter:
     """Counts what happens."""
 
     def __init__(self) -> None:
-        self.effort = Effort()
+        self._counts = Counter[str]()
+
+    @property
+    def effort(self) -> Effort:
+        """What was counted until now."""
+        return Effort(**self._counts)
 
     def __call__(self, event: Event) -> None:
-        known = self.effort
         match event:
             case ClassCreated():
-                self.effort = replace(known, classes=known.classes + 1)
+                self._counts["classes"] += 1
             case ClassesMerged():
-                self.effort = replace(known, classes=known.classes - 1)
+                self._counts["classes"] -= 1
             case GroupCreated():
-                ways = known.alternatives + event.alternatives
-                self.effort = replace(known, groups=known.groups + 1, alternatives=ways)
+                self._counts["groups"] += 1
+                self._counts["alternatives"] += event.alternatives
             case RuleApplied() | ClassRewritten():
-                self.effort = replace(known, firings=known.firings + 1)
+                self._counts["firings"] += 1
             case PlanCosted():
-                self.effort = replace(known, plans_costed=known.plans_costed + 1)
+                self._counts["plans_costed"] += 1
 
 
 class Trace:
