@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tempura.algebra.rel import Rel
-from tempura.memo.events import Listener, ignore
+from tempura.memo.events import Listener
 from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
 from tempura.search.facts import PlanFacts
@@ -30,11 +30,11 @@ Application = tuple[Rule, View, View, ClassLinks]
 @dataclass(frozen=True)
 class Begun:
     """Facts, right sides made ready, links, and what each rule made of each operator: a rule is applied once, not once per set of methods.
-    If it reads links, once per set of rules that give them."""
+    If it reads links, once per set of rules that give them. Links remember what was asked first: so sets of methods share them."""
 
     facts: PlanFacts
     memo: Memo
-    tell: Listener = ignore
+    tell: Listener
     prepared: dict[Rel, Rel] = field(default_factory=dict)
     _links: dict[tuple[Rule, ...], ClassLinks] = field(default_factory=dict)
     _applied: dict[tuple[Rule, View, View, ClassLinks | None], tuple[Rewritten, ...]] = field(default_factory=dict)
