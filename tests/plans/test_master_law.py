@@ -4,7 +4,7 @@ deletions and empty arrivals. Each query is due at all times or at the last one 
 
 import os
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
@@ -14,7 +14,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Rel, Scan, Values, empty
 from tempura.algebra.scalar import Column
 from tempura.cost.model import CostModel
-from tempura.plan.progressive import Step
+from tempura.plan.progressive import Course, ProgressivePlan, Step
 from tempura.search.consolidation import consolidated_late
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
@@ -77,6 +77,35 @@ def test_every_output_equals_a_recompute_whatever_things_cost() -> None:
         assert outputs == [truth(query, tables, t) for t in range(TIMES)], f"seed {seed}, query {query}, {model}"
         plans.add(_rules_used(query, tables, model))
     assert len(plans) >= CASES / 3, "the prices must lead to different plans, else this test shows little"
+
+
+@dataclass
+class GoesOn:
+    """Plans that go the course of the one before, if that leads anywhere."""
+
+    prices: CostModel
+    last: Course | None = None
+    followed: int = 0
+
+    def __call__(self, problem: Problem, methods: tuple[str, ...]) -> ProgressivePlan:
+        plan = make_plan(replace(problem, prices=self.prices), methods, course=self.last)
+        self.followed += plan.course is not None and plan.course is self.last
+        self.last = plan.course
+        return plan
+
+
+@pytest.mark.parametrize("methods", [("im1",), ("im2",), ("all",)], ids=lambda m: m[0])
+def test_every_output_equals_a_recompute_when_plans_go_the_course_of_those_before(methods: tuple[str, ...]) -> None:
+    followed = 0
+    for seed in range(2 * CASES):
+        random = Random(4000 + seed)
+        tables = {name: random_table(random, name, TIMES) for name in ("r", "s", "t")}
+        query = QueryGenerator(random, tuple(tables)).query(1 + seed % 4)
+        goes_on = GoesOn(random_prices(random))
+        outputs = run_replanned(query, tables, VIEW, methods, goes_on)
+        assert outputs == [truth(query, tables, t) for t in range(TIMES)], f"seed {seed}, query {query}, {goes_on}"
+        followed += goes_on.followed
+    assert followed > CASES
 
 
 class FreeGrouping(CostModel):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tempura.algebra.canonical import fingerprint
 from tempura.cost.model import CostModel
-from tempura.plan.progressive import ProgressivePlan
+from tempura.plan.progressive import Course, ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
 
@@ -14,12 +14,14 @@ def planning_once(prices: CostModel | None = None) -> Callable[..., ProgressiveP
     """``make_plan``, which remembers its plans; at ``prices`` in the place of the problem's."""
     plans: dict[str, ProgressivePlan] = {}
 
-    def planned(problem: Problem, methods: Sequence[str], margin: float = 0.0) -> ProgressivePlan:
+    def planned(
+        problem: Problem, methods: Sequence[str], margin: float = 0.0, course: Course | None = None
+    ) -> ProgressivePlan:
         asked = replace(problem, prices=prices) if prices else problem
-        key = f"{key_of(asked, methods)} {asked.prices} {margin}"
+        key = f"{key_of(asked, methods)} {asked.prices} {margin} {course}"
         if key not in plans:
-            plans[key] = make_plan(asked, methods, margin=margin)
-        return plans[key]
+            plans[key] = make_plan(asked, methods, margin=margin, course=course)
+        return replace(plans[key], course=course) if course == plans[key].course else plans[key]
 
     return planned
 

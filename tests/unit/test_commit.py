@@ -14,7 +14,7 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse import query as queries
+from tempura.warehouse import follow
 from tempura.warehouse.files import Files
 from tempura.warehouse.ledger import Ledger, attempt
 from tempura.warehouse.schedule import Schedule
@@ -32,7 +32,7 @@ planned = planning_once()
 @pytest.fixture(autouse=True)
 def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same few plans at each operation."""
-    monkeypatch.setattr(queries, "make_plan", planned)
+    monkeypatch.setattr(follow, "make_plan", planned)
 
 
 def warehouse(folder: Path, files: Files) -> Warehouse:

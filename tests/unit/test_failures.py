@@ -19,10 +19,10 @@ from tempura.errors import TempuraError
 from tempura.execute.failure import coded, errors_by_code, is_of_broadcast
 from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.frontend.catalyst import first_line
-from tempura.plan.progressive import ProgressivePlan
+from tempura.plan.progressive import Course, ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
-from tempura.warehouse import query as queries
+from tempura.warehouse import follow
 from tempura.warehouse.files import Files
 from tests.unit.planned import key_of
 from tests.unit.test_commit import at_operation, check, counting, prepare, scenario, warehouse
@@ -177,7 +177,7 @@ PLANS: dict[str, ProgressivePlan] = {}
 """Plans by problem: the same few come back at each operation."""
 
 
-def planned(problem: Problem, methods: Sequence[str], margin: float) -> ProgressivePlan:
+def planned(problem: Problem, methods: Sequence[str], margin: float, course: Course | None = None) -> ProgressivePlan:
     key = key_of(problem, methods)
     if key not in PLANS:
         PLANS[key] = make_plan(problem, methods)
@@ -186,7 +186,7 @@ def planned(problem: Problem, methods: Sequence[str], margin: float) -> Progress
 
 @pytest.fixture(autouse=True)
 def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "make_plan", planned)
+    monkeypatch.setattr(follow, "make_plan", planned)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 
 from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
-from tempura.warehouse import query as queries
+from tempura.warehouse import follow
 from tempura.warehouse.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
@@ -37,7 +37,7 @@ planned = planning_once(PRICES)
 
 @pytest.fixture(autouse=True)
 def joins_are_dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "make_plan", planned)
+    monkeypatch.setattr(follow, "make_plan", planned)
 
 
 def opened(folder: Path, files: Files) -> Warehouse:

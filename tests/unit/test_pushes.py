@@ -13,7 +13,7 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse import query as queries
+from tempura.warehouse import follow
 from tempura.warehouse.files import Files
 from tempura.warehouse.ledger import Ledger
 from tempura.warehouse.manifests import sealed, to_bytes
@@ -60,7 +60,7 @@ planned = planning_once()
 @pytest.fixture(autouse=True)
 def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same few plans at each operation."""
-    monkeypatch.setattr(queries, "make_plan", planned)
+    monkeypatch.setattr(follow, "make_plan", planned)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse import query as queries
+from tempura.warehouse import follow
 from tempura.warehouse.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
@@ -68,7 +68,7 @@ class World:
 @pytest.fixture(autouse=True)
 def joins_are_dear(monkeypatch: pytest.MonkeyPatch) -> None:
     """By these prices incremental work pays for a few rows."""
-    monkeypatch.setattr(queries, "make_plan", planned)
+    monkeypatch.setattr(follow, "make_plan", planned)
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ class Planner:
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     # Nothing is lost here.
     monkeypatch.setattr("tempura.warehouse.files.os.fsync", lambda descriptor: None)
-    monkeypatch.setattr("tempura.warehouse.query.make_plan", Planner())
+    monkeypatch.setattr("tempura.warehouse.follow.make_plan", Planner())
     monkeypatch.setitem(bag_engine.QUERIES, "per category", per_category)
     made = Shop(tmp_path)
     real = manifests._read

@@ -81,8 +81,7 @@ def print_plan(shell: Shell, found: QueryPlan) -> None:
     if found.assumed:
         shell.say(ASSUMED, *(f"  {line}" for line in found.assumed))
     shell.say(*(f"waiting: {text}" for text in found.waiting))
-    if found.correction.text:
-        shell.say(found.correction.text)
+    shell.say(*found.remarks)
 
 
 def does(found: QueryPlan, step: Step) -> tuple[str, str]:

@@ -25,20 +25,20 @@ def explain(
     only: int | None = None,
     characters: Mapping[int, Character] = NO_CHARACTERS,
     assumed: Sequence[str] = (),
-    corrected: str = "",
+    remarks: Sequence[str] = (),
 ) -> str:
     """The plan as text.
 
     ``show`` is any of ``SHOW``; ``labels`` are names of the time points (``14:00``), by index; ``only`` restricts the text to the step
     of one time point. Costs are CPU time of one core, of Spark's tasks and the driver; equal sub-trees are printed once and then referred
     to as ``#n``. ``characters`` say what the steps do, by time point; ``assumed``, a line per table, what is expected to arrive after
-    the first of them; ``corrected``, what prices were multiplied by.
+    the first of them; ``remarks``, a line each, how the plan came about.
     """
     lines = [f"method {plan.method}, weighted cost {seconds(plan.cost)}"]
     lines += ["alternatives:", *(f"  {line}" for line in _alternatives(plan))]
     lines += [f"fallback {reason}" for reason in plan.fallbacks]
     lines += [ASSUMED, *(f"  {line}" for line in assumed)] if assumed else []
-    lines += [corrected] if corrected else []
+    lines += remarks
     for step, weight in zip(plan.steps, plan.weights, strict=True):
         if only is None or step.time == only:
             guess = bool(assumed) and step is not plan.steps[0]

@@ -98,6 +98,17 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
+class Course:
+    """How a plan goes about a query: the time point at which incremental work begins, the names of the rules that it uses, and which
+    states its later steps may load (``search.space.Keep``). A plan for another problem of the same shape is found among these rules
+    alone much faster than among all."""
+
+    start: int
+    keep: str
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ProgressivePlan:
     """One step per time point that remains. ``cost`` is the weighted sum of the steps' costs, in nanoseconds of one core."""
 
@@ -108,6 +119,7 @@ class ProgressivePlan:
     alternatives: tuple[Alternative, ...] = ()
     fallbacks: tuple[Reason, ...] = ()
     effort: Effort = Effort()
+    course: Course | None = None
 
     def step_at(self, time: int) -> Step:
         """The step of a time point. Raises KeyError when the plan has none."""

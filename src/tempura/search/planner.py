@@ -9,7 +9,7 @@ from tempura.algebra.scalar import Output, Ref
 from tempura.errors import Reason, TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
-from tempura.plan.progressive import Alternative, ProgressivePlan, Step
+from tempura.plan.progressive import Alternative, Course, ProgressivePlan, Step
 from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.helpers import why_recomputed
 from tempura.rules.methods import METHODS, rules_of
@@ -47,6 +47,7 @@ def make_plan(
     switches: Switches = ALL_ON,
     strict: bool = False,
     margin: float = 0.0,
+    course: Course | None = None,
 ) -> ProgressivePlan:
     """The cheapest plan for the time points of a problem that are not done.
 
@@ -55,7 +56,8 @@ def make_plan(
     what recomputing costs that work ahead has to promise to save, or it is not done. ``listener`` is told what the search does
     (``search.events``). ``without`` names rules that are not to be used, ``switches`` turn off what makes the search fast. ``strict``:
     incremental work begins with the first point (a past one, if there is one), and what was current before a run is loaded by it, not
-    computed, whatever that costs.
+    computed, whatever that costs. ``course``: only what an earlier plan went about it by is tried, and nothing is compared, unless that
+    leads nowhere here; such a plan has this very course.
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
@@ -64,10 +66,17 @@ def make_plan(
     asked = replace(problem, query=_as_operator(problem.query))
     names = tuple(METHODS) if "all" in methods else tuple(dict.fromkeys(methods))
 
-    def plans_of(keep: Keep) -> list[ProgressivePlan]:
-        space = Space(asked, counter, listener, without=without, switches=switches, strict=strict, keep=keep)
-        return [_plan(found) for found in _searches(space, names)]
+    def space(keep: Keep, only: Collection[str] | None = None) -> Space:
+        return Space(asked, counter, listener, without=without, switches=switches, strict=strict, keep=keep, only=only)
 
+    def plans_of(keep: Keep) -> list[ProgressivePlan]:
+        return [_plan(found, keep) for found in _searches(space(keep), names)]
+
+    if course:
+        keep = Keep[course.keep]
+        if along := _best_start(space(keep, course.rules), names, start=course.start):
+            plan = replace(_plan(along, keep), course=course)
+            return replace(plan, alternatives=_alternatives([plan], plan), effort=counter.effort)
     plans = plans_of(Keep.BOTH)
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
@@ -131,13 +140,15 @@ def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tu
     return tuple(replace(_summary(plan), chosen=plan is best) for plan in found.values())
 
 
-def _best_start(space: Space, names: tuple[str, ...], seed: Found | None = None) -> Found | None:
-    """The best plan over all time points at which incremental work may begin. To begin at the last one is to recompute: that
-    is left to the method ``batch``, unless nothing else is possible. None when the rules cannot reach the output."""
+def _best_start(
+    space: Space, names: tuple[str, ...], seed: Found | None = None, start: int | None = None
+) -> Found | None:
+    """The best plan over all time points at which incremental work may begin, or for a given one. To begin at the last one is to
+    recompute: that is left to the method ``batch``, unless nothing else is possible. None when the rules cannot reach the output."""
     last = len(space.problem.points) - 1
     starts = range(1) if names == ("batch",) or space.strict else range(max(1, last))
-    found = _candidates(space, names, starts)
-    if not space.strict:
+    found = _candidates(space, names, starts if start is None else range(start, start + 1))
+    if not space.strict and start is None:
         found = found or _candidates(space, names, range(last, last + 1))
     if seed:
         found += [
@@ -162,11 +173,13 @@ def _as_operator(query: Rel) -> Rel:
     return query
 
 
-def _plan(found: Found) -> ProgressivePlan:
+def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     names, steps = found.names, found.candidate.steps
     weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
-    return ProgressivePlan(steps, weights, found.candidate.cost, _used_methods(steps, names), fallbacks=fallbacks)
+    course = Course(found.graph.start, keep.name, tuple(sorted({rule for rule, _ in found.candidate.used})))
+    method = _used_methods(steps, names)
+    return ProgressivePlan(steps, weights, found.candidate.cost, method, fallbacks=fallbacks, course=course)
 
 
 def _fallbacks(graph: Graph, used: tuple[tuple[str, Rel], ...]) -> tuple[Reason, ...]:

@@ -42,7 +42,8 @@ class Keep(Enum):
 class Space:
     """The classes of a problem's query and of what rules make of it, their estimated sizes, the prices, and who is told what happens.
     Laws at all times make the classes grow. ``without`` names rules that are not to be used; ``strict`` as in ``make_plan``; ``keep``
-    says which states may be loaded."""
+    says which states may be loaded; ``only`` names the rules of methods to which a search is restricted. Classes do not depend on that,
+    or states would not be found again by their names."""
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Space:
         switches: Switches = ALL_ON,
         strict: bool = False,
         keep: Keep = Keep.BOTH,
+        only: Collection[str] | None = None,
     ) -> None:
         self.problem = problem
         self.strict = strict
@@ -59,6 +61,7 @@ class Space:
         self.model = problem.prices
         self._listeners = listeners
         self._without = frozenset(without)
+        self._only = None if only is None else frozenset(only)
         self._expressions: dict[Rel, Rel] = {}
         self._goals: dict[tuple[View, int], Goal] = {}
         self._begun: dict[int, Begun] = {}
@@ -81,7 +84,8 @@ class Space:
 
     def rules_of(self, methods: tuple[str, ...]) -> tuple[Rule, ...]:
         """The rules of a set of methods that may be used."""
-        return self._left(rules_of(methods))
+        rules = self._left(rules_of(methods))
+        return rules if self._only is None else tuple(rule for rule in rules if rule.splits or rule.name in self._only)
 
     def _left(self, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
         return tuple(rule for rule in rules if rule.name not in self._without)

@@ -20,11 +20,11 @@ from tempura.explain.character import NOTHING, Character
 from tempura.frontend.clock import NOW, is_clock, today
 from tempura.frontend.lift import Lifted
 from tempura.plan.progressive import ProgressivePlan
-from tempura.search.planner import MARGIN, make_plan
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.clock import Clock, Input
 from tempura.warehouse.declare import OutputSpec, QuerySpec, check_output, declared_path
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
+from tempura.warehouse.follow import Follower
 from tempura.warehouse.history import History, Replacement, names_of
 from tempura.warehouse.ledger import Ledger, attempt
 from tempura.warehouse.phases import LOOKING, PLANNING, Stopwatch
@@ -90,7 +90,8 @@ class Query:
         asked = schedule or self.schedule
         slot = self._upcoming(history) if schedule is None else Slot("", 0, (*schedule.times, "refresh 1")[0])
         situation = self._situation(history, slot, asked, demand, dry=True)
-        return plan_of(self._planned(situation, demand, history), situation, not history.outputs)
+        plan, follower = self._planned(situation, demand, history)
+        return plan_of(plan, situation, not history.outputs, follower.followed)
 
     def _upcoming(self, history: History) -> Slot:
         slot = upcoming(self.schedule, history.last_slot, self._site.clock(), self._zone(history))
@@ -142,7 +143,7 @@ class Query:
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {result.slot}")
         with watch.phase(PLANNING):
             planned = self._sound_plan(situation, demand, history)
-            run = self._run(history, found, found.slot, *planned, demand.incremental, watch)
+            run = self._run(history, found, *planned, demand.incremental, watch)
         if dry_run:
             return self._dry(run)
         run, manifest = executed(run, progress)
@@ -296,7 +297,7 @@ class Query:
             after = History((*history.entries, entry))
             demand, upcoming = Demand.of(self.name, self._spec, None, None), self._upcoming(after)
             situation = self._situation(after, upcoming, self.schedule, demand, dry_run)
-            situation, plan = self._sound_plan(situation, demand, after)
+            situation, plan, _ = self._sound_plan(situation, demand, after)
             step = step_now(plan, situation)
             kept = usable(lifted.rel, situation, step)
             if not dry_run:
@@ -453,37 +454,42 @@ class Query:
             return None
         return last if self._damage(last) is None else None
 
-    def _sound_plan(self, situation: Situation, demand: Demand, history: History) -> tuple[Situation, ProgressivePlan]:
-        """A plan that loads no damaged state, and the situation that it was made for."""
+    def _sound_plan(
+        self, situation: Situation, demand: Demand, history: History
+    ) -> tuple[Situation, ProgressivePlan, Follower]:
+        """A plan that loads no damaged state, the situation that it was made for, and who made it by cost."""
         while True:
-            plan = self._planned(situation, demand, history)
+            plan, follower = self._planned(situation, demand, history)
             sound = situation.without_damaged(step_now(plan, situation))
             if sound is situation:
-                return situation, plan
+                return situation, plan, follower
             situation = sound
 
-    def _planned(self, situation: Situation, demand: Demand, history: History) -> ProgressivePlan:
-        cautious = partial(make_plan, margin=MARGIN)
-        return demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, cautious)
+    def _planned(self, situation: Situation, demand: Demand, history: History) -> tuple[ProgressivePlan, Follower]:
+        choices = (run.choice for run in history.steps if run.choice)
+        follower = Follower(history.next, choices, situation.correction.fixed)
+        plan = demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, follower)
+        return plan, follower
 
     def _run(
         self,
         history: History,
         found: Due,
-        slot: Slot,
         situation: Situation,
         plan: ProgressivePlan,
+        follower: Follower,
         incremental: bool,
         watch: Stopwatch,
     ) -> Run:
         self._check_clock(situation.time)
-        shown = plan_of(plan, situation, not history.outputs)
+        assert found.slot
+        shown = plan_of(plan, situation, not history.outputs, follower.followed)
         return Run(
             site=self._site,
             folder=self._folder,
             n=history.next,
             due=found,
-            slot=slot,
+            slot=found.slot,
             situation=situation,
             plan=plan,
             settings=self._settings(history),
@@ -495,6 +501,7 @@ class Query:
             uses=self.schedule.uses,
             watch=watch,
             incremental=incremental,
+            choice=follower.choice,
             query=partial(self._whole, history, situation),
         )
 

@@ -26,7 +26,8 @@ from tempura.warehouse.steps import StepManifest
 class QueryPlan:
     """A plan of a query. ``labels`` name its time points; ``does`` says what its steps do, by time point; ``forecasts`` are what is
     assumed to arrive after the first of them; ``waiting`` are rows that it counts on and that have not been registered; ``correction``:
-    what its prices were multiplied by."""
+    what its prices were multiplied by. ``followed`` is the number of the run that compared all plans, where this one goes on as that chose
+    (``warehouse.follow``)."""
 
     plan: ProgressivePlan
     labels: tuple[str, ...]
@@ -34,6 +35,7 @@ class QueryPlan:
     forecasts: tuple[Forecast, ...] = ()
     waiting: tuple[str, ...] = ()
     correction: Correction = NONE
+    followed: int | None = None
 
     @property
     def cost(self) -> int:
@@ -61,7 +63,13 @@ class QueryPlan:
         Raises TempuraError UNKNOWN_SHOW, UNKNOWN_TIME.
         """
         only = None if step is None else self._time(step)
-        return explain(self.plan, _shown(show), self.labels, only, self.does, self.assumed, self.correction.text)
+        return explain(self.plan, _shown(show), self.labels, only, self.does, self.assumed, self.remarks)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What its prices were multiplied by, and whether it was compared with others, a line for each."""
+        follows = f"goes on as run {self.followed} chose, which compared all: the others' costs are of then"
+        return tuple(filter(None, (self.correction.text, follows if self.followed else "")))
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -79,7 +87,7 @@ class QueryPlan:
         """The plan as plain data: costs in nanoseconds of one core."""
         assumed = [asdict(forecast) for forecast in self.forecasts]
         found = to_json(self.plan, self.labels, self.does) | {"assumed": assumed, "waiting": list(self.waiting)}
-        return found | {"correction": asdict(self.correction)}
+        return found | {"correction": asdict(self.correction), "followed": self.followed}
 
     def _time(self, label: str) -> int:
         for time, known in enumerate(self.labels):
@@ -89,8 +97,8 @@ class QueryPlan:
         raise TempuraError("UNKNOWN_TIME", f"The plan has no time {label!r}.", remedy)
 
 
-def plan_of(plan: ProgressivePlan, situation: Situation, first: bool) -> QueryPlan:
-    """A plan as the user sees it. ``first``: the query has no result yet."""
+def plan_of(plan: ProgressivePlan, situation: Situation, first: bool, followed: int | None = None) -> QueryPlan:
+    """A plan as the user sees it. ``first``: the query has no result yet; ``followed`` as in :class:`QueryPlan`."""
     does: dict[int, Character] = {}
     for step in plan.steps:
         found = character_of(step, situation.problem, first)
@@ -98,7 +106,8 @@ def plan_of(plan: ProgressivePlan, situation: Situation, first: bool) -> QueryPl
             replace(found, why=(*found.why, *_why_recomputed(plan, situation))) if found.kind == RECOMPUTED else found
         )
         first = first and step.emit is None
-    return QueryPlan(plan, situation.labels, does, situation.forecasts, situation.waiting, situation.correction)
+    known = (situation.forecasts, situation.waiting, situation.correction)
+    return QueryPlan(plan, situation.labels, does, *known, followed)
 
 
 def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.search.planner import make_plan
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
 from tempura.warehouse.files import Files
+from tempura.warehouse.follow import Choice
 from tempura.warehouse.ledger import Ledger, attempt, discarding, discarding_if_refused
 from tempura.warehouse.locks import HeldError
 from tempura.warehouse.phases import COMPUTING, STORING, Stopwatch
@@ -47,6 +48,7 @@ class Run:
     uses: int
     watch: Stopwatch
     incremental: bool = False
+    choice: Choice | None = None
     query: Callable[[], WholeQuery | None] = lambda: None
 
     @property
@@ -73,7 +75,7 @@ class Run:
     def _instead(self, plan: ProgressivePlan) -> "Run":
         shown = plan_of(plan, self.situation, first=False)
         does = shown.does.get(self.situation.now, Character(NOTHING))
-        return replace(self, plan=plan, explained=shown.explain(), does=does)
+        return replace(self, plan=plan, explained=shown.explain(), does=does, choice=None)
 
     def execute(self, progress: Progress | None = None) -> StepManifest:
         """Execute the step and commit its manifest. Raises TempuraError RUN_IN_PROGRESS when a living process runs the query, and
@@ -131,6 +133,7 @@ class Run:
             does=self.does,
             schemas=self.schemas,
             pins={name: self.situation.tables[name].mark(n) for name, n in self.situation.versions.items()},
+            choice=self.choice,
         )
 
     def _saved(self, key: StateKey, stored: StoredState) -> SavedState:

@@ -9,6 +9,7 @@ from tempura.execute.contract import Part, StoredOutput, StoredState
 from tempura.explain.character import Character
 from tempura.physical.operators import StateKey
 from tempura.warehouse import phases
+from tempura.warehouse.follow import Choice
 from tempura.warehouse.phases import Phases
 from tempura.warehouse.slots import Slot
 
@@ -53,7 +54,8 @@ class StepManifest:
     read (DDL; not known of steps of earlier versions) say what could change its result. ``does``: whether
     it maintained the result or recomputed it (None in manifests of before that was told). ``pins`` tell the versions that it read from
     those of other tables of the same names. ``phases``: what the run took by phase, but for committing this. ``estimated_fixed``:
-    what of the estimate does not depend on rows, by uncorrected prices (0 where it was not noted). Paths of states and output are
+    what of the estimate does not depend on rows, by uncorrected prices (0 where it was not noted). ``choice``: when all plans were
+    compared, and what was chosen (None where another run cannot follow that). Paths of states and output are
     relative to the warehouse."""
 
     n: int
@@ -81,6 +83,7 @@ class StepManifest:
     driver_seconds: float = 0.0
     phases: Phases = field(default_factory=dict)
     estimated_fixed: int = 0
+    choice: Choice | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -90,6 +93,7 @@ class StepManifest:
             "driver_seconds": self.driver_seconds,
             "phases": phases.to_json(self.phases),
             "estimated_fixed": self.estimated_fixed,
+            "choice": self.choice.to_json() if self.choice else None,
             "slot": self.slot.to_json(),
             "skipped": [slot.to_json() for slot in self.skipped],
             "states": [state.to_json() for state in self.states],
@@ -112,6 +116,7 @@ class StepManifest:
             driver_seconds=data.get("driver_seconds", 0.0),
             phases=phases.from_json(data.get("phases", {})),
             estimated_fixed=data.get("estimated_fixed", 0),
+            choice=Choice.from_json(data["choice"]) if data.get("choice") else None,
             **{name: data[name] for name in _PLAIN},
         )
 

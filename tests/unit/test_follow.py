@@ -1,0 +1,197 @@
+"""A run is planned as the last one was where what is known is much the same, and by comparing all plans where it is not."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tempura.plan.progressive import Course, ProgressivePlan
+from tempura.search.planner import make_plan
+from tempura.search.problem import Problem
+from tempura.warehouse import follow
+from tempura.warehouse.files import Files
+from tempura.warehouse.follow import Choice
+from tempura.warehouse.query import Query
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.warehouse import Warehouse, open_site
+from tests.unit.bag_engine import SUMMARY, BagEngine, Row
+from tests.unit.test_churn import PRICES
+
+
+class World:
+    """A warehouse in which sales arrive, and a view of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.wh = self.open()
+        self.wh.add_table("sales", schema="o_id INT, cat STRING, price INT")
+        self.wh.add_table("returns", schema="o_id INT, cost INT")
+        self.wh.add_query("q", SUMMARY, schedule=Schedule.view())
+        self._next = 0
+        self.arrive(4000)
+        self.wh.table("returns").append([(n, n % 7) for n in range(0, 4000, 5)])  # type: ignore[arg-type]
+
+    def open(self) -> Warehouse:
+        engine = BagEngine(prices=PRICES)
+        return open_site(self.folder, engine, Files(), lambda: datetime(2026, 3, 1, tzinfo=UTC))
+
+    @property
+    def query(self) -> Query:
+        return self.wh.query("q")
+
+    def arrive(self, rows: int) -> None:
+        new: list[Row] = [(n, "abc"[n % 3], n % 100) for n in range(self._next, self._next + rows)]
+        self._next += rows
+        self.wh.table("sales").append(new)  # type: ignore[arg-type]
+
+    def refresh(self, rows: int = 100) -> Choice:
+        """Rows arrive, and the view is brought up to date."""
+        self.arrive(rows)
+        return self.run()
+
+    def run(self) -> Choice:
+        self.query.run()
+        assert self.query.verify().equal
+        choice = self.query.steps()[-1].choice
+        assert choice
+        return choice
+
+    def settled(self) -> Choice:
+        """The choice that runs follow once arrivals are what they are expected to be."""
+        for _ in range(8):
+            choice = self.refresh()
+            if choice.n < len(self.query.steps()):
+                return choice
+        raise AssertionError("no run has followed another")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "wh")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Course | None]:
+    """The courses for which plans were made, None for each time that all were compared."""
+    found: list[Course | None] = []
+
+    def noting(problem: Problem, methods: object, margin: float, course: Course | None = None) -> ProgressivePlan:
+        found.append(course)
+        return make_plan(problem, methods, margin=margin, course=course)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(follow, "make_plan", noting)
+    return found
+
+
+def test_refreshes_that_are_alike_follow_one_comparison(world: World, asked: list[Course | None]) -> None:
+    choice = world.settled()
+    asked.clear()
+    for _ in range(3):
+        assert world.refresh() == choice
+    assert asked == [choice.course] * 3
+    assert "recompute_snapshot" not in choice.course.rules, "the view is maintained"
+
+
+def test_a_plan_says_whose_choice_it_follows(world: World) -> None:
+    choice = world.settled()
+    world.arrive(100)
+    plan = world.query.plan()
+    assert plan.followed == choice.n
+    assert plan.to_json()["followed"] == choice.n
+    assert f"goes on as run {choice.n} chose" in plan.explain()
+    compared = {a.method for a in plan.plan.alternatives if not a.chosen}
+    assert compared == {other.method for other in choice.others} != set()
+    world.run()
+    assert f"goes on as run {choice.n} chose" in world.query.steps()[-1].plan
+
+
+def test_another_process_follows_it_too(world: World) -> None:
+    choice = world.settled()
+    world.wh = world.open()
+    assert world.refresh() == choice
+
+
+def more_at_once(world: World) -> None:
+    world.arrive(4000)
+
+
+def rows_that_leave(world: World) -> None:
+    world.wh.table("sales").delete([(0, "a", 0)])  # type: ignore[arg-type]
+
+
+def rows_of_the_other_table(world: World) -> None:
+    world.wh.table("returns").append([(1, 1)])  # type: ignore[arg-type]
+
+
+def lost_states(world: World) -> None:
+    for part in (part for state in world.query.steps()[-1].states for part in state.stored.parts):
+        shutil.rmtree(world.wh.path / part.path)
+
+
+@pytest.mark.parametrize("happen", [more_at_once, rows_that_leave, rows_of_the_other_table, lost_states])
+def test_all_are_compared_when_something_else_happens(world: World, happen: Callable[[World], None]) -> None:
+    choice = world.settled()
+    world.arrive(100)
+    happen(world)
+    assert world.run().n > choice.n
+
+
+def test_all_are_compared_for_other_methods(world: World) -> None:
+    choice = world.settled()
+    world.arrive(100)
+    world.query.run(methods="im2")
+    found = world.query.steps()[-1].choice
+    assert found
+    assert found.n > choice.n
+
+
+def test_all_are_compared_from_time_to_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "_MOST", 3)
+    choice = world.settled()
+    found = [world.refresh().n for _ in range(6)]
+    assert found[-1] > choice.n
+
+
+@pytest.mark.parametrize("times", [1.0, 1.3])
+def test_all_are_compared_when_it_costs_more_than_was_promised(
+    world: World, asked: list[Course | None], monkeypatch: pytest.MonkeyPatch, times: float
+) -> None:
+    choice = world.settled()
+    asked.clear()
+    real = Choice.taken
+    monkeypatch.setattr(Choice, "taken", lambda c, plan: real(c, replace(plan, cost=round(times * plan.cost))))
+    found = world.refresh()
+    assert asked == ([choice.course] if times == 1 else [choice.course, None])
+    assert (found == choice) == (times == 1)
+
+
+def test_a_plan_is_not_taken_where_another_would_have_cost_clearly_less(world: World) -> None:
+    choice = world.settled()
+    world.arrive(100)
+    plan = world.query.plan().plan
+    assert choice.taken(plan)
+    near = replace(choice, others=(replace(choice.others[0], cost=round(0.9 * plan.cost)),))
+    assert near.taken(plan)
+    below = replace(choice, others=(replace(choice.others[0], cost=round(0.8 * plan.cost)),))
+    assert below.taken(plan) is None
+
+
+def test_what_comes_in_turns_is_planned_as_it_was_at_its_turn(world: World) -> None:
+    found: list[int] = []
+    for n in range(14):
+        world.arrive(100)
+        if n % 2:
+            world.wh.table("returns").append([(n, 1)])  # type: ignore[arg-type]
+        found.append(world.run().n)
+    assert set(found[-4:]) <= set(found[:-4]), found
+    assert found[-1] != found[-2]
+
+
+def test_a_choice_is_read_back(world: World) -> None:
+    choice = world.refresh()
+    assert choice.others
+    assert Choice.from_json(json.loads(json.dumps(choice.to_json()))) == choice
