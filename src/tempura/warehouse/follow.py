@@ -90,7 +90,7 @@ class Choice:
 
 class Follower:
     """Plans the ``n``-th run of a query by cost: as the newest of its ``choices`` says that was made for what is like what is known now,
-    else by comparing all. ``choice`` is the one that the plan goes by, once there is a plan."""
+    else by comparing all. ``choice`` is the one that the plan goes by, once there is a plan; None where nobody should follow it."""
 
     def __init__(self, n: int, choices: Iterable[Choice], driver: float) -> None:
         self._n = n
@@ -115,8 +115,15 @@ class Follower:
                 return taken
             plan = make_plan(problem, methods, margin=MARGIN)
         others = tuple(replace(a, fallbacks=()) for a in plan.alternatives if not a.chosen)
-        self.choice = Choice(self._n, plan.course, plan.cost, known, others) if plan.course else None
+        if plan.course and not _builds(plan, problem):
+            self.choice = Choice(self._n, plan.course, plan.cost, known, others)
         return plan
+
+
+def _builds(plan: ProgressivePlan, problem: Problem) -> bool:
+    """Whether states are built from the tables now, for runs to come: who did as this run did would build them again and again."""
+    assert plan.course
+    return bool(plan.steps[0].saves) and plan.course.start >= problem.first
 
 
 def _promised(table: TableFacts) -> str:
