@@ -11,6 +11,7 @@ import pytest
 
 from tempura.explain.character import BUILT
 from tempura.plan.progressive import Course, ProgressivePlan
+from tempura.rules.methods import METHODS
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
 from tempura.warehouse import follow
@@ -155,6 +156,12 @@ def test_all_are_compared_for_other_methods(world: World) -> None:
     found = world.query.steps()[-1].choice
     assert found
     assert found.n > choice.n
+
+
+def test_all_are_compared_when_there_is_a_new_method(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    choice = world.settled()
+    monkeypatch.setitem(METHODS, "mine", METHODS["im1"])
+    assert world.refresh() != choice
 
 
 def test_all_are_compared_from_time_to_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

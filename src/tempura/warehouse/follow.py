@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan
+from tempura.rules.methods import METHODS
 from tempura.search.planner import MARGIN, make_plan
 from tempura.search.problem import Problem, TableFacts
 
@@ -37,7 +38,7 @@ class Known:
         """What is known when a problem is posed."""
         tables = problem.tables.items()
         given = {
-            "methods": ",".join(methods),
+            "methods": ",".join(METHODS if "all" in methods else methods),
             "points": " ".join(f"{point.weight:g}{'!' * point.output}{'.' * point.done}" for point in problem.points),
             **{f"table {name}": _promised(table) for name, table in tables},
         }
