@@ -33,8 +33,7 @@ def evaluation(expr: Expr) -> float:
 
 
 def costly_conjuncts(predicate: Expr) -> tuple[Expr, ...]:
-    """The parts of a filter that take time: whether a column is NULL is taken to be
-    known where it is read, which was not measured."""
+    """The parts of a filter that take time: whether a column is NULL is taken to be known where it is read, which was not measured."""
     parts = conjuncts(predicate)
     return tuple(part for part in parts if not (_is_null_test(part) and isinstance(part.operands[0], Ref)))
 

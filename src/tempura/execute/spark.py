@@ -31,7 +31,6 @@ ReadTable = Callable[[Read], Draft]
 """Gives the arrivals of a table: the columns ``read.scan.fields`` in order, whatever their names, then the weight (bigint) if
 ``read.signed``."""
 
-
 ReadDeleted = Callable[[Read], Draft | None]
 """Gives those of the same rows, weights included, that are deletions, where they are few of many; else None."""
 
