@@ -23,8 +23,8 @@ class Rewritten:
     cost: int
 
 
-Application = tuple[Rule, View, View, ClassLinks]
-"""A rule, a view of the operator that it is applied to, the view of the class for which that is done, and the links that it may read."""
+Application = tuple[Rule, View, View, ClassLinks | None]
+"""A rule, a view of the operator that it is applied to, the view of the class for which that is done, and the links, if it asks for any."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Begun:
     tell: Listener
     prepared: dict[Rel, Rel] = field(default_factory=dict)
     _links: dict[tuple[Rule, ...], ClassLinks] = field(default_factory=dict)
-    _applied: dict[tuple[Rule, View, View, ClassLinks | None], tuple[Rewritten, ...]] = field(default_factory=dict)
+    _applied: dict[Application, tuple[Rewritten, ...]] = field(default_factory=dict)
 
     def links(self, rules: tuple[Rule, ...]) -> ClassLinks:
         """The links that the splits among some rules give."""
@@ -48,9 +48,7 @@ class Begun:
 
     def applied(self, what: Application, apply: Callable[[], tuple[Rewritten, ...]]) -> tuple[Rewritten, ...]:
         """What was made of an application before, else what it makes now."""
-        rule, matched, view, links = what
-        key = (rule, matched, view, links if rule.asks_links else None)
-        known = self._applied.get(key)
+        known = self._applied.get(what)
         if known is None:
-            known = self._applied[key] = apply()
+            known = self._applied[what] = apply()
         return known

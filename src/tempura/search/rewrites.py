@@ -57,7 +57,7 @@ class Rewriter:
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
-            what = (rule, matched, view, self._links)
+            what = (rule, matched, view, self._links if rule.asks_links else None)
             yield from self._begun.applied(what, partial(self._apply, rule, matched, view))
 
     def _apply(self, rule: Rule, matched: View, view: View) -> tuple[Rewritten, ...]:
