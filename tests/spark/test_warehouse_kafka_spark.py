@@ -33,13 +33,18 @@ def test_without_the_connector_a_topic_is_refused(spark: SparkSession, tmp_path:
         assert "spark.jars.packages=org.apache.spark:spark-" in error.value.remedy
 
 
+OFTEN, SELDOM = "appended,updated,bad,formats", "changed,secrets,killed"
+"""Parts of the program; the second ones are those that wait for something, or start another process."""
+
+
 @pytest.mark.slow
-def test_topics_of_a_broker_are_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parts", [OFTEN, pytest.param(SELDOM, marks=pytest.mark.full)])
+def test_topics_of_a_broker_are_followed(tmp_path: Path, parts: str) -> None:
     version = ".".join(pyspark.__version__.split(".")[:2])
     if version not in CONNECTORS:
         pytest.skip(f"no connector is known for Spark {version}")
     packages = f"{CONNECTORS[version]},{PACKAGE}"
-    program = [sys.executable, str(Path(__file__).with_name("kafka_program.py")), str(tmp_path), packages]
+    program = [sys.executable, str(Path(__file__).with_name("kafka_program.py")), str(tmp_path), packages, parts]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     done = subprocess.run(program, capture_output=True, text=True, env=environment, timeout=600, check=False)
     if "unresolved dependenc" in done.stderr.lower() or "download failed" in done.stderr.lower():

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tempura as tp
 from tempura.algebra.bag import SignedBag
+from tempura.cli.main import main
 from tempura.errors import TempuraError
 from tempura.warehouse import broker
 from tempura.warehouse.files import Files
@@ -404,6 +407,47 @@ def killed(folder: Path, n: int) -> bool:
             os._exit(1)
     _, status = os.waitpid(child, 0)
     return status == signal.SIGKILL
+
+
+class TestCommands:
+    @pytest.fixture
+    def tempura(self, world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+        monkeypatch.setattr(tp, "open", lambda folder, spark=None: opened(world.folder, world.engine))
+        folder = str(world.wh.path)
+        return lambda *arguments, input="": CliRunner().invoke(main, ["-C", folder, *arguments], input=input)
+
+    def test_a_table_is_declared_and_listed(self, world: World, tempura: Callable[..., Result]) -> None:
+        of_topic = ("--format", "kafka", "--servers", SERVERS, "--topic", "orders", "--schema", SCHEMA, "--key", "o_id")
+        more = ("--start", "0=1,1=0", "--on-bad-record", "quarantine", "--connection", "sasl.jaas.config=env:JAAS")
+        added = tempura("table", "add", "sales", *of_topic, *more)
+        assert added.exit_code == 0, added.stderr
+        spec = world.wh.table("sales").arrivals.spec
+        settings = {"sasl.jaas.config": "env:JAAS"}
+        start = {"0": 1, "1": 0}
+        assert spec.kafka == KafkaSpec(SERVERS, "orders", start=start, on_bad_record="quarantine", connection=settings)
+        assert spec.keys == ("o_id",)
+        world.topic.send(0, of(1), of(2), "bad")
+        assert ids(world.wh.table("sales")) == [2]
+        found = json.loads(tempura("table", "list", "--json").stdout)["sales"]
+        assert (found["set_aside"], found["rows"]) == (1, 1)
+        assert "topic orders (kafka)" in tempura("table", "list").stdout
+
+    @pytest.mark.parametrize("wrong", ["0=1,1", "0=x", "a=1"])
+    def test_offsets_that_are_none(self, tempura: Callable[..., Result], wrong: str) -> None:
+        assert tempura("table", "add", "sales", "--format", "kafka", "--start", wrong).exit_code == 2
+
+    def test_rows_that_a_topic_may_have_forgotten_are_asked_for(
+        self, world: World, tempura: Callable[..., Result]
+    ) -> None:
+        add(world.wh)
+        world.topic.send(0, of(1), of(2))
+        ids(world.wh.table("sales"))
+        world.topic.first[0] = 1
+        asked = tempura("table", "reset", "sales", input="n\n")
+        assert "2 rows of sales may be kept nowhere else" in asked.stderr
+        assert world.wh.table("sales").status()["rows"] == 2
+        assert tempura("table", "reset", "sales", "--force").exit_code == 0
+        assert ids(world.wh.table("sales")) == [2]
 
 
 class TestRefusals:

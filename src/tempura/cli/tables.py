@@ -117,7 +117,7 @@ def told(shell: Shell, table: Table, before: int, as_json: bool) -> None:
 
 def confirm_loss(table: Table, force: bool) -> None:
     """Ask before rows go that are kept nowhere else."""
-    if force or not table.is_managed:
+    if force or not (table.is_managed or table.is_of_topic):
         return
     try:
         rows = f"{table.status()['rows']:,} rows"
@@ -125,7 +125,8 @@ def confirm_loss(table: Table, force: bool) -> None:
         # What cannot be read may have to be begun anew for just that.
         rows = f"rows ({error.code})"
     if rows != "0 rows":
-        click.confirm(f"The {rows} of {table.name} are kept nowhere else. Go on?", abort=True, err=True)
+        where = "may be kept nowhere else: a topic forgets" if table.is_of_topic else "are kept nowhere else"
+        click.confirm(f"The {rows} of {table.name} {where}. Go on?", abort=True, err=True)
 
 
 @click.command("remove", epilog=example("tempura table remove sales"))

@@ -140,6 +140,11 @@ class Table:
         return self._arrivals.feed is None
 
     @property
+    def is_of_topic(self) -> bool:
+        """Whether its rows come from a topic, which may keep them no longer."""
+        return self._arrivals.spec.kafka is not None
+
+    @property
     def read_by(self) -> tuple[str, ...]:
         """The names of the queries that read it."""
         return tuple(self._readers())
