@@ -273,6 +273,17 @@ def badly_spelt(wh: Warehouse, cluster: Cluster, folder: Path) -> None:
 
 def other_formats(wh: Warehouse, cluster: Cluster) -> None:
     add = adder(wh, cluster)
+    topic = cluster.topic("keys", 1)
+    table = add("keys", topic, keys=["id", "name"], key_format="json", on_bad_record="quarantine")
+    cluster.send(topic, 0, row(1, "a", 1), row(1, "b", 2), row(1), row(2, "b", 3))
+    cluster.send(topic, 0, None, key='{"name":"a","id":1}')
+    cluster.send(topic, 0, None, key='{"name":"b"}')
+    cluster.send(topic, 0, None)
+    assert rows(table) == [(1, "b", 2), (2, "b", 3)]
+    said = [r["why"] for r in table.set_aside().orderBy("offset").collect()]
+    assert said[0] == "column name, of the key, is NULL", said
+    assert said[1].startswith("it has no value, and its key says '{"), said
+    assert said[2].startswith("it has no value, and its key says nothing, not id, name"), said
     topic = cluster.topic("csv", 1)
     cluster.send(topic, 0, '1;"a;b";10', "2;b;", "2;b;;delete", "3;c;x", "4;d", "5;e;5;insert;6")
     table = add("csv", topic, value_format="csv", options={"sep": ";"}, on_bad_record="quarantine")

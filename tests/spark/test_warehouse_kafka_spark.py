@@ -50,6 +50,7 @@ def test_topics_of_a_broker_are_followed(tmp_path: Path, parts: str) -> None:
     if "unresolved dependenc" in done.stderr.lower() or "download failed" in done.stderr.lower():
         pytest.skip(f"the packages cannot be resolved: {done.stderr[-300:]}")
     assert done.stdout.splitlines()[-1:] == ["DONE"], f"{done.stdout[-500:]}\n{done.stderr[-3000:]}"
+    print(done.stdout)
     assert "hunter2" not in done.stdout + done.stderr
     running = [Path(f"/proc/{p}/cmdline") for p in os.listdir("/proc") if p.isdecimal()]
     left = [path for path in running if path.exists() and str(tmp_path).encode() in path.read_bytes()]

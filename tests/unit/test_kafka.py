@@ -459,6 +459,7 @@ class TestRefusals:
             ("TopicAuthorizationException", "BROKER_REFUSED"),
             ("SaslAuthenticationException", "BROKER_REFUSED"),
             ("ConfigException", "BROKER_REFUSED"),
+            ("IllegalArgumentException", "BROKER_REFUSED"),
             ("CorruptRecordException", "FEED_UNREADABLE"),
         ],
     )
