@@ -185,7 +185,9 @@ def _looked_up(table: str, name: str, value: str) -> str:
 
 # --- what a broker says -----------------------------------------------------------------------------------------------
 
-_DENIED = re.compile(r"(?:\w*Authorization|\w*Authentication|SslHandshake|Security|Login|Config|IllegalArgument)\w*Exception")
+_DENIED = re.compile(
+    r"(?:\w*Authorization|\w*Authentication|SslHandshake|Security|Login|Config|IllegalArgument)\w*Exception"
+)
 """The broker says no, or the client before it: settings that are none."""
 
 
