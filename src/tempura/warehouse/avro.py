@@ -28,9 +28,11 @@ def columns_and_schema(
     Raises TempuraError NO_PACKAGE; BAD_SCHEMA when the schema is none, or has no such columns.
     """
     jvm: Any = session._jvm
-    converters = jvm.org.apache.spark.sql.avro.SchemaConverters
-    if isinstance(converters, JavaPackage):
+    avro = jvm.org.apache.spark.sql.avro
+    # Newer versions of Spark have all but the functions without the package.
+    if isinstance(avro.AvroDataToCatalyst, JavaPackage):
         raise no_package(session, "values in Avro", _PACKAGE)
+    converters = avro.SchemaConverters
     if not schema:
         if columns is None:
             what = f"Table {table} has neither columns nor an Avro schema."
