@@ -32,13 +32,18 @@ from tempura.physical.growth import growth
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Save
 from tempura.warehouse.arrivals import ColumnSummary, Rows
-from tempura.warehouse.engine import Changes, Check, FileSet, Fit, Settings, Source, Verification, Work
+from tempura.warehouse.engine import Changes, Check, FileSet, Fit, Settings, Source, TopicRead, Verification, Work
 from tempura.warehouse.incoming import KINDS
+from tempura.warehouse.kafka import KafkaSpec, refusal
+from tempura.warehouse.offsets import TopicOffsets
 from tempura.warehouse.parquet import FileSummary
 from tempura.warehouse.text import CHANGE
+from tempura.warehouse.topic import check_unchanged
+from tests.unit.bag_topic import BagTopic
 
 _TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}
-_ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string()}
+_ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+_ARROW |= {"timestamp": pa.timestamp("us", "UTC")}
 
 Row = tuple[object, ...]
 
@@ -221,6 +226,7 @@ class BagEngine:
     prices: CostModel = SPARK
     lakes: dict[str, list[Row]] = field(default_factory=dict)
     lake_columns: str = ""
+    topics: dict[str, BagTopic] = field(default_factory=dict)
     is_measured: bool = False
 
     def settings(self) -> dict[str, str]:
@@ -340,6 +346,23 @@ class BagEngine:
             options.get("endingVersion") or options.get("end-snapshot-id") or next(iter(options.values()))
         ]
         return self.split_changes([_fitted(row, self.lake_columns, fit) for row in rows])
+
+    def topic(self, table: str, kafka: KafkaSpec) -> TopicOffsets:
+        if kafka.topic not in self.topics:
+            raise refusal(table, kafka, "UnknownTopicOrPartitionException", "it is not here")
+        return self.topics[kafka.topic].offsets()
+
+    def load_topic(self, asked: TopicRead, present: Source) -> Changes:
+        rows = [row for row, n in bag(present, present.schema.names).items() for _ in range(n)]
+        changes = self.topics[asked.kafka.topic].changes(asked, rows)
+        check_unchanged(asked.table, asked.kafka, asked.span, self.topic(asked.table, asked.kafka))
+        return changes
+
+    def avro(self, table: str, columns: StructType | None, schema: str) -> tuple[StructType, str]:
+        raise TempuraError("NO_PACKAGE", "Bags do not come in Avro.")
+
+    def plain(self, source: Source) -> list[Mapping[str, object]]:
+        return [row for file in source.rows.inserted for row in read_rows([file])]
 
     def split_changes(self, changes: Any) -> Changes:
         kinds = {row[-1] for row in changes}

@@ -10,6 +10,7 @@ from tempura.cli.queries import json_option, method_names, methods_option, name_
 from tempura.cli.shell import Commands, Shell, example, is_warehouse, prices
 from tempura.errors import TempuraError
 from tempura.warehouse.declare import MODES, NEW_COLUMNS
+from tempura.warehouse.kafka import KEY_FORMATS, ON_BAD_RECORD, VALUE_FORMATS
 from tempura.warehouse.text import FORMATS
 
 
@@ -65,6 +66,38 @@ def table() -> None:
     help="What becomes of columns that the table does not have.",
 )
 @click.option("--follow-links", is_flag=True, help="Follow symbolic links that lead out of the folder; else refused.")
+@click.option("--servers", default="", metavar="HOST:PORT,…", help="With --format kafka: where the broker is.")
+@click.option("--topic", default="", help="With --format kafka: the topic whose records are the rows, or change them.")
+@click.option("--value-format", type=click.Choice(VALUE_FORMATS), default="json", show_default=True, help="Of a topic.")
+@click.option(
+    "--key-format",
+    type=click.Choice(KEY_FORMATS),
+    default="text",
+    show_default=True,
+    help="How the key of a record without a value, which deletes, spells the table's key.",
+)
+@click.option(
+    "--start", default="earliest", show_default=True, metavar="earliest|latest|0=17,1=4", help="Where to begin a topic."
+)
+@click.option(
+    "--on-bad-record",
+    type=click.Choice(ON_BAD_RECORD),
+    default="fail",
+    show_default=True,
+    help="Whether a record that does not fit refuses the run, or is set aside.",
+)
+@click.option(
+    "--avro-schema",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file with the Avro schema of a topic's values; follows from --schema unless given.",
+)
+@click.option(
+    "--connection",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Of Kafka's clients, such as sasl.jaas.config=env:KAFKA_JAAS; repeat for more.",
+)
 @click.pass_obj
 def add_table(
     shell: Shell,
@@ -81,11 +114,19 @@ def add_table(
     expect: str | None,
     follow_links: bool,
     new_columns: str | None,
+    servers: str,
+    topic: str,
+    value_format: str,
+    key_format: str,
+    start: str,
+    on_bad_record: str,
+    avro_schema: Path | None,
+    settings: tuple[str, ...],
 ) -> None:
     """Declare table NAME.
 
-    With --path, new files in that folder are arrivals; with --from-query, what each result of that query changed; without
-    both, a program pushes rows.
+    With --path, new files in that folder are arrivals; with --from-query, what each result of that query changed; with --format
+    kafka, new records of a topic; without any of these, a program pushes rows.
     """
     with shell.progress("starting Spark"):
         shell.warehouse.add_table(
@@ -102,8 +143,26 @@ def add_table(
             expect=expect,
             follow_links=follow_links,
             new_columns=new_columns or "",
+            servers=servers,
+            topic=topic,
+            value_format=value_format,
+            key_format=key_format,
+            start=offsets(start),
+            on_bad_record=on_bad_record,
+            avro_schema=avro_schema.read_text(encoding="utf-8") if avro_schema else "",
+            connection=dict(map(setting, settings)),
         )
     shell.say(f"table {name} added")
+
+
+def offsets(text: str) -> str | dict[str, int]:
+    """``0=17,1=4`` as offsets by partition; else the text."""
+    if "=" not in text:
+        return text
+    pairs = [part.strip().split("=") for part in text.split(",")]
+    if any(len(pair) != 2 or not all(map(str.isdecimal, pair)) for pair in pairs):
+        raise click.BadParameter(f"{text!r} is not PARTITION=OFFSET, such as 0=17,1=4")
+    return {partition: int(offset) for partition, offset in pairs}
 
 
 def setting(text: str) -> tuple[str, str]:

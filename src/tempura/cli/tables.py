@@ -44,6 +44,8 @@ def origin(about: dict[str, Any]) -> str:
     """Where a table's rows come from, in a few words."""
     if about.get("query"):
         return f"query {about['query']}"
+    if about.get("kafka"):
+        return f"topic {about['kafka']['topic']} (kafka)"
     return f"{about['path']} ({about['format']})" if about.get("path") else "programs"
 
 
@@ -115,7 +117,7 @@ def told(shell: Shell, table: Table, before: int, as_json: bool) -> None:
 
 def confirm_loss(table: Table, force: bool) -> None:
     """Ask before rows go that are kept nowhere else."""
-    if force or not table.is_managed:
+    if force or not (table.is_managed or table.is_of_topic):
         return
     try:
         rows = f"{table.status()['rows']:,} rows"
@@ -123,7 +125,8 @@ def confirm_loss(table: Table, force: bool) -> None:
         # What cannot be read may have to be begun anew for just that.
         rows = f"rows ({error.code})"
     if rows != "0 rows":
-        click.confirm(f"The {rows} of {table.name} are kept nowhere else. Go on?", abort=True, err=True)
+        where = "may be kept nowhere else: a topic forgets" if table.is_of_topic else "are kept nowhere else"
+        click.confirm(f"The {rows} of {table.name} {where}. Go on?", abort=True, err=True)
 
 
 @click.command("remove", epilog=example("tempura table remove sales"))
@@ -141,6 +144,30 @@ def remove_table(shell: Shell, name: str, force: bool) -> None:
     with shell.progress("removing"):
         shell.warehouse.remove_table(name)
     shell.say(f"table {name} removed")
+
+
+@click.command("set-aside", epilog=example("tempura table set-aside orders --limit 5"))
+@table_argument
+@click.option(
+    "--limit", default=20, show_default=True, help="How many records at most, the first of each arrival first."
+)
+@json_option
+@click.pass_obj
+def show_set_aside(shell: Shell, name: str, limit: int, as_json: bool) -> None:
+    """Show the records of a topic that do not fit table TABLE: partition, offset, time, what is wrong, and the value as text.
+
+    They were set aside because the table is declared with --on-bad-record quarantine.
+    """
+    with shell.progress("reading"):
+        table = shell.warehouse.table(name)
+        head = ("partition", "offset", "time", "why", "text")
+        records = [row.asDict() for row in table.set_aside().select(*head).limit(limit).collect()]
+        all = table.status().get("set_aside", 0)
+    if as_json:
+        shell.json({"name": name, "set_aside": all, "records": [{**r, "time": str(r["time"])} for r in records]})
+        return
+    shell.table(head, [tuple(map(str, record.values())) for record in records])
+    shell.say(f"table {name}: {all:,} records set aside")
 
 
 @click.command("rename", epilog=example("tempura table rename sales orders"))
@@ -246,5 +273,7 @@ def rename_query(shell: Shell, name: str, new: str) -> None:
     shell.say(f"query {name} is {new} now")
 
 
-OF_TABLES = (list_tables, show_table, refresh_table, reset_table, alter_table, rename_table, remove_table)
+OF_TABLES = (
+    list_tables, show_table, refresh_table, reset_table, alter_table, rename_table, remove_table, show_set_aside
+)  # fmt: skip
 OF_QUERIES = (list_queries, show_query, rename_query, remove_query)

@@ -108,7 +108,9 @@ class Arrival:
 
     ``reset``: the table begins anew, and nothing before counts. ``refreshed``: the source was taken as it was then; the rows are what
     it differed by, and the ``origins`` are all files that had arrived. ``whole`` are then those that are read where they are: they hold
-    what all such files before them held."""
+    what all such files before them held.
+
+    ``aside`` are files of records that came with it and are no rows (``aside.py``)."""
 
     inserted: tuple[DataFile, ...]
     deleted: tuple[DataFile, ...]
@@ -123,6 +125,7 @@ class Arrival:
     reset: bool = False
     refreshed: bool = False
     whole: tuple[DataFile, ...] | None = None
+    aside: tuple[DataFile, ...] = ()
 
     @property
     def copied(self) -> bool:
@@ -175,6 +178,7 @@ class Arrival:
             data.get("reset", False),
             data.get("refreshed", False),
             whole,
+            tuple(DataFile(**f) for f in data.get("aside", ())),
         )
 
 

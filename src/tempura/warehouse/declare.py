@@ -18,6 +18,7 @@ from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.warehouse.files import Files
 from tempura.warehouse.forecast import check_expect
+from tempura.warehouse.kafka import KafkaSpec, kafka_from_toml
 from tempura.warehouse.schedule import Schedule
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -44,7 +45,7 @@ NEW_COLUMNS = ("ignore", "refuse", "add")
 @dataclass(frozen=True, slots=True)
 class TableSpec:
     """A declared table. ``path`` is a folder, relative to the warehouse, whose files hold the rows, or ``query`` is one whose results
-    they are; a managed table has neither. ``schema`` is DDL.
+    they are, or ``kafka`` is a topic whose records they are; a managed table has none of these. ``schema`` is DDL.
     ``settle``: seconds that a file must be old to count. ``options`` of the files' format. ``added`` are columns that came later: a
     file may lack them. ``follow_links``: symbolic links that lead out of the folder are followed. ``new_columns``: what becomes of
     columns of the source that the table does not have, one of :data:`NEW_COLUMNS`; "": the format's default. ``expect`` is what is
@@ -63,6 +64,7 @@ class TableSpec:
     added: tuple[str, ...] = ()
     follow_links: bool = False
     new_columns: str = ""
+    kafka: KafkaSpec | None = None
 
     @property
     def on_new_columns(self) -> str:
@@ -74,7 +76,7 @@ class TableSpec:
         given: dict[str, Any] = {
             "path": self.path,
             "query": self.query,
-            "format": self.format if self.path else None,
+            "format": self.format if self.path or self.kafka else None,
             "schema": self.schema,
         }
         given |= {
@@ -87,6 +89,7 @@ class TableSpec:
             "added": list(self.added),
             "follow_links": self.follow_links,
             "new_columns": self.new_columns,
+            "kafka": self.kafka.to_toml() if self.kafka else None,
         }
         return {key: value for key, value in given.items() if value not in (None, False, [], 0.0, {}, "")}
 
@@ -243,7 +246,11 @@ def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
         raise TempuraError("BAD_TOML", what, f"Known: {', '.join(NEW_COLUMNS)}.")
     lists = {key: tuple(plain.get(key, ())) for key in ("keys", "added")}
     checked = {"settle": float(plain.get("settle", 0.0)), "expect": check_expect(name, plain.get("expect"))}
-    return TableSpec(**plain | lists | checked)
+    if ("kafka" in plain) != (plain.get("format") == "kafka"):
+        what = f'[tables.{name}] has either format = "kafka" or [tables.{name}.kafka], without the other.'
+        raise TempuraError("BAD_TOML", what, "Give both.")
+    kafka = kafka_from_toml(f"tables.{name}", plain["kafka"]) if "kafka" in plain else None
+    return TableSpec(**plain | lists | checked | {"kafka": kafka})
 
 
 def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:

@@ -17,6 +17,8 @@ from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Read, StateKey
 from tempura.plan.progressive import Step
 from tempura.warehouse.arrivals import Rows
+from tempura.warehouse.kafka import KafkaSpec
+from tempura.warehouse.offsets import Span, TopicOffsets
 from tempura.warehouse.parquet import FileSummary
 
 Progress = Callable[[str], None]
@@ -34,16 +36,17 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Rows that arrive together: to be inserted, to be deleted, and updates, which take the place of the row of the same key. None:
-    nothing of that kind. ``Any`` stands for a DataFrame of the engine."""
+    """Rows that arrive together: to be inserted, to be deleted, and updates, which take the place of the row of the same key; ``aside``
+    are records that are no rows, to be kept beside them. None: nothing of that kind. ``Any`` stands for a DataFrame of the engine."""
 
     inserts: Any | None = None
     deletes: Any | None = None
     updates: Any | None = None
+    aside: Any | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are none of any kind."""
+        """Whether there are no rows of any kind."""
         return self.inserts is None and self.deletes is None and self.updates is None
 
 
@@ -69,6 +72,20 @@ class FileSet:
     files: tuple[str, ...]
     base: str | None
     columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRead:
+    """Records of a topic to be read as rows of a table: its columns and keys, the ``options`` of the values' format, whether fields are
+    refused that the table does not have, and where the records lie."""
+
+    table: str
+    kafka: KafkaSpec
+    schema: StructType
+    keys: Sequence[str]
+    options: Mapping[str, str]
+    refuse: bool
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +192,21 @@ class Engine(Protocol):
 
     def load_lake(self, format: str, path: Path, options: Mapping[str, str], fit: Fit | None = None) -> Changes:
         """The rows of a table in a lake under some options, fitted: changes if they ask for its change feed. Raises as above."""
+
+    def topic(self, table: str, kafka: KafkaSpec) -> TopicOffsets:
+        """What the broker says of a topic. Raises TempuraError BROKER_UNREACHABLE, BROKER_REFUSED, UNKNOWN_TOPIC, NO_SECRET, NO_PACKAGE,
+        FEED_UNREADABLE."""
+
+    def load_topic(self, asked: TopicRead, present: Source) -> Changes:
+        """The records of a topic as changes to the rows that are there: with keys the last record of each key, which takes the place of
+        its row or deletes it; else inserts, and deletes told by ``_change``. Raises TempuraError BAD_RECORD, and as :meth:`topic` does."""
+
+    def avro(self, table: str, columns: StructType | None, schema: str) -> tuple[StructType, str]:
+        """Columns and the Avro schema of their records, one of which follows from the other when it is not given. Raises TempuraError
+        BAD_SCHEMA when they do not fit, NO_PACKAGE."""
+
+    def plain(self, source: Source) -> Any:
+        """The rows of a source, to look at."""
 
     def split_changes(self, changes: Any) -> Changes:
         """Rows with a column ``_change``, by its value. Raises TempuraError BAD_CHANGE."""

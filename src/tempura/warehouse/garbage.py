@@ -101,7 +101,7 @@ def _lock(site: Site, query: Query) -> Path:
 
 def _collect_table(bin: Bin, table: Arrivals, queries: Sequence[Query]) -> None:
     running = any(bin.site.files.is_locked(_lock(bin.site, query)) for query in queries)
-    idle = _idle(bin.site, table.copies)
+    idle, idle_beside = _idle(bin.site, table.copies), _idle(bin.site, table.aside.folder)
     if not bin.sweep.dry_run:
         _settle(table)
     arrivals, blocks = table.committed(), table.blocks
@@ -118,6 +118,9 @@ def _collect_table(bin: Bin, table: Arrivals, queries: Sequence[Query]) -> None:
     bin.put((*blocks.freed(left, since), *table.ledger.superseded()), lambda file: "ledger")
     superfluous = (folder for folder in idle if folder.name not in used)
     bin.put(superfluous, lambda file: "rows" if known & set(file.parts) else LEFT_BEHIND)
+    # What was set aside stays as long as its arrival counts, wherever the rows are stored by now.
+    beside = {Path(f.path).parts[0] for a in arrivals for f in a.aside}
+    bin.put((folder for folder in idle_beside if folder.name not in beside), lambda file: LEFT_BEHIND)
 
 
 def _collect_held(bin: Bin, table: Arrivals, queries: Sequence[Query]) -> None:

@@ -132,8 +132,12 @@ def duplicate_key(session: SparkSession, present: Source, arriving: Rows, keys: 
 
 def replaced_rows(session: SparkSession, present: Source, updates: Rows, keys: Sequence[str]) -> DataFrame:
     """The rows that are there under the keys of some updates, under the table's names."""
+    return rows_under(session, present, signed_rows(session, Source(present.schema, updates)), keys)
+
+
+def rows_under(session: SparkSession, present: Source, coming: Draft, keys: Sequence[str]) -> DataFrame:
+    """The rows that are there under the keys of ``coming``, under the table's names."""
     columns = columns_of(present.schema)
-    coming = signed_rows(session, Source(present.schema, updates))
     there = touched(signed_rows(session, present), coming, _named(present, keys))
     net = Relation(consolidate(there, columns), weighted=True)
     # A row that is deleted too often has a negative weight; the check for missing rows tells it.

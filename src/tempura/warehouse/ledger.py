@@ -73,7 +73,8 @@ def discarding_if_refused(files: Files, folder: Path) -> Iterator[None]:
     except TempuraError as error:
         if error.code == "COMMIT_LOST":
             with tidying():
-                files.remove_tree(folder)
+                if folder.is_dir():
+                    files.remove_tree(folder)
         raise
 
 

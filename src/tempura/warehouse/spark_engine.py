@@ -23,9 +23,21 @@ from tempura.frontend.catalyst import first_line
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
 from tempura.frontend.session import clone, require_classic
 from tempura.physical.operators import Read
-from tempura.warehouse import reading
+from tempura.warehouse import broker, reading
 from tempura.warehouse.arrivals import Rows
-from tempura.warehouse.engine import Changes, Check, FileSet, Fit, Settings, Source, Verification, WholeQuery, Work
+from tempura.warehouse.avro import columns_and_schema
+from tempura.warehouse.engine import (
+    Changes,
+    Check,
+    FileSet,
+    Fit,
+    Settings,
+    Source,
+    TopicRead,
+    Verification,
+    WholeQuery,
+    Work,
+)
 from tempura.warehouse.figures import figures
 from tempura.warehouse.incoming import (
     conform,
@@ -36,7 +48,10 @@ from tempura.warehouse.incoming import (
     replaced_rows,
     split_changes,
 )
+from tempura.warehouse.kafka import KafkaSpec
+from tempura.warehouse.offsets import TopicOffsets
 from tempura.warehouse.parquet import FileSummary
+from tempura.warehouse.records import changes_of
 from tempura.warehouse.rows import (
     difference,
     marked_rows,
@@ -48,6 +63,7 @@ from tempura.warehouse.rows import (
 )
 from tempura.warehouse.settings import semantic_settings, session_with
 from tempura.warehouse.text import CHANGE
+from tempura.warehouse.topic import check_unchanged
 from tempura.warehouse.verify import no_state, verify
 from tempura.warehouse.whole import answered, is_answered_alike
 
@@ -209,6 +225,25 @@ class SparkEngine:
         changes = reading.as_changes(rows)
         found = reading.fitted(rows if changes is None else changes, fit)
         return Changes(inserts=found) if changes is None else self.split_changes(found)
+
+    def topic(self, table: str, kafka: KafkaSpec) -> TopicOffsets:
+        return broker.look(self._session, table, kafka)
+
+    def load_topic(self, asked: TopicRead, present: Source) -> Changes:
+        session = clone(self._session)
+        if not asked.span.parts:
+            return Changes()
+        records = broker.read(session, asked)
+        with broker.translated_read(session, asked), cancelled_when_interrupted(session.sparkContext):
+            changes = changes_of(session, records, asked, present)
+        check_unchanged(asked.table, asked.kafka, asked.span, self.topic(asked.table, asked.kafka))
+        return changes
+
+    def plain(self, source: Source) -> DataFrame:
+        return plain_rows(self._session, source)
+
+    def avro(self, table: str, columns: StructType | None, schema: str) -> tuple[StructType, str]:
+        return columns_and_schema(self._session, table, columns, schema)
 
     def split_changes(self, changes: DataFrame) -> Changes:
         return split_changes(changes)

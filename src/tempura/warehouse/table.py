@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql.types import StructField, StructType
 
 from tempura.errors import TempuraError
+from tempura.warehouse import aside
 from tempura.warehouse.arrivals import FORGOTTEN, Arrival, ColumnSummary, DataFile, Pushed, Rows
 from tempura.warehouse.compaction import Blocks
 from tempura.warehouse.content import Content, Placed, content, last_reset, live
@@ -28,6 +29,7 @@ from tempura.warehouse.pushes import Push, check_id, check_same, version_of
 from tempura.warehouse.reads import check_whole, last_read
 from tempura.warehouse.seals import file_checksum, file_damage
 from tempura.warehouse.spans import FAN, Span
+from tempura.warehouse.topic import Topic
 from tempura.warehouse.widening import add_columns, beginning, check_arrived, tell_ignored, width, widths
 
 _ATTEMPTS_AT_REGISTERING = 3
@@ -65,7 +67,7 @@ class Site:
 
 class Arrivals:
     """The stored side of a table: its arrivals, versions and files. They come from a ``feed``: from ``upstream`` if there is one, else
-    from the files of a folder; a managed table has none, its rows are pushed."""
+    from a topic or the files of a folder; a managed table has none, its rows are pushed. ``aside`` is what came and is no row."""
 
     def __init__(self, site: Site, name: str, spec: TableSpec, upstream: Feed | None = None) -> None:
         self.site = site
@@ -74,13 +76,16 @@ class Arrivals:
         self.home = site.root / "tables" / name
         self.copies = self.home / "data"
         self.held = Held(self.home / "held", site.files)
+        self.aside = aside.Aside(name, self.home / "aside", site.files, site.engine)
         self.folder = (site.root / spec.path).resolve() if spec.path else self.copies
         self.ledger = Ledger(self.home / "arrivals", site.files, site.fates.settled)
         self.blocks = Blocks(self.home / "blocks", site.files, name)
-        self.feed = upstream or (self._feed() if spec.path else None)
+        self.feed = upstream or (self._feed() if spec.path or spec.kafka else None)
         self._known: tuple[tuple[Entry | None, ...], list[tuple[int, Arrival]]] = ((), [])
 
     def _feed(self) -> Feed:
+        if self.spec.kafka:
+            return Topic(self.site.engine, self.name, self.spec)
         if self.spec.format in LAKES:
             return Lake(self.site.engine, self.name, self.spec, self.folder)
         return Folder(self.site.engine, self.name, self.spec, self.folder)
@@ -321,7 +326,7 @@ class Arrivals:
     def _redeclared(self, spec: TableSpec) -> None:
         self.spec = spec
         self.schema = self.site.engine.parse_schema(spec.schema)
-        if isinstance(self.feed, Folder | Lake):
+        if isinstance(self.feed, Folder | Lake | Topic):
             self.feed = self._feed()
 
     def push(self, push: Push, id: str | None = None) -> int:
@@ -346,8 +351,11 @@ class Arrivals:
     def check_managed(self) -> None:
         """Raises TempuraError NOT_MANAGED for a table that takes its rows from elsewhere."""
         if self.feed is not None:
-            origin = f"the files in {self.folder}" if self.spec.path else f"the results of query {self.spec.query}"
-            remedy = "Put new files there." if self.spec.path else "Run that query."
+            origin, remedy = f"the results of query {self.spec.query}", "Run that query."
+            if self.spec.path:
+                origin, remedy = f"the files in {self.folder}", "Put new files there."
+            elif self.spec.kafka:
+                origin, remedy = f"topic {self.spec.kafka.topic}", "Send records there."
             raise TempuraError("NOT_MANAGED", f"Table {self.name} takes its rows from {origin}.", remedy)
 
     def take(self, arrivals: Sequence[Arrival], number: int, batch: Batch) -> Arrival:
@@ -364,13 +372,14 @@ class Arrivals:
                 self.ledger.append(work, number, arrival.to_json())
                 return arrival
             folder = self.copies / work.id
-            with discarding(self.site.files, folder):
+            beside = self.aside.folder / work.id
+            with discarding(self.site.files, folder), discarding(self.site.files, beside):
                 # A refresh of files that are read where they are looks at those that are there no more.
                 present = Rows() if batch.whole is not None else self.rows(arrivals)
                 changes = batch.changes(Source(self.schema, present))
                 arrival = self.copied(folder, arrivals, batch, changes)
                 self._hold(arrival.whole or ())
-            with discarding_if_refused(self.site.files, folder):
+            with discarding_if_refused(self.site.files, folder), discarding_if_refused(self.site.files, beside):
                 self.ledger.append(work, number, arrival.to_json())
         return arrival
 
@@ -388,7 +397,8 @@ class Arrivals:
         summary = self._summarised(inserted, deleted, self.copies)
         pushed = replace(batch.pushed, rows=_given(summary)) if batch.pushed else None
         summary = replace(summary, origins=batch.origins, position=batch.position, ignored=batch.ignored)
-        arrival = replace(summary, refreshed=batch.refreshed, pushed=pushed)
+        beside = self.aside.put(folder.name, changes.aside)
+        arrival = replace(summary, refreshed=batch.refreshed, pushed=pushed, aside=beside)
         if batch.refreshed and any(arrival.rows):
             self.check_static(arrivals)
         self._check_deletes(arrivals, arrival, batch.trust)
@@ -503,6 +513,8 @@ class Arrivals:
         if row is not None:
             what = f"Table {self.name}: a row to be deleted is not there, or not as often: {row}."
             remedy = "Nothing was changed. trust=True skips this check." if self.feed is None else "Correct the file."
+            if isinstance(self.feed, Topic):
+                remedy = "Declare keys, by which rows are deleted if they are there, in a table of another name."
             raise TempuraError("DELETE_OF_MISSING", what, remedy)
 
     def _check_keys(self, arrivals: Sequence[Arrival], arrival: Arrival) -> None:
@@ -548,9 +560,14 @@ class Arrivals:
         """The arrivals, as plain data."""
         return [
             {"version": n, "time": a.time, "inserted": a.rows[0], "deleted": a.rows[1], "kind": a.kind}
+            | ({"set_aside": aside.count([a])} if a.aside else {})
             for n, a in enumerate(self.committed(), 1)
             if a is not FORGOTTEN
         ]
+
+    def set_aside(self) -> Source:
+        """The records that came and are no rows. Raises TempuraError ROWS_DAMAGED."""
+        return self.aside.source(self.committed())
 
     def status(self) -> dict[str, Any]:
         """What is stored, as plain data."""
@@ -563,6 +580,7 @@ class Arrivals:
             "files": len(files),
             "bytes": sum(f.size for f in files),
             "last_arrival": arrivals[-1].time if arrivals else None,
+            **({"set_aside": aside.count(arrivals)} if self.spec.kafka else {}),
             **self.spec.to_toml(),
         }
 

@@ -12,7 +12,7 @@ from tempura.errors import TempuraError
 CHANGE = "_change"
 """The column that tells inserts, deletes and updates apart."""
 
-FORMATS = ("parquet", "csv", "json", "delta", "iceberg")
+FORMATS = ("parquet", "csv", "json", "delta", "iceberg", "kafka")
 
 _BOTH = (
     "dateFormat", "timestampFormat", "timestampNTZFormat", "timeZone", "locale", "encoding", "lineSep", "multiLine",
@@ -37,7 +37,7 @@ def check_format(format: str, options: Mapping[str, str]) -> None:
     """Raises TempuraError UNSUPPORTED_FORMAT or BAD_OPTION."""
     if format not in OPTIONS:
         raise TempuraError(
-            "UNSUPPORTED_FORMAT", f"Format {format!r} is not known.", f"Use one of {', '.join(OPTIONS)}."
+            "UNSUPPORTED_FORMAT", f"Format {format!r} is not known.", f"Use one of {', '.join(FORMATS)}."
         )
     known = OPTIONS[format]
     for name, value in options.items():

@@ -22,6 +22,7 @@ from tempura.warehouse.files import Files
 from tempura.warehouse.folder import Folder
 from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.garbage import Removed, Sweep, collect
+from tempura.warehouse.kafka import KafkaSpec, check_record_options, checked
 from tempura.warehouse.lake import LAKES, Lake
 from tempura.warehouse.ledger import attempt, commit
 from tempura.warehouse.manifests import FORMAT, read_manifest
@@ -38,6 +39,7 @@ from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.storage import refuse_other_schemes
 from tempura.warehouse.table import Arrivals, Site
 from tempura.warehouse.text import check_format
+from tempura.warehouse.topic import check_topic
 from tempura.warehouse.transaction import Transaction, transaction
 from tempura.warehouse.widening import add_columns as add_columns_to
 from tempura.warehouse.widening import beginning, check_new_columns
@@ -138,6 +140,11 @@ class Table:
         return self._arrivals.feed is None
 
     @property
+    def is_of_topic(self) -> bool:
+        """Whether its rows come from a topic, which may keep them no longer."""
+        return self._arrivals.spec.kafka is not None
+
+    @property
     def read_by(self) -> tuple[str, ...]:
         """The names of the queries that read it."""
         return tuple(self._readers())
@@ -149,6 +156,15 @@ class Table:
     def history(self) -> list[dict[str, Any]]:
         """What has arrived, oldest first, as plain data: per version the time, the rows inserted and deleted, and what it was."""
         return self._arrivals.history()
+
+    @errors_by_code()
+    def set_aside(self) -> DataFrame:
+        """The records of a topic that do not fit the table, of ``on_bad_record="quarantine"``: ``partition``, ``offset``, ``time``,
+        ``why``, ``key`` and ``value`` as they came, and the value as ``text``. They stay until the table is reset or removed.
+
+        Raises TempuraError ROWS_DAMAGED.
+        """
+        return self._arrivals.site.engine.plain(self._arrivals.set_aside())  # type: ignore[no-any-return]
 
     @errors_by_code()
     def df(self) -> DataFrame:
@@ -194,9 +210,18 @@ class Warehouse:
         expect: str | int | None = None,
         follow_links: bool = False,
         new_columns: str = "",
+        servers: str = "",
+        topic: str = "",
+        value_format: str = "json",
+        key_format: str = "text",
+        start: str | Mapping[int, int] | Mapping[str, int] = "earliest",
+        on_bad_record: str = "fail",
+        avro_schema: str = "",
+        connection: Mapping[str, str] | None = None,
     ) -> Table:
         """Declare a table. With ``path`` it is a folder of files, of which new ones are arrivals; with ``query`` it holds the results of
-        another query, and what each result changed is an arrival; else it is managed: rows are pushed.
+        another query, and what each result changed is an arrival; with ``format="kafka"`` the records of a topic are its rows, or change
+        them; else it is managed: rows are pushed.
 
         ``format`` of the files is parquet, csv or json, that of a table in a lake delta or iceberg; ``options`` are those of Spark's
         reader, such as ``{"sep": ";"}``. ``schema`` (DDL or StructType) is taken from what is there when it is not given. Only files
@@ -207,6 +232,13 @@ class Warehouse:
         to run, ``"1%"`` of the table's rows or a number of them; it is learned unless given, and nothing relies on it. The same
         declaration again changes nothing.
 
+        Of a ``topic``: ``servers`` is ``host:port``, several with commas; ``value_format`` json, csv or avro, for which ``avro_schema`` and
+        ``schema`` follow from one another; ``start`` earliest, latest or offsets by partition; ``on_bad_record`` says whether a record that
+        does not fit refuses the run (``"fail"``) or is kept beside the rows (``"quarantine"``, :meth:`Table.set_aside`). With ``keys``, the
+        last record of a key is its row, and one without a value deletes it: its own key is the table's as ``key_format`` text, or a JSON
+        object. ``connection`` are settings of Kafka's clients (``sasl.…``, ``ssl.…``), those that are secret as ``env:NAME`` or
+        ``file:/path``.
+
         Raises TempuraError BAD_NAME, BAD_EXPECT, BAD_SCHEMA, BAD_KEYS, BAD_OPTION, BAD_SOURCE, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH,
         UNKNOWN_QUERY, FOLDER_MISSING, TABLE_EXISTS, NO_PACKAGE, FEED_UNREADABLE, FEED_OFF, LAKE_AS_FILES, LINK_LEADS_OUT.
         """
@@ -216,13 +248,29 @@ class Warehouse:
             raise TempuraError("BAD_SOURCE", what, "Give no path and no schema with it.")
         folder = declared_path(self.path, path) if path is not None else None
         declared = self._declarations.read().tables.get(name)
-        reading = self._options(format, options or {}, declared)
+        kafka = None
+        if format == "kafka":
+            begin = start if isinstance(start, str) else {str(p): o for p, o in start.items()}
+            given = KafkaSpec(
+                servers, topic, value_format, key_format, begin, on_bad_record, avro_schema, connection or {}
+            )
+            kafka = checked(name, given)
+        elif servers or topic:
+            what = f"Table {name} has a Kafka topic, and the format {format}."
+            raise TempuraError("BAD_SOURCE", what, 'Say format="kafka".', "Say --format kafka.")
+        reading = self._options(format, options or {}, declared, kafka)
         promises = (tuple(keys), append_only, static)
         spec = TableSpec("", folder, format, *promises, float(settle), reading, query, check_expect(name, expect))
-        spec = replace(spec, follow_links=follow_links, new_columns=new_columns)
+        spec = replace(spec, follow_links=follow_links, new_columns=new_columns, kafka=kafka)
+        check_topic(name, spec)
         check_new_columns(name, spec)
         if not declared:
             self._check_source(name, spec)
+        if kafka and kafka.value_format == "avro":
+            known = declared.kafka if declared else None
+            schema, spec = self._with_avro(
+                name, spec, schema if schema is not None or not declared else declared.schema, known
+            )
         ddl = declared.schema if declared and schema is None else self._schema(name, spec, schema)
         if declared and declared.added and ddl == self._first_schema(declared):
             # Columns that were added later are no other declaration.
@@ -348,10 +396,27 @@ class Warehouse:
         upstream = Upstream(self._site.engine, name, partial(self.query, spec.query)) if spec.query else None
         return Arrivals(self._site, name, spec, upstream)
 
-    def _options(self, format: str, options: Mapping[str, str], declared: TableSpec | None) -> Mapping[str, str]:
+    def _with_avro(
+        self, name: str, spec: TableSpec, schema: str | StructType | None, known: KafkaSpec | None
+    ) -> tuple[StructType, TableSpec]:
+        """The columns of a topic in Avro, and its declaration with the schema of its records: pinned, whoever gave which."""
+        assert spec.kafka is not None
+        engine = self._site.engine
+        columns = engine.parse_schema(schema) if isinstance(schema, str) else schema
+        given = spec.kafka.avro_schema or (known.avro_schema if known else "")
+        columns, avro = engine.avro(name, columns, given)
+        return columns, replace(spec, kafka=replace(spec.kafka, avro_schema=avro))
+
+    def _options(
+        self, format: str, options: Mapping[str, str], declared: TableSpec | None, kafka: KafkaSpec | None
+    ) -> Mapping[str, str]:
         """The options of a format, the time zone in which text is read among them: pinned, whatever a later session says."""
         given = {name: str(value) for name, value in options.items()}
-        check_format(format, given)
+        if kafka:
+            check_record_options(kafka, given)
+            format = kafka.value_format
+        else:
+            check_format(format, given)
         if format not in ("csv", "json") or "timeZone" in given:
             return given
         zone = declared.options.get("timeZone") if declared else None
@@ -364,7 +429,7 @@ class Warehouse:
         elif schema is not None:
             parsed = engine.parse_schema(schema) if isinstance(schema, str) else schema
         elif spec.path is None:
-            what = f"Managed table {name} has no schema."
+            what = f"{'Managed table' if spec.kafka is None else 'Table'} {name} has no schema."
             raise TempuraError("BAD_SCHEMA", what, 'Add schema="id INT, …".', 'Add --schema "id INT, …".')
         else:
             parsed = self._inferred(name, spec)

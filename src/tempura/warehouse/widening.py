@@ -74,9 +74,10 @@ def add_columns(
 
 
 def check_new_columns(table: str, spec: TableSpec) -> None:
-    """Raises TempuraError BAD_OPTION for what cannot be said of new columns: nothing, unless the rows come from files or a lake."""
+    """Raises TempuraError BAD_OPTION for what cannot be said of new columns: nothing, unless they come from files, a lake or a topic."""
     of_files = ("refuse",) if spec.format == "csv" else NEW_COLUMNS
-    known = of_files if spec.path is not None else ()
+    of_topic = ("refuse", "ignore") if spec.kafka and spec.kafka.value_format == "json" else ("refuse",)
+    known = of_files if spec.path is not None else of_topic if spec.kafka else ()
     if spec.new_columns and spec.new_columns not in known:
         of = f"of format {spec.format}" if spec.path is not None else "without a path"
         what = f"Table {table} {of} cannot have new_columns = {spec.new_columns!r}."
