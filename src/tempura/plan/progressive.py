@@ -17,7 +17,7 @@ from tempura.tvr.views import Snapshot
 class Note:
     """What the planner knows about an operator of a step. ``cost`` in nanoseconds of one core, of this operator alone;
     ``rule`` made it; ``view`` names the view of a TVR that it computes, where it computes one; of a join ``broadcast`` is the side, 0 or 1,
-    that is sent to every task. ``fixed`` is the part of the cost that does not depend on rows: the driver's for the greater part."""
+    that is sent to every task; ``by_definition``: the rule applies the operator to whole snapshots of its inputs. ``fixed`` is the part of the cost that does not depend on rows: the driver's for the greater part."""
 
     rows: float
     cost: int
@@ -26,6 +26,7 @@ class Note:
     view: str = ""
     broadcast: int | None = None
     fixed: int = 0
+    by_definition: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from tempura.errors import Reason, TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan, Step
-from tempura.rules import core, delta_aggregate, im2
-from tempura.rules.helpers import why_recomputed
+from tempura.rules.dsl import Rule
 from tempura.rules.methods import METHODS, rules_of
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Graph
@@ -25,9 +24,6 @@ MARGIN = 0.15
 
 _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
-_FALLBACK_RULES = (core.snapshot_of_inputs.name, delta_aggregate.state_without_keys.name)
-"""The first where it is not plain row by row. A difference of snapshots recomputes nothing if they are maintained."""
-_HELD_BACK_RULES = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +173,14 @@ def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     names, steps = found.names, found.candidate.steps
     weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
-    course = Course(found.graph.start, keep.name, tuple(sorted({rule for rule, _ in found.candidate.used})))
+    course = Course(found.graph.start, keep.name, tuple(sorted({rule.name for rule, _ in found.candidate.used})))
     method = _used_methods(steps, names)
     return ProgressivePlan(steps, weights, found.candidate.cost, method, fallbacks=fallbacks, course=course)
 
 
-def _fallbacks(graph: Graph, used: tuple[tuple[str, Rel], ...]) -> tuple[Reason, ...]:
+def _fallbacks(graph: Graph, used: tuple[tuple[Rule, Rel], ...]) -> tuple[Reason, ...]:
     """Why parts of the query are recomputed rather than maintained."""
-    reasons = [why_recomputed(rel) for rule, rel in used if rule in _FALLBACK_RULES]
-    reasons += [im2.why_held_back(graph.memo.tree(rel), graph.facts) for rule, rel in used if rule in _HELD_BACK_RULES]
+    reasons = [rule.why(graph.memo.tree(rel), graph.facts) for rule, rel in used if rule.why]
     reasons += [rel.reason for rel in graph.problem.query.walk() if isinstance(rel, Opaque)]
     return tuple(dict.fromkeys(reason for reason in reasons if reason))
 
