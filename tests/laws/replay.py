@@ -10,7 +10,7 @@ from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Scan, Sort, TopK, Union
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, SortKey
 from tempura.algebra.window import Frame, Window, WindowOutput
-from tempura.rules.methods import ALL_RULES
+from tempura.rules.methods import TEMPURA
 from tempura.tvr.tvr import Tvr
 from tests.laws.cases import Case
 from tests.laws.check import Verdict, check
@@ -26,5 +26,5 @@ __all__ = [
 
 def replay(rule: str, tables: Tables, bindings: dict[str, object]) -> Verdict:
     """Check a rule, given by name, on a case."""
-    by_name = {r.name: r for r in (*ALL_RULES, *MUTANTS, CONTROL)}
+    by_name = {r.name: r for r in (*TEMPURA.rules, *MUTANTS, CONTROL)}
     return check(by_name[rule], Case(tables, bindings))

@@ -38,7 +38,7 @@ from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, 
 from tempura.algebra.window import WindowOutput
 from tempura.errors import Reason
 from tempura.rules.match import Members, depth, hole, itself, matches, operator_of
-from tempura.tvr.links import LINKS, Linked
+from tempura.tvr.links import Linked
 from tempura.tvr.staircase import Time as Moment
 from tempura.tvr.tvr import Bag, Tvr
 from tempura.tvr.views import View
@@ -174,13 +174,7 @@ class Split:
 
 
 def split(whole: Tvr, *, where: bool = True, **parts: Tvr | None) -> Split:
-    """The parts of a TVR at all times, by the kinds of their links; None stands for no rows.
-
-    Raises ValueError for an unknown kind.
-    """
-    unknown = parts.keys() - LINKS
-    if unknown:
-        raise ValueError(f"no kind of link is named {', '.join(sorted(unknown))}")
+    """The parts of a TVR at all times, by the kinds of their links; None stands for no rows."""
     found = {kind: empty(whole.columns) if part is None else part.rel for kind, part in parts.items()}
     return Split(whole.rel, found, where)
 
@@ -209,8 +203,8 @@ class Origin(Enum):
 @dataclass(frozen=True, eq=False)
 class Rule:
     """A compiled rule. ``parameters`` maps each metavariable to the name of its kind (``Tvr``, ``On``, ``Time`` …). ``splits`` are the
-    kinds of links that it gives; none for a rule that rewrites. ``reads_links``: it mentions parts of TVRs. The rest is what the rule
-    declares of itself (:func:`rule`)."""
+    kinds of links that it gives; none for a rule that rewrites. ``reads`` are those of the parts that it mentions. The rest is what
+    the rule declares of itself (:func:`rule`)."""
 
     name: str
     family: Family
@@ -220,7 +214,7 @@ class Rule:
     function: RuleFunction
     pattern: Rel
     splits: tuple[str, ...]
-    reads_links: bool
+    reads: frozenset[str]
     undoes: tuple[str, ...] = ()
     any_time: bool = False
     by_definition: bool = False
@@ -263,7 +257,7 @@ class Rule:
     @cached_property
     def asks_links(self) -> bool:
         """Whether what it makes of a view depends on links: it mentions parts, or asks whether there are any."""
-        return self.reads_links or "Links" in self.parameters.values()
+        return bool(self.reads) or "Links" in self.parameters.values()
 
     @cached_property
     def depth(self) -> int:
@@ -294,7 +288,6 @@ def rule(
 
     Raises TypeError for a parameter that is no metavariable and ValueError for a function without a law in its docstring.
     """
-
     declared = (any_time, by_definition, origin, why)
 
     def compile(function: RuleFunction) -> Rule:
@@ -305,17 +298,18 @@ def rule(
         law = inspect.cleandoc(function.__doc__).splitlines()[0]
         made = function(**holes)
         splits = tuple(made.parts) if isinstance(made, Split) else ()
-        linked = bool(splits) or (isinstance(made, Rewrite) and _mentions_links(made.rhs))
+        sides = tuple(made.parts.values()) if isinstance(made, Split) else (made.rhs,)
+        reads = frozenset(kind for side in sides for kind in _kinds_of_links(side))
         return Rule(
-            function.__name__, family, law, cite, parameters, function, made.lhs, splits, linked, undoes, *declared
+            function.__name__, family, law, cite, parameters, function, made.lhs, splits, reads, undoes, *declared
         )
 
     return compile
 
 
-def _mentions_links(rel: Rel) -> bool:
+def _kinds_of_links(rel: Rel) -> Iterator[str]:
     viewed = (part.tvr if isinstance(part, View) else part for part in rel.walk())
-    return any(isinstance(part, Linked) for tvr in viewed for part in tvr.walk())
+    return (part.kind for tvr in viewed for part in tvr.walk() if isinstance(part, Linked))
 
 
 def _hints(function: RuleFunction) -> dict[str, object]:

@@ -11,7 +11,7 @@ from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan, Step
 from tempura.rules.dsl import Rule
-from tempura.rules.methods import METHODS, rules_of
+from tempura.rules.registry import Registry
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Graph
 from tempura.search.improve import Candidate, allows, first_candidate, improve, seeded
@@ -47,7 +47,7 @@ def make_plan(
 ) -> ProgressivePlan:
     """The cheapest plan for the time points of a problem that are not done.
 
-    ``methods`` are names of ``rules.methods.METHODS``; several, or ``all``, let each part of the query use any of them. Such a plan
+    ``methods`` are names of the problem's registry; several, or ``all``, let each part of the query use any of them. Such a plan
     never costs more than the best plan of a single method, because those are candidates too, unless there is a ``margin``: the part of
     what recomputing costs that work ahead has to promise to save, or it is not done. ``listener`` is told what the search does
     (``search.events``). ``without`` names rules that are not to be used, ``switches`` turn off what makes the search fast. ``strict``:
@@ -57,10 +57,10 @@ def make_plan(
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
-    rules_of(tuple(methods))
+    names = problem.registry.names_of(methods)
+    made_by = problem.registry.fingerprint
     counter = EffortCounter()
     asked = replace(problem, query=_as_operator(problem.query))
-    names = tuple(METHODS) if "all" in methods else tuple(dict.fromkeys(methods))
 
     def space(keep: Keep, only: Collection[str] | None = None) -> Space:
         return Space(asked, counter, listener, without=without, switches=switches, strict=strict, keep=keep, only=only)
@@ -72,7 +72,7 @@ def make_plan(
         keep = Keep[course.keep]
         if along := _best_start(space(keep, course.rules), names, start=course.start):
             plan = replace(_plan(along, keep), course=course)
-            return replace(plan, alternatives=_alternatives([plan], plan), effort=counter.effort)
+            return replace(plan, alternatives=_alternatives([plan], plan), effort=counter.effort, registry=made_by)
     plans = plans_of(Keep.BOTH)
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
@@ -80,7 +80,7 @@ def make_plan(
         either = [found for keep in (Keep.NEW, Keep.PAST) if (found := plans_of(keep))]
         plans = min(either, key=lambda found: _best(found, margin).cost, default=plans)
     best = _best(plans, margin)
-    return replace(best, alternatives=_alternatives(plans, best), effort=counter.effort)
+    return replace(best, alternatives=_alternatives(plans, best), effort=counter.effort, registry=made_by)
 
 
 def _best(plans: Sequence[ProgressivePlan], margin: float) -> ProgressivePlan:
@@ -115,15 +115,15 @@ def _unless_a_bet(cheapest: ProgressivePlan, plans: Sequence[ProgressivePlan], m
     return batch if is_bet and cheapest.cost > (1 - margin) * batch.cost else cheapest
 
 
-def _used_methods(steps: Sequence[Step], names: tuple[str, ...]) -> str:
+def _used_methods(registry: Registry, steps: Sequence[Step], names: tuple[str, ...]) -> str:
     """The fewest methods that have the rules which a plan uses; among as many, those named first."""
-    used = {note.rule for step in steps for note in step.notes.values()} & _rule_names(names)
+    used = {note.rule for step in steps for note in step.notes.values()} & _rule_names(registry, names)
     sets = (chosen for size in range(1, len(names)) for chosen in combinations(names, size))
-    return "+".join(next((chosen for chosen in sets if used <= _rule_names(chosen)), names))
+    return "+".join(next((chosen for chosen in sets if used <= _rule_names(registry, chosen)), names))
 
 
-def _rule_names(methods: Iterable[str]) -> set[str]:
-    return {rule.name for method in methods for rule in METHODS[method]}
+def _rule_names(registry: Registry, methods: Iterable[str]) -> set[str]:
+    return {rule.name for method in methods for rule in registry.methods[method]}
 
 
 def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tuple[Alternative, ...]:
@@ -174,7 +174,7 @@ def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
     course = Course(found.graph.start, keep.name, tuple(sorted({rule.name for rule, _ in found.candidate.used})))
-    method = _used_methods(steps, names)
+    method = _used_methods(found.graph.problem.registry, steps, names)
     return ProgressivePlan(steps, weights, found.candidate.cost, method, fallbacks=fallbacks, course=course)
 
 
