@@ -10,6 +10,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Rel
 from tempura.errors import TempuraError
+from tempura.laws.definition import Definition
 from tempura.physical.operators import Read
 from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
@@ -17,7 +18,6 @@ from tempura.search.graph import Alternative, Graph
 from tempura.search.problem import Point, Problem
 from tempura.search.space import Goal, Space
 from tempura.tvr.views import StateDelta, View
-from tests.laws.definition import Definition
 from tests.plans.random_queries import ANY_STYLE, ONLY_INSERTS, QueryGenerator, random_table
 
 CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))

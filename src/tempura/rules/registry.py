@@ -64,6 +64,9 @@ class Registry:
         names = [part.name for part in decomposition.parts]
         taken = {part.name for known in self.decompositions for part in known.parts}
         bad = [name for i, name in enumerate(names) if name in taken or name in names[:i] or not name.isidentifier()]
+        if names and all(part.grows for part in decomposition.parts):
+            what = f"All parts of {decomposition} grow, so where would a row be that is lost?"
+            raise TempuraError("BAD_LINK", what, "Add a part that may lose rows; a rule may say that it has none.")
         if bad or not names:
             what = f"{', '.join(map(repr, bad)) or 'Nothing'} cannot be the name of a kind of link."
             raise TempuraError("BAD_LINK", what, f"Choose words that no other has: there are {', '.join(taken)}.")

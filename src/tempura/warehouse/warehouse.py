@@ -170,6 +170,12 @@ class Warehouse:
         self._queries: dict[str, tuple[Declarations, Query]] = {}
 
     @property
+    def rules(self) -> Registry:
+        """What its queries are planned by: the methods and rules of Tempura, or those that it was opened with, and those of the modules of
+        ``tempura.toml``. Raises TempuraError BAD_RULES_MODULE, BAD_METHOD, BAD_LINK."""
+        return self._site.rules
+
+    @property
     def path(self) -> Path:
         """The folder."""
         return self._site.root
