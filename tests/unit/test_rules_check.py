@@ -156,11 +156,11 @@ def first_refuted(wrong: Rule, start: int) -> Case:
     return next(case for case, verdict in drawn if verdict.kind == "refuted")
 
 
-@pytest.mark.parametrize(("name", "code"), [("no_such_module", "BAD_RULES_MODULE"), ("json", "NO_RULES")])
-def test_what_cannot_be_checked(name: str, code: str) -> None:
-    result = tempura("rules", "check", name)
-    assert result.exit_code == 1
-    assert result.stderr.startswith(f"[{code}]")
+def test_what_cannot_be_checked() -> None:
+    missing, other = (tempura("rules", "check", name) for name in ("no_such_module", "json"))
+    assert (missing.exit_code, other.exit_code) == (1, 1)
+    assert missing.stderr.startswith("[BAD_RULES_MODULE]")
+    assert other.stderr.startswith("[NO_RULES]")
 
 
 def test_rules_are_listed(tmp_path: Path) -> None:
