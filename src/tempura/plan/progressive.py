@@ -16,9 +16,9 @@ from tempura.tvr.views import Snapshot
 @dataclass(frozen=True, slots=True)
 class Note:
     """What the planner knows about an operator of a step. ``cost`` in nanoseconds of one core, of this operator alone;
-    ``rule`` made it; ``view`` names the view of a TVR that it computes, where it computes one; of a join ``broadcast`` is the side, 0 or 1,
-    that is sent to every task. ``fixed`` is the part of the cost that does not depend on rows: the driver's for the greater part.
-    ``by_definition``: the rule applies the operator to whole snapshots of its inputs."""
+    ``rule`` made it, of the plan's ``method`` or methods that have it; ``view`` names the view of a TVR that it computes, where it
+    computes one; of a join ``broadcast`` is the side, 0 or 1, that is sent to every task. ``fixed`` is the part of the cost that does not
+    depend on rows: the driver's for the greater part. ``by_definition``: the rule applies the operator to whole snapshots of its inputs."""
 
     rows: float
     cost: int

@@ -9,7 +9,7 @@ from tempura.algebra.scalar import Output, Ref
 from tempura.errors import Reason, TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
-from tempura.plan.progressive import Alternative, Course, ProgressivePlan, Step
+from tempura.plan.progressive import Alternative, Course, Note, ProgressivePlan, Step
 from tempura.rules.dsl import Rule
 from tempura.rules.registry import Registry
 from tempura.search.events import EffortCounter
@@ -72,7 +72,9 @@ def make_plan(
         keep = Keep[course.keep]
         if along := _best_start(space(keep, course.rules), names, start=course.start):
             plan = replace(_plan(along, keep), course=course)
-            return replace(plan, alternatives=_alternatives([plan], plan), effort=counter.effort, registry=made_by)
+            steps = _with_methods(plan, problem.registry)
+            others = _alternatives([plan], plan)
+            return replace(plan, steps=steps, alternatives=others, effort=counter.effort, registry=made_by)
     plans = plans_of(Keep.BOTH)
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
@@ -80,7 +82,8 @@ def make_plan(
         either = [found for keep in (Keep.NEW, Keep.PAST) if (found := plans_of(keep))]
         plans = min(either, key=lambda found: _best(found, margin).cost, default=plans)
     best = _best(plans, margin)
-    return replace(best, alternatives=_alternatives(plans, best), effort=counter.effort, registry=made_by)
+    steps = _with_methods(best, problem.registry)
+    return replace(best, steps=steps, alternatives=_alternatives(plans, best), effort=counter.effort, registry=made_by)
 
 
 def _best(plans: Sequence[ProgressivePlan], margin: float) -> ProgressivePlan:
@@ -120,6 +123,16 @@ def _used_methods(registry: Registry, steps: Sequence[Step], names: tuple[str, .
     used = {note.rule for step in steps for note in step.notes.values()} & _rule_names(registry, names)
     sets = (chosen for size in range(1, len(names)) for chosen in combinations(names, size))
     return "+".join(next((chosen for chosen in sets if used <= _rule_names(registry, chosen)), names))
+
+
+def _with_methods(plan: ProgressivePlan, registry: Registry) -> tuple[Step, ...]:
+    """The steps of a plan, with the methods of the plan that have the rules noted."""
+    names = {name: _rule_names(registry, (name,)) for name in plan.method.split("+")}
+
+    def noted(note: Note) -> Note:
+        return replace(note, method="+".join(name for name, rules in names.items() if note.rule in rules))
+
+    return tuple(replace(step, notes={rel: noted(note) for rel, note in step.notes.items()}) for step in plan.steps)
 
 
 def _rule_names(registry: Registry, methods: Iterable[str]) -> set[str]:

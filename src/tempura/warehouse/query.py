@@ -96,7 +96,7 @@ class Query:
         slot = self._upcoming(history) if schedule is None else Slot("", 0, (*schedule.times, "refresh 1")[0])
         situation = self._situation(history, slot, asked, demand, dry=True)
         plan, follower = self._planned(situation, demand, history)
-        return plan_of(plan, situation, not history.outputs, follower.followed)
+        return plan_of(plan, situation, not history.outputs, follower.followed, demand.methods)
 
     def _upcoming(self, history: History) -> Slot:
         slot = upcoming(self.schedule, history.last_slot, self._site.clock(), self._zone(history))
