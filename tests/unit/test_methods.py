@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import tempura as tp
+import tempura.rules
 from tempura.algebra.rel import Filter, Join, Rel, Scan
 from tempura.algebra.scalar import TRUE, Column, Ref, equal
 from tempura.cost.stats import TableFacts
-from tempura.rules import core, delta_join
+from tempura.rules import core, delta_join, dsl
 from tempura.rules.dsl import (
     INTER_TVR,
     LOGICAL,
@@ -244,3 +245,13 @@ def test_a_module_that_is_not_there_is_told() -> None:
 def test_errors_of_the_registry_come_through(module: Callable[[str], str]) -> None:
     with pytest.raises(tp.TempuraError, match="BAD_METHOD"):
         extended(TEMPURA, (module(GOOD.replace('"mine"', '"im1"')),))
+
+
+def test_every_metavariable_is_public() -> None:
+    kinds = {
+        name
+        for name, value in vars(dsl).items()
+        if any(isinstance(m, dsl.Kind) for m in getattr(value, "__metadata__", ()))
+    }
+    assert len(kinds) > 20
+    assert {*kinds, *dsl.GIVEN_KINDS, "Tvr"} <= set(tempura.rules.__all__)
