@@ -9,15 +9,19 @@ import pytest
 
 import tempura as tp
 import tempura.rules
-from tempura.algebra.rel import Filter, Join, Rel, Scan
-from tempura.algebra.scalar import TRUE, Column, Ref, equal
+from tempura.algebra.rel import Filter, Join, Rel, Scan, TopK
+from tempura.algebra.scalar import TRUE, Column, Ref, SortKey, equal
 from tempura.cost.stats import TableFacts
+from tempura.errors import Reason
 from tempura.rules import core, delta_join, dsl
 from tempura.rules.dsl import (
     INTER_TVR,
     LOGICAL,
     TVR_GENERATING,
+    Facts,
+    Limit,
     On,
+    Order,
     Pred,
     Query,
     Rewrite,
@@ -35,6 +39,7 @@ from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.tvr.links import Decomposition, Part
 from tempura.tvr.tvr import Tvr
+from tempura.tvr.views import short_name
 
 _A, _B, _C = (Column(name, name, "int") for name in "abc")
 QUERY = Join(Scan("r", ("a", "b"), (_A, _B)), Scan("s", ("c",), (_C,)), "inner", equal(Ref(_A), Ref(_C)))
@@ -126,6 +131,46 @@ def test_two_rules_of_one_name_are_refused() -> None:
 def test_what_is_no_rule_is_refused() -> None:
     with pytest.raises(tp.TempuraError, match=r"BAD_METHOD.*@rule"):
         TEMPURA.with_method("mine", (*CORE, len))  # type: ignore[arg-type]
+
+
+# --- what rules declare ---------------------------------------------------------------------------------------------
+
+
+def because(rel: Rel, facts: Facts) -> Reason | None:
+    return (
+        Reason("TOP_AGAIN", f"the first rows of {short_name(rel)} are taken again") if isinstance(rel, TopK) else None
+    )
+
+
+@rule(TVR_GENERATING, any_time=True, by_definition=True, why=because)
+def top_again(R: Tvr, order: Order, limit: Limit, t: Time) -> Rewrite:
+    """top(R)[:t] = top(R[:t])"""
+    return rewrite(R.top(order, limit)[:t], R[:t].top(order, limit))
+
+
+TOP = TopK(QUERY.left, (SortKey(Ref(_A), True, True),), 3)
+WITHOUT = tuple(found for found in CORE if found is not core.snapshot_of_inputs)
+
+
+def test_a_rule_of_ones_own_says_why_it_was_used() -> None:
+    shrinking = {"r": TableFacts((1000, 1010), (0, 5), known=2)}
+    mine = TEMPURA.with_method("mine", (*WITHOUT, top_again))
+    plan = make_plan(Problem(TOP, POINTS, shrinking, registry=mine), ("mine",), without=("first_snapshot",))
+    assert [str(reason) for reason in plan.fallbacks] == ["TOP_AGAIN: the first rows of top3(r) are taken again"]
+    notes = [note for step in plan.steps for note in step.notes.values() if note.rule == "top_again"]
+    assert notes
+    assert all(note.by_definition and note.method == "mine" for note in notes)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_rule_of_ones_own_runs_late_if_it_says_so(late: bool) -> None:
+    """Nothing changes, and work is cheap when the result is due: only a rule that may not run then works at once."""
+    points = (Point(1.0, output=False), Point(0.1, output=True))
+    used = replace(top_again, any_time=late)
+    mine = TEMPURA.with_method("mine", (*WITHOUT, used))
+    still = {"r": TableFacts((1000, 1000), (0, 0), known=2)}
+    first, _ = make_plan(Problem(TOP, points, still, registry=mine), ("mine",), without=("first_snapshot",)).steps
+    assert first.is_empty == late
 
 
 # --- kinds of links ---------------------------------------------------------------------------------------------------
