@@ -107,6 +107,53 @@ def test_a_method_of_ones_own_is_seen(tmp_path: Path) -> None:
     assert "mine first_state: " in plan.explain("rules")
 
 
+MODULE = """
+from tempura.rules import IM1, Registry
+
+def extend(rules: Registry) -> Registry:
+    return rules.with_method("of_a_module", IM1)
+"""
+
+
+def declare(world: World, module: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name a module with a text in tempura.toml."""
+    monkeypatch.syspath_prepend(str(world.folder.parent))
+    (world.folder.parent / f"{module}.py").write_text(text)
+    declared = world.folder / "tempura.toml"
+    declared.write_text(f'[rules]\nmodules = ["{module}"]\n\n{declared.read_text()}')
+
+
+def test_a_module_that_is_named_is_planned_with_and_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = World(tmp_path / "wh")
+    made.refresh()
+    declare(made, "module_of_this_test", MODULE, monkeypatch)
+    made.arrive(100)
+    report = made.query.run(methods="of_a_module")
+    assert report.method == "of_a_module"
+    assert made.query.verify().equal
+    assert "of_a_module" in {found.method for found in made.query.plan().plan.alternatives}
+    assert made.query.plan().to_json()["registry"] == made.wh.rules.fingerprint != TEMPURA.fingerprint
+    again = made.open()
+    assert "of_a_module" in again.rules.methods
+    again.add_query("other", made.query.sql, schedule=made.query.schedule, methods="of_a_module")
+    text = (made.folder / "tempura.toml").read_text()
+    assert 'modules = ["module_of_this_test"]' in text, "kept when something else is declared"
+
+
+def test_a_module_that_is_broken_stops_runs_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = World(tmp_path / "wh")
+    made.refresh()
+    declare(made, "broken_module_of_this_test", "from tempura.rules import no_such_name", monkeypatch)
+    made.arrive(100)
+    for act in (made.query.plan, made.query.run):
+        with pytest.raises(TempuraError, match=r"BAD_RULES_MODULE.*broken_module_of_this_test.py, line 1"):
+            act()
+    assert len(made.query.history()) == 1
+    assert made.query.result() is not None
+    assert "error" not in made.wh.status()["queries"]["q"]
+    made.wh.gc()
+
+
 def test_what_cannot_be_shown_is_refused(world: World) -> None:
     plan = planned(world)
     with pytest.raises(TempuraError, match=r"UNKNOWN_SHOW.*colour.*memo, steps, rules"):
