@@ -30,7 +30,7 @@ def test_a_module_that_is_named_is_planned_with_and_run(
     for n, changed in enumerate((None, "south", "east", "south")):
         if changed:
             tables[changed].append(spark.createDataFrame([("a", 100 + n), (None, n)], SCHEMA))
-            tables[changed].delete(spark.createDataFrame([("b", 1), ("c", 2)][: 2 - n // 2], SCHEMA))
+            tables[changed].delete(spark.createDataFrame([("b", 10 + n), ("c", 20 + n)], SCHEMA))
         plan = query.plan()
         assert plan.to_json()["registry"] == warehouse.rules.fingerprint
         used |= {part["rule"] for part in plan.to_json("rules")["rules"]}
