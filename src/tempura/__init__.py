@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from tempura.errors import Reason, TempuraError, TempuraWarning
 
 if TYPE_CHECKING:
-    from tempura.rules.methods import add_method
     from tempura.warehouse.opening import open
     from tempura.warehouse.query import Query
     from tempura.warehouse.schedule import Schedule
@@ -24,12 +23,10 @@ __all__ = [
     "TempuraWarning",
     "Warehouse",
     "__version__",
-    "add_method",
     "open",
 ]
 
 _HOMES = {
-    "add_method": "tempura.rules.methods",
     "open": "tempura.warehouse.opening",
     "Query": "tempura.warehouse.query",
     "Schedule": "tempura.warehouse.schedule",

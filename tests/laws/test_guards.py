@@ -7,12 +7,12 @@ import pytest
 from tempura.algebra.bag import Row, SignedBag
 from tempura.algebra.rel import Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref, equal
+from tempura.laws.cases import Case
+from tempura.laws.check import check
 from tempura.rules import delta_aggregate, delta_join, distinct, eager
 from tempura.rules.dsl import Rule
 from tempura.tvr.tvr import Tvr
 from tests.laws import open_mutants
-from tests.laws.cases import Case
-from tests.laws.check import check
 
 Tables = dict[str, list[SignedBag]]
 

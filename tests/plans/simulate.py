@@ -13,6 +13,8 @@ from tempura.cost.model import SPARK, CostModel
 from tempura.cost.stats import TableFacts
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.tvr.staircase import whole
@@ -70,10 +72,11 @@ def run_plan(
     methods: tuple[str, ...],
     prices: CostModel = SPARK,
     die: Die = FIXED,
+    registry: Registry = TEMPURA,
 ) -> list[SignedBag | None]:
     """One plan, made with all arrivals known, run from first to last."""
     facts = {name: table.facts(len(points)) for name, table in tables.items()}
-    plan = make_plan(Problem(query, points, facts, prices=prices), methods)
+    plan = make_plan(Problem(query, points, facts, prices=prices, registry=registry), methods)
     states: States = {}
     return [run_step(step, tables, states, 0, die) for step in plan.steps]
 

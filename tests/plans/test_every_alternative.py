@@ -10,14 +10,14 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Rel
 from tempura.errors import TempuraError
+from tempura.laws.definition import Definition
 from tempura.physical.operators import Read
-from tempura.rules.methods import rules_of
+from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
 from tempura.search.graph import Alternative, Graph
 from tempura.search.problem import Point, Problem
 from tempura.search.space import Goal, Space
 from tempura.tvr.views import StateDelta, View
-from tests.laws.definition import Definition
 from tests.plans.random_queries import ANY_STYLE, ONLY_INSERTS, QueryGenerator, random_table
 
 CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))
@@ -66,7 +66,7 @@ def test_every_alternative_gives_its_view(methods: str, styles: tuple[str, ...])
         generator = QueryGenerator(random, tuple(tables))
         query = generator.aggregate(2) if seed % 4 == 3 else generator.query(1 + seed % 4)
         space = Space(Problem(query, POINTS, {name: table.facts(TIMES) for name, table in tables.items()}))
-        graph = Graph(space, rules_of((methods,)))
+        graph = Graph(space, TEMPURA.rules_of((methods,)))
         rows = {name: [table.snapshot(t) for t in range(TIMES)] for name, table in tables.items()}
         definition = Definition(rows, staircase=space.staircase)
         meaning = Meaning(graph, definition)
@@ -76,5 +76,5 @@ def test_every_alternative_gives_its_view(methods: str, styles: tuple[str, ...])
                     used[way.rule.name] += 1
                     wrong = meaning.check(goal, way)
                     assert not wrong, f"seed {seed}: {way.rule.name} for {goal}: {wrong}\nquery {query}"
-    unseen = {rule.name for rule in rules_of((methods,)) if not rule.splits} - used.keys() - {"delta_sort"}
+    unseen = {rule.name for rule in TEMPURA.rules_of((methods,)) if not rule.splits} - used.keys() - {"delta_sort"}
     assert CASES < 25 or not unseen, "the queries must give every rule a chance, else this test shows little"

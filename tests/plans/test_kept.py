@@ -13,7 +13,7 @@ from tempura.explain.text import explain
 from tempura.physical.growth import growth
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
-from tempura.rules.methods import rules_of
+from tempura.rules.methods import TEMPURA
 from tempura.search.graph import Graph
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
@@ -101,10 +101,10 @@ class TestGrowth:
     def test_search_and_plan_ask_the_same_price(self) -> None:
         join = View(SALES_OF_A_KIND, Snapshot(1))
         space = Space(Problem(PER_DAY, REFRESH, tables(0, 1, 2)))
-        key = Graph(space, rules_of(("im1",))).key(View(space.memo.add(SALES_OF_A_KIND), Snapshot(0)))
+        key = Graph(space, TEMPURA.rules_of(("im1",))).key(View(space.memo.add(SALES_OF_A_KIND), Snapshot(0)))
         found = []
         for states in (frozenset[StateKey](), frozenset({key})):
-            graph = Graph(Space(Problem(PER_DAY, REFRESH, tables(0, 1, 2), states)), rules_of(("im1",)))
+            graph = Graph(Space(Problem(PER_DAY, REFRESH, tables(0, 1, 2), states)), TEMPURA.rules_of(("im1",)))
             view = View(graph.memo.own(graph.memo.add(join.tvr)), join.at)
             goal = graph.goal(view, 1)
             ways = [(way, grown) for way in graph.alternatives(goal) if (grown := graph.growth_by(goal, way))]
@@ -141,9 +141,9 @@ class TestKeeping:
     def test_it_can_be_loaded_whatever_else_is_saved(self, keep: Keep) -> None:
         items = SALES_OF_A_KIND.left
         space = Space(Problem(PER_DAY, REFRESH, tables(0, 1, 2)))
-        key = Graph(space, rules_of(("im1",))).key(View(space.memo.add(items), Snapshot(0)))
+        key = Graph(space, TEMPURA.rules_of(("im1",))).key(View(space.memo.add(items), Snapshot(0)))
         asked = Problem(PER_DAY, REFRESH, tables(0, 1, 2), frozenset({key}))
-        graph = Graph(Space(asked, keep=keep), rules_of(("im1",)))
+        graph = Graph(Space(asked, keep=keep), TEMPURA.rules_of(("im1",)))
         view = View(graph.memo.own(graph.memo.add(items)), Snapshot(0))
         assert graph.is_kept(view)
         for t in (1, 2):

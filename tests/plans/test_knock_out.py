@@ -4,6 +4,7 @@ of a problem dearer."""
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,7 +13,7 @@ from tempura.algebra.rel import Rel
 from tempura.errors import TempuraError
 from tempura.rules.dsl import Rule
 from tempura.rules.helpers import is_order_sensitive
-from tempura.rules.methods import ALL_RULES, METHODS
+from tempura.rules.methods import TEMPURA
 from tempura.search.graph import Alternative, Graph
 from tempura.search.price import Pricing
 from tempura.search.problem import Point, Problem
@@ -41,15 +42,15 @@ def some_of(rules: tuple[Rule, ...], random: Random) -> tuple[Rule, ...]:
 
 
 @pytest.mark.parametrize("method", ["im1", "im2", "all"])
-def test_outputs_do_not_depend_on_the_rules(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_do_not_depend_on_the_rules(method: str) -> None:
     planned: Counter[bool] = Counter()
-    rules = METHODS.get(method, ALL_RULES)
+    rules = TEMPURA.methods.get(method, TEMPURA.rules)
     for seed in range(2 * CASES):
         random, tables, query = case(seed, 1 + seed % 3)
-        monkeypatch.setitem(METHODS, "some", kept := some_of(rules, random))
+        some = replace(TEMPURA, methods={"some": (kept := some_of(rules, random))})
         points = random.choice((VIEW, DEADLINE))
         try:
-            outputs = run_plan(query, tables, points, ("some",))
+            outputs = run_plan(query, tables, points, ("some",), registry=some)
         except TempuraError as error:
             if error.code != "NO_PLAN":
                 raise
@@ -101,7 +102,7 @@ def test_more_rules_never_make_the_best_plan_dearer() -> None:
         if any(map(is_order_sensitive, query.walk())):
             continue
         problem = Problem(query, points, {name: table.facts(2) for name, table in tables.items()})
-        rules = METHODS[random.choice(("im1", "im2"))]
+        rules = TEMPURA.methods[random.choice(("im1", "im2"))]
         kept = tuple(rule for rule in rules if rule.splits or random.random() > 0.2)
         full, fewer = cheapest(problem, rules), cheapest(problem, kept)
         if full is not None and fewer is not None:

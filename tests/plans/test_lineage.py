@@ -27,7 +27,7 @@ from tempura.algebra.scalar import (
 from tempura.algebra.window import CURRENT_ROW, Frame, Window, WindowOutput
 from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.helpers import is_order_sensitive
-from tempura.rules.methods import rules_of
+from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
 from tempura.search.graph import Graph
 from tempura.search.improve import first_candidate
@@ -174,7 +174,7 @@ class AnyChoice(Graph):
 
     def __init__(self, problem: Problem, methods: tuple[str, ...], die: Random, start: int = 0) -> None:
         self._die = die
-        super().__init__(Space(problem), rules_of(methods), start)
+        super().__init__(Space(problem), TEMPURA.rules_of(methods), start)
 
 
 def run_any_plan(
@@ -241,7 +241,7 @@ def test_what_has_such_values_has_them_from_one_place() -> None:
     for name, query in QUERIES.items():
         tables = {table: random_table(Random(1), table, TIMES).facts(TIMES) for table in ("r", "s")}
         space = Space(Problem(query, VIEW, tables))
-        rewriter = Rewriter(space, rules_of(("im1",)), 0)
+        rewriter = Rewriter(space, TEMPURA.rules_of(("im1",)), 0)
         for edge in space.memo.classes:
             used = rewriter.operators(View(edge, Snapshot(0)))
             assert {rewriter.facts.lineage(rel) for rel in used} == {rewriter.facts.lineage(edge)}
@@ -255,7 +255,7 @@ def test_a_snapshot_follows_from_the_stored_one_or_is_computed_anew(name: str) -
     """Were there both ways, what the one gives could be emitted beside a delta that takes away what the other gave."""
     random = Random(1)
     facts = {table: random_table(random, table, TIMES).facts(TIMES) for table in ("r", "s")}
-    graph = Graph(Space(Problem(QUERIES[name], VIEW, facts)), rules_of(("im1", "batch")))
+    graph = Graph(Space(Problem(QUERIES[name], VIEW, facts)), TEMPURA.rules_of(("im1", "batch")))
     goals = {
         goal: frozenset(way.rule.name for way in ways if way.rule)
         for goal, ways in explore(graph, graph.outputs).items()

@@ -16,7 +16,7 @@ from tempura.explain.text import explain, to_json
 from tempura.memo.events import ClassCreated
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Course, ProgressivePlan, Save, Step
-from tempura.rules.methods import rules_of
+from tempura.rules.methods import TEMPURA
 from tempura.search import planner
 from tempura.search.events import EffortCounter, GroupCreated, PlanCosted, RuleApplied, Trace
 from tempura.search.graph import Graph
@@ -213,7 +213,7 @@ def test_pricing_a_plan_agrees_with_building_it() -> None:
     """Buckets aside: pricing takes every state as bucketed and no snapshot."""
     sizes = {"sales": facts(40_000_000, 40_000_000, 40_100_000), "returns": facts(4_000_000, 4_000_000, 4_001_000)}
     for start in (0, 1):
-        graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), rules_of(("im1",)), start)
+        graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), TEMPURA.rules_of(("im1",)), start)
         candidate = first_candidate(graph)
         assert candidate is not None
         price = Pricing(graph).price(candidate.choices)
@@ -226,7 +226,7 @@ def test_pricing_a_plan_agrees_with_building_it() -> None:
 def test_a_plan_that_depends_on_itself_has_no_price() -> None:
     """A snapshot from its difference to itself: no rule of one method says that, so choices are crossed by hand."""
     sizes = {"sales": facts(100, 200, 300), "returns": facts(10, 20, 30)}
-    graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), rules_of(("im1",)))
+    graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), TEMPURA.rules_of(("im1",)))
     candidate = first_candidate(graph)
     assert candidate is not None
     (goal,) = graph.outputs
@@ -250,7 +250,7 @@ def test_effort_counts_what_a_listener_hears() -> None:
 def test_a_search_stops_after_so_many_plans() -> None:
     counter = EffortCounter()
     asked = problem(facts(40_000_000, 40_000_000, 40_100_000), facts(4_000_000, 4_000_000, 4_001_000))
-    graph = Graph(Space(asked, counter), rules_of(("all",)))
+    graph = Graph(Space(asked, counter), TEMPURA.rules_of(("all",)))
     candidate = first_candidate(graph)
     assert candidate is not None
     for budget in (0, 5):
@@ -292,9 +292,9 @@ GROWN = {
 @pytest.mark.parametrize("keep", Keep)
 def test_later_steps_load_what_one_step_has_saved(keep: Keep) -> None:
     """The next run knows the states of the last step that saved some: those of the past, or those of now."""
-    nothing = Graph(Space(Problem(summary(), REFRESH, GROWN)), rules_of(("im1",)))
+    nothing = Graph(Space(Problem(summary(), REFRESH, GROWN)), TEMPURA.rules_of(("im1",)))
     key = nothing.key(View(nothing.memo.own(nothing.query), Snapshot(0)))
-    graph = Graph(Space(Problem(summary(), REFRESH, GROWN, frozenset({key})), keep=keep), rules_of(("im1",)))
+    graph = Graph(Space(Problem(summary(), REFRESH, GROWN, frozenset({key})), keep=keep), TEMPURA.rules_of(("im1",)))
     old, new = (View(graph.memo.own(graph.query), Snapshot(t)) for t in (0, 1))
     loads = {t: [way for way in graph.alternatives(graph.goal(old, t)) if way.rule is None] for t in (1, 2)}
     assert len(loads[1]) == 1

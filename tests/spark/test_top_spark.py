@@ -3,12 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 import tempura as tp
 from tempura.rules.core import snapshot_of_inputs
-from tempura.rules.methods import IM1, METHODS
+from tempura.rules.methods import IM1, TEMPURA
 
 SCHEMA = "k INT, f DOUBLE, g STRING"
 SQL = "SELECT k, f, g FROM t ORDER BY f DESC NULLS LAST, g, k LIMIT 4"
@@ -20,12 +19,10 @@ ARRIVALS = (
 )
 
 
-def test_what_arrives_is_merged_with_the_first_rows(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_arrives_is_merged_with_the_first_rows(spark: SparkSession, tmp_path: Path) -> None:
     # Of so few rows it would be cheaper to take the first again from all of them.
-    monkeypatch.setitem(METHODS, "merging", tuple(rule for rule in IM1 if rule is not snapshot_of_inputs))
-    warehouse = tp.open(tmp_path / "wh", spark=spark)
+    rules = TEMPURA.with_method("merging", (rule for rule in IM1 if rule is not snapshot_of_inputs))
+    warehouse = tp.open(tmp_path / "wh", spark=spark, rules=rules)
     table = warehouse.add_table("t", schema=SCHEMA)
     query = warehouse.add_query("top", sql=SQL)
     seen: list[tuple[object, ...]] = []

@@ -314,6 +314,13 @@ def test_plan_as_json(tempura: Tempura, warehouse: FakeWarehouse) -> None:
     assert (data["method"], data["cost"], len(data["steps"])) == ("im1", 2_000_000_000, 2)
 
 
+def test_explain_as_json(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    data = json.loads(tempura("explain", "revenue", "--json").stdout)
+    assert (data["method"], len(data["steps"])) == ("im1", 2)
+    wrong = tempura("explain", "revenue", "--show", "colour", "--json")
+    assert (wrong.exit_code, wrong.stderr[:14]) == (1, "[UNKNOWN_SHOW]")
+
+
 def test_explain_of_one_step(tempura: Tempura, warehouse: FakeWarehouse) -> None:
     text = tempura("explain", "revenue", "--step", "24:00", "--show", "cost").stdout
     assert "step 24:00" in text

@@ -45,7 +45,7 @@ from tempura.algebra.scalar import (
 )
 from tempura.algebra.states import Finalize, MergeStates, Partial, why_no_state
 from tempura.errors import Reason, TempuraError
-from tests.laws.cases import CaseMaker
+from tempura.laws.relations import CaseMaker
 
 A, B = Column("L.a", "a", "int"), Column("L.b", "b", "int")
 C, D = Column("R.c", "c", "int"), Column("R.d", "d", "int")

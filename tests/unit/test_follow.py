@@ -11,7 +11,8 @@ import pytest
 
 from tempura.explain.character import BUILT
 from tempura.plan.progressive import Course, ProgressivePlan
-from tempura.rules.methods import METHODS
+from tempura.rules.methods import IM1, TEMPURA
+from tempura.rules.registry import Registry
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
 from tempura.warehouse import follow
@@ -37,9 +38,9 @@ class World:
         self.arrive(4000)
         self.wh.table("returns").append([(n, n % 7) for n in range(0, 4000, 5)])  # type: ignore[arg-type]
 
-    def open(self) -> Warehouse:
+    def open(self, rules: Registry = TEMPURA) -> Warehouse:
         engine = BagEngine(prices=PRICES)
-        return open_site(self.folder, engine, Files(), lambda: datetime(2026, 3, 1, tzinfo=UTC))
+        return open_site(self.folder, engine, Files(), lambda: datetime(2026, 3, 1, tzinfo=UTC), rules)
 
     @property
     def query(self) -> Query:
@@ -158,10 +159,23 @@ def test_all_are_compared_for_other_methods(world: World) -> None:
     assert found.n > choice.n
 
 
-def test_all_are_compared_when_there_is_a_new_method(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_are_compared_when_there_is_a_new_method(world: World) -> None:
     choice = world.settled()
-    monkeypatch.setitem(METHODS, "mine", METHODS["im1"])
+    world.wh = world.open(TEMPURA.with_method("mine", IM1))
     assert world.refresh() != choice
+
+
+def test_all_are_compared_when_a_method_has_other_rules(world: World) -> None:
+    choice = world.settled()
+    fewer = {**TEMPURA.methods, "im1": tuple(rule for rule in IM1 if rule.name != "delta_full_join")}
+    world.wh = world.open(replace(TEMPURA, methods=fewer))
+    assert world.refresh() != choice
+
+
+def test_a_choice_is_followed_by_another_process_with_the_same_rules(world: World) -> None:
+    choice = world.settled()
+    world.wh = world.open(replace(TEMPURA))
+    assert world.refresh() == choice
 
 
 def test_all_are_compared_from_time_to_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

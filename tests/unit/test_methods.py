@@ -1,19 +1,45 @@
-"""Incremental methods of the user's own: by name, and as a part of ``all``."""
+"""Registries: methods, kinds of links and modules of the user's own."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import tempura as tp
-from tempura.algebra.rel import Filter, Join, Scan
-from tempura.algebra.scalar import TRUE, Column, Ref, equal
+import tempura.rules
+from tempura.algebra.rel import Filter, Join, Rel, Scan, TopK
+from tempura.algebra.scalar import TRUE, Column, Ref, SortKey, equal
 from tempura.cost.stats import TableFacts
-from tempura.rules import core, delta_join
-from tempura.rules.dsl import LOGICAL, TVR_GENERATING, On, Pred, Rewrite, Time, rewrite, rule
-from tempura.rules.methods import CORE, METHODS, laws_at_all_times
+from tempura.errors import Reason
+from tempura.rules import core, delta_join, dsl
+from tempura.rules.dsl import (
+    INTER_TVR,
+    LOGICAL,
+    TVR_GENERATING,
+    Facts,
+    Limit,
+    On,
+    Order,
+    Pred,
+    Query,
+    Rewrite,
+    Rule,
+    Split,
+    Time,
+    rewrite,
+    rule,
+    split,
+)
+from tempura.rules.methods import CORE, TEMPURA
+from tempura.rules.modules import extended
+from tempura.rules.registry import Registry
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
+from tempura.tvr.links import Decomposition, Part
 from tempura.tvr.tvr import Tvr
+from tempura.tvr.views import short_name
 
 _A, _B, _C = (Column(name, name, "int") for name in "abc")
 QUERY = Join(Scan("r", ("a", "b"), (_A, _B)), Scan("s", ("c",), (_C,)), "inner", equal(Ref(_A), Ref(_C)))
@@ -34,34 +60,59 @@ def drop_true(R: Tvr, p: Pred) -> Rewrite:
     return rewrite(R.filter(p), R, where=p == TRUE)
 
 
-@pytest.fixture(autouse=True)
-def methods_as_they_were() -> Iterator[None]:
-    before = dict(METHODS)
-    yield
-    METHODS.clear()
-    METHODS.update(before)
+def asked(registry: Registry, query: Rel = QUERY) -> Problem:
+    return Problem(query, POINTS, TABLES, registry=registry)
 
 
 def test_a_method_of_ones_own_is_used_by_its_name_and_in_all() -> None:
-    tp.add_method("mine", (*CORE, three_terms))
-    tp.add_method("mine", (*CORE, three_terms))
-    plan = make_plan(Problem(QUERY, POINTS, TABLES), ("mine",))
+    mine = TEMPURA.with_method("mine", (*CORE, three_terms))
+    plan = make_plan(asked(mine), ("mine",))
     assert plan.method == "mine"
     assert "three_terms" in {note.rule for step in plan.steps for note in step.notes.values()}
-    assert "mine" in {found.method for found in make_plan(Problem(QUERY, POINTS, TABLES)).alternatives}
+    assert "mine" in {found.method for found in make_plan(asked(mine)).alternatives}
+
+
+def test_to_add_a_method_makes_another_registry() -> None:
+    mine = TEMPURA.with_method("mine", (*CORE, three_terms))
+    assert "mine" not in TEMPURA.methods
+    assert mine.with_method("mine", (*CORE, three_terms)) is mine
+    with pytest.raises(tp.TempuraError, match="UNKNOWN_METHOD"):
+        make_plan(Problem(QUERY, POINTS, TABLES), ("mine",))
 
 
 def test_its_laws_at_all_times_serve_every_method() -> None:
-    tp.add_method("mine", (*CORE, delta_join.delta_inner_join, drop_true))
-    assert drop_true in laws_at_all_times()
-    query = Problem(Filter(QUERY, TRUE), POINTS, TABLES)
-    assert make_plan(query, ("im1",)).cost == make_plan(Problem(QUERY, POINTS, TABLES), ("im1",)).cost
+    mine = TEMPURA.with_method("mine", (*CORE, delta_join.delta_inner_join, drop_true))
+    assert drop_true in mine.laws_at_all_times
+    assert make_plan(asked(mine, Filter(QUERY, TRUE)), ("im1",)).cost == make_plan(asked(mine), ("im1",)).cost
+
+
+def test_a_plan_tells_the_registry_that_made_it() -> None:
+    mine = TEMPURA.with_method("mine", (*CORE, three_terms))
+    assert make_plan(asked(TEMPURA)).registry == TEMPURA.fingerprint
+    assert make_plan(asked(mine)).registry == mine.fingerprint != TEMPURA.fingerprint
+
+
+def test_the_fingerprint_depends_on_what_rules_are_and_declare() -> None:
+    mine = TEMPURA.with_method("mine", (*CORE, three_terms))
+    for other in (replace(three_terms, any_time=True), replace(three_terms, law="another"), drop_true):
+        assert TEMPURA.with_method("mine", (*CORE, other)).fingerprint != mine.fingerprint
+    assert TEMPURA.with_method("mine", (*CORE, replace(three_terms))).fingerprint == mine.fingerprint
+
+
+def test_the_fingerprint_of_a_rule_in_no_file_depends_on_its_code() -> None:
+    found = set()
+    for guard in ("True", "p == TRUE", "p is not TRUE"):
+        text = f"def mine(R: Tvr, p: Pred) -> Rewrite:\n    'filter'\n    return rewrite(R.filter(p), R, where={guard})"
+        scope = dict(globals())
+        exec(compile(text, "<in no file>", "exec"), scope)
+        found.add(TEMPURA.with_method("mine", [rule(LOGICAL)(scope["mine"])]).fingerprint)
+    assert len(found) == 3
 
 
 @pytest.mark.parametrize("name", ["im1", "all", "", "two words", "../x"])
 def test_a_bad_name_is_refused(name: str) -> None:
     with pytest.raises(tp.TempuraError) as error:
-        tp.add_method(name, CORE)
+        TEMPURA.with_method(name, CORE)
     assert error.value.code == "BAD_METHOD"
 
 
@@ -72,6 +123,180 @@ def test_two_rules_of_one_name_are_refused() -> None:
         return rewrite(L.join(R, on)[t:u], L[:u].join(R[t:u], on) + L[t:u].join(R[:t], on))
 
     with pytest.raises(tp.TempuraError) as error:
-        tp.add_method("mine", (core.first_snapshot, delta_inner_join))
+        TEMPURA.with_method("mine", (core.first_snapshot, delta_inner_join))
     assert error.value.code == "BAD_METHOD"
     assert "delta_inner_join" in str(error.value)
+
+
+def test_what_is_no_rule_is_refused() -> None:
+    with pytest.raises(tp.TempuraError, match=r"BAD_METHOD.*@rule"):
+        TEMPURA.with_method("mine", (*CORE, len))  # type: ignore[arg-type]
+
+
+# --- what rules declare ---------------------------------------------------------------------------------------------
+
+
+def because(rel: Rel, facts: Facts) -> Reason | None:
+    return (
+        Reason("TOP_AGAIN", f"the first rows of {short_name(rel)} are taken again") if isinstance(rel, TopK) else None
+    )
+
+
+@rule(TVR_GENERATING, any_time=True, by_definition=True, why=because)
+def top_again(R: Tvr, order: Order, limit: Limit, t: Time) -> Rewrite:
+    """top(R)[:t] = top(R[:t])"""
+    return rewrite(R.top(order, limit)[:t], R[:t].top(order, limit))
+
+
+TOP = TopK(QUERY.left, (SortKey(Ref(_A), True, True),), 3)
+WITHOUT = tuple(found for found in CORE if found is not core.snapshot_of_inputs)
+
+
+def test_a_rule_of_ones_own_says_why_it_was_used() -> None:
+    shrinking = {"r": TableFacts((1000, 1010), (0, 5), known=2)}
+    mine = TEMPURA.with_method("mine", (*WITHOUT, top_again))
+    plan = make_plan(Problem(TOP, POINTS, shrinking, registry=mine), ("mine",), without=("first_snapshot",))
+    assert [str(reason) for reason in plan.fallbacks] == ["TOP_AGAIN: the first rows of top3(r) are taken again"]
+    notes = [note for step in plan.steps for note in step.notes.values() if note.rule == "top_again"]
+    assert notes
+    assert all(note.by_definition and note.method == "mine" for note in notes)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_rule_of_ones_own_runs_late_if_it_says_so(late: bool) -> None:
+    """Nothing changes, and work is cheap when the result is due: only a rule that may not run then works at once."""
+    points = (Point(1.0, output=False), Point(0.1, output=True))
+    used = replace(top_again, any_time=late)
+    mine = TEMPURA.with_method("mine", (*WITHOUT, used))
+    still = {"r": TableFacts((1000, 1000), (0, 0), known=2)}
+    first, _ = make_plan(Problem(TOP, points, still, registry=mine), ("mine",), without=("first_snapshot",)).steps
+    assert first.is_empty == late
+
+
+# --- kinds of links ---------------------------------------------------------------------------------------------------
+
+HALVES = Decomposition((Part("Upper", "some rows"), Part("Lower", "the others")))
+
+
+@rule(INTER_TVR)
+def split_join(L: Tvr, R: Tvr, on: On) -> Split:
+    """Upper(L ⋈ R) = Upper(L) ⋈ R      Lower(L ⋈ R) = Lower(L) ⋈ R"""
+    return split(
+        L.join(R, on),
+        Upper=L.part("Upper").join(R, on),
+        Lower=L.part("Lower").join(R, on),
+    )
+
+
+@rule(INTER_TVR)
+def merge_halves(Q: Query, t: Time) -> Rewrite:
+    """Q[:t] = Upper(Q)[:t] + Lower(Q)[:t]"""
+    return rewrite(Q[:t], Q.part("Upper")[:t] + Q.part("Lower")[:t])
+
+
+@rule(INTER_TVR)
+def split_half(Q: Tvr) -> Split:
+    """Upper(Q) = Q"""
+    return split(Q, Upper=Q)
+
+
+@pytest.mark.parametrize("used", [split_join, merge_halves], ids=lambda found: found.name)
+def test_a_kind_of_link_is_added_before_the_rules_that_mention_it(used: Rule) -> None:
+    with pytest.raises(tp.TempuraError, match=r"BAD_LINK.*Lower"):
+        TEMPURA.with_method("mine", (*CORE, used))
+    halves = TEMPURA.with_decomposition(HALVES)
+    assert used in halves.with_method("mine", (*CORE, used)).rules
+    assert halves.with_decomposition(HALVES) is halves
+
+
+def test_a_rule_says_all_parts() -> None:
+    with pytest.raises(tp.TempuraError, match=r"BAD_LINK.*Upper"):
+        TEMPURA.with_decomposition(HALVES).with_method("mine", (*CORE, split_half))
+
+
+@pytest.mark.parametrize("names", [("P", "Rest"), ("A", "A"), ("two words", "A"), ()])
+def test_a_bad_name_of_a_kind_is_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(tp.TempuraError, match="BAD_LINK"):
+        TEMPURA.with_decomposition(Decomposition(tuple(Part(name, "some rows") for name in names)))
+
+
+# --- modules ----------------------------------------------------------------------------------------------------------
+
+GOOD = """
+from tempura.rules import CORE, TVR_GENERATING, On, Registry, Rewrite, Time, Tvr, rewrite, rule
+
+@rule(TVR_GENERATING)
+def right_first(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    'Δ(L ⋈ R) = L[:t] ⋈ ΔR + ΔL ⋈ R[:u]'
+    return rewrite(L.join(R, on)[t:u], L[:t].join(R[t:u], on) + L[t:u].join(R[:u], on))
+
+def extend(rules: Registry) -> Registry:
+    return rules.with_method("mine", (*CORE, right_first))
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
+    """Writes a module with a text, which Python finds; gives its name."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made: list[str] = []
+
+    def write(text: str) -> str:
+        name = f"rules_of_{tmp_path.name}_{len(made)}"
+        (tmp_path / f"{name}.py").write_text(text)
+        made.append(name)
+        return name
+
+    yield write
+    for name in made:
+        sys.modules.pop(name, None)
+
+
+def test_a_module_adds_its_rules(module: Callable[[str], str]) -> None:
+    name = module(GOOD)
+    mine = extended(TEMPURA, (name,))
+    assert [found.name for found in mine.methods["mine"] if found not in CORE] == ["right_first"]
+    assert extended(TEMPURA, (name,)) is mine, "imported once"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("import no_such_module", ("no_such_module", "line 1")),
+        ("\n\n1 / 0", ("ZeroDivisionError", "line 3")),
+        ("def extend(:", ("invalid syntax", "line 1")),
+        ("", ("no function extend",)),
+        ("extend = 7", ("no function extend",)),
+        ("def extend(rules): pass", ("NoneType",)),
+        ("def extend(rules):\n    return rules.without()", ("AttributeError", "line 2")),
+        (GOOD.replace("Time, u: Time", "Time, u: float"), ("not a metavariable", "line 4")),
+    ],
+)
+def test_what_is_wrong_with_a_module_is_told_with_the_place(
+    module: Callable[[str], str], text: str, told: tuple[str, ...]
+) -> None:
+    with pytest.raises(tp.TempuraError) as error:
+        extended(TEMPURA, (name := module(text),))
+    assert error.value.code == "BAD_RULES_MODULE"
+    for part in (name, *told):
+        assert part in error.value.what
+
+
+def test_a_module_that_is_not_there_is_told() -> None:
+    with pytest.raises(tp.TempuraError, match=r"BAD_RULES_MODULE.*no_such_module"):
+        extended(TEMPURA, ("no_such_module",))
+
+
+def test_errors_of_the_registry_come_through(module: Callable[[str], str]) -> None:
+    with pytest.raises(tp.TempuraError, match="BAD_METHOD"):
+        extended(TEMPURA, (module(GOOD.replace('"mine"', '"im1"')),))
+
+
+def test_every_metavariable_is_public() -> None:
+    kinds = {
+        name
+        for name, value in vars(dsl).items()
+        if any(isinstance(m, dsl.Kind) for m in getattr(value, "__metadata__", ()))
+    }
+    assert len(kinds) > 20
+    assert {*kinds, *dsl.GIVEN_KINDS, "Tvr"} <= set(tempura.rules.__all__)

@@ -30,7 +30,7 @@ from tempura.explain.character import (
 )
 from tempura.physical.operators import Load
 from tempura.plan.progressive import ProgressivePlan
-from tempura.rules.methods import METHODS
+from tempura.rules.methods import TEMPURA
 from tempura.search.planner import MARGIN, make_plan
 from tempura.search.problem import Point, Problem, TableFacts
 from tempura.warehouse import phases
@@ -294,8 +294,8 @@ class TestConsistency:
         loaded = {rel.key for step in plan.steps for rel in step.operators if isinstance(rel, Load)}
         assert chosen.states == len(saved | loaded)
         rules = {note.rule for step in plan.steps for note in step.notes.values()}
-        known = {rule.name for method in METHODS.values() for rule in method}
-        own = {rule.name for method in plan.method.split("+") for rule in METHODS[method]}
+        known = {rule.name for method in TEMPURA.methods.values() for rule in method}
+        own = {rule.name for method in plan.method.split("+") for rule in TEMPURA.methods[method]}
         assert rules & known <= own, "the method named is the one whose rules are used"
 
     def test_states_that_a_plan_only_loads_are_counted(self, world: World) -> None:

@@ -10,12 +10,12 @@ from tempura.algebra.rel import Filter, Project, Rel, Scan, Union
 from tempura.algebra.scalar import Call, Column, Literal, Output, Ref
 from tempura.cost.estimate import Estimator
 from tempura.cost.stats import TableFacts
+from tempura.laws.definition import Definition
+from tempura.laws.relations import CaseMaker
 from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
 from tempura.rules.methods import REWRITES
 from tempura.search.saturate import ALL_ON, Inside, Saturation, Switches
-from tests.laws.cases import CaseMaker
-from tests.laws.definition import Definition
 from tests.plans.random_queries import QueryGenerator
 
 TABLES = ("r", "s", "t")

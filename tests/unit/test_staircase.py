@@ -8,7 +8,7 @@ from tempura.algebra.rel import Join, Rel, Scan
 from tempura.algebra.scalar import Column, Ref, equal
 from tempura.cost.stats import TableFacts
 from tempura.memo.memo import Memo
-from tempura.rules.methods import rules_of
+from tempura.rules.methods import TEMPURA
 from tempura.search.facts import PlanFacts
 from tempura.search.graph import Graph
 from tempura.search.planner import make_plan
@@ -71,7 +71,7 @@ def facts(*changes: int) -> TableFacts:
 
 
 def rewriter(query: Rel, r: TableFacts, s: TableFacts) -> Rewriter:
-    return Rewriter(space(query, r, s), rules_of(("im1",)), 0)
+    return Rewriter(space(query, r, s), TEMPURA.rules_of(("im1",)), 0)
 
 
 def space(query: Rel, r: TableFacts, s: TableFacts) -> Space:
@@ -108,7 +108,7 @@ def test_between_is_where_some_tables_have_moved_and_others_will() -> None:
 def deltas(query: Rel, r: TableFacts, s: TableFacts) -> set[str]:
     """What the rule that moves table by table makes of the first delta: the deltas that are needed."""
     known = space(query, r, s)
-    found = Rewriter(known, rules_of(("im1",)), 0).rewrites(View(known.memo.own(known.query), Delta(0, 1)))
+    found = Rewriter(known, TEMPURA.rules_of(("im1",)), 0).rewrites(View(known.memo.own(known.query), Delta(0, 1)))
     return {made.label for way in found if way.rule.name == "delta_join_table_by_table" for made in way.views}
 
 
@@ -122,7 +122,7 @@ def test_a_relation_that_reads_one_changing_table_twice_has_no_points_between() 
 
 
 def test_what_lies_between_times_is_never_stored() -> None:
-    plan = Graph(space(LEFT, facts(1, 1), facts(2, 2)), rules_of(("im1",)))
+    plan = Graph(space(LEFT, facts(1, 1), facts(2, 2)), TEMPURA.rules_of(("im1",)))
     halfway = plan.goal(View(plan.memo.own(plan.query), Snapshot(Fraction(1, 2))), 2)
     assert halfway.view.at.time == 1
     assert not [way for way in plan.alternatives(halfway) if way.rule is None]

@@ -120,9 +120,9 @@ def run_sweep(
 def _run_without(trial: Trial, seed: int) -> list[Row]:
     """Run a query with some rules taken away: the first choice of them with which it has a plan."""
     for attempt in range(_CHOICES):
-        with knocked_out(trial.methods, f"{seed}.{trial.name}.{attempt}") as found:
-            known = {**trial.known, "without": list(found.without)}
-            rows = replace(trial, methods=(found.method,), known=known, rows=[]).run()
+        found, rules = knocked_out(trial.methods, f"{seed}.{trial.name}.{attempt}")
+        known = {**trial.known, "without": list(found.without)}
+        rows = replace(trial, methods=(found.method,), known=known, rows=[], rules=rules).run()
         if rows[-1]["error"] != "NO_PLAN":
             break
     return rows

@@ -1,12 +1,12 @@
 """Rules taken away at random: what a query gives must not depend on which rules there are."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 from tempura.rules.core import recompute_snapshot
-from tempura.rules.methods import METHODS, rules_of
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
 
 SHARE = 0.15
 """The probability with which a rule is taken away."""
@@ -20,15 +20,10 @@ class KnockOut:
     without: tuple[str, ...]
 
 
-@contextmanager
-def knocked_out(methods: Sequence[str], seed: str) -> Iterator[KnockOut]:
-    """A method with the rules of ``methods``, some taken away, for as long as the context lasts. To recompute everything is never
-    among them: it would often be the cheapest plan, and show nothing."""
-    random, rules = Random(seed), rules_of(tuple(methods))
+def knocked_out(methods: Sequence[str], seed: str) -> tuple[KnockOut, Registry]:
+    """A method with the rules of ``methods``, some taken away, and Tempura's registry with it. To recompute everything is never among its
+    rules: it would often be the cheapest plan, and show nothing."""
+    random, rules = Random(seed), TEMPURA.rules_of(methods)
     kept = tuple(rule for rule in rules if rule is not recompute_snapshot and random.random() >= SHARE)
     found = KnockOut(f"{'+'.join(methods)} without {seed}", tuple(rule.name for rule in rules if rule not in kept))
-    METHODS[found.method] = kept
-    try:
-        yield found
-    finally:
-        del METHODS[found.method]
+    return found, replace(TEMPURA, methods={**TEMPURA.methods, found.method: kept})

@@ -9,7 +9,7 @@ from typing import Any
 from tempura.bench.arrivals import Cut
 from tempura.bench.exactness import EARLY_PRICE, described_run
 from tempura.errors import TempuraError
-from tempura.rules.methods import rules_of
+from tempura.rules.methods import TEMPURA
 from tempura.warehouse.schedule import Schedule
 
 SHARES = {
@@ -58,7 +58,7 @@ class Effectiveness:
         if problem:
             raise TempuraError("BAD_BENCHMARK", *problem)
         for asked in self.methods:
-            rules_of(methods_in(asked))
+            TEMPURA.names_of(methods_in(asked))
 
     @property
     def sizes(self) -> tuple[float, ...]:

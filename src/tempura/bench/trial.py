@@ -20,6 +20,8 @@ from tempura.bench.lake import Lake, SetClock
 from tempura.bench.record import Row
 from tempura.bench.suites import tables_named
 from tempura.errors import TempuraError
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
@@ -39,6 +41,7 @@ class Trial:
     methods: tuple[str, ...]
     known: Row
     rows: list[Row] = field(default_factory=list)
+    rules: Registry = TEMPURA
 
     def run(self) -> list[Row]:
         """A row per time; when something fails, the last one tells."""
@@ -62,7 +65,7 @@ class Trial:
 
     def _run(self, folder: Path) -> None:
         clock = SetClock(self.lake.moments)
-        warehouse = tp.open(folder, spark=self.spark, clock=clock)
+        warehouse = tp.open(folder, spark=self.spark, clock=clock, rules=self.rules)
         tables = tables_named(self.sql, self.lake.schemas)
         self.lake.arrive(warehouse, tables, 0)
         self.lake.declare(warehouse, tables)

@@ -97,23 +97,37 @@ def why(found: QueryPlan) -> str:
     return f"{chosen}; alternatives: {compared}" if compared else chosen
 
 
-@click.command(epilog=example("tempura explain revenue --step 19:00 --show cost,rows,method"))
+@click.command(epilog=example("tempura explain revenue --step 19:00 --show cost,rule,rules"))
 @name_argument
 @click.option("--step", help="Only the step of this time; for a run of the past, its plan and what happened.")
-@click.option("--show", default="cost,rows", show_default=True, help="Beside each operator: cost, rows, method, view.")
+@click.option(
+    "--show",
+    default="cost,rows",
+    show_default=True,
+    help="Beside each operator: cost, rows, method, rule, view. Below the plan: rules, memo, steps.",
+)
 @methods_option
 @require_option
+@json_option
 @click.pass_obj
-def explain(shell: Shell, name: str, step: str | None, show: str, methods: str | None, require: str | None) -> None:
+def explain(
+    shell: Shell, name: str, step: str | None, show: str, methods: str | None, require: str | None, as_json: bool
+) -> None:
     """Show a plan in full.
 
-    The operators of each step, what is saved, and what every alternative would cost.
+    The operators of each step, what is saved, and what every alternative would cost. With --show rules, for each part of the plan the
+    method and the rule that it came from; memo: the classes of equal expressions, and the laws that made their members; steps: what each
+    rule does to the best plan, which plans once for each rule.
     """
     with shell.progress("planning"):
         query = shell.warehouse.query(name)
         past = [entry for entry in query.steps() if step and step in (str(entry.slot), entry.slot.label)]
         future = None if past else query.plan(method_names(methods), require=require)
-    if past:
+    if future and as_json:
+        shell.json(future.to_json(show))
+    elif past and as_json:
+        shell.json([entry.to_json() for entry in query.history() if entry.n == past[-1].n])
+    elif past:
         shell.say(past[-1].plan)
         print_history(shell, [entry for entry in query.history() if entry.n == past[-1].n])
     elif future:

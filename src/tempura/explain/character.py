@@ -20,7 +20,6 @@ from tempura.algebra.rel import Consolidate, Filter, Negate, Opaque, Project, Re
 from tempura.algebra.states import Finalize
 from tempura.physical.operators import Load, Read
 from tempura.plan.progressive import Step
-from tempura.rules import core, delta_aggregate
 from tempura.rules.helpers import why_recomputed
 from tempura.tvr.views import Snapshot
 
@@ -32,14 +31,6 @@ READ_AS_A_WHOLE = "each table in which something has arrived is read as a whole"
 _ROW_BY_ROW = (
     Filter, Project, Expand, Generate, Sort, Union, Negate, Consolidate, Support, One, Finalize, Read, Load, Values,
 )  # fmt: skip
-_BY_DEFINITION = (
-    core.first_snapshot.name,
-    core.snapshot_of_inputs.name,
-    core.recompute_snapshot.name,
-    delta_aggregate.first_state.name,
-    delta_aggregate.state_without_keys.name,
-)
-"""Rules that compute a view of an operator from whole snapshots of its inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +147,7 @@ class _Parts:
     def _is_recomputed(self, rel: Rel) -> bool:
         if is_row_by_row(rel) or not self._is_touched(rel):
             return False
-        return self._is_whole(rel) or self._rule(rel) in _BY_DEFINITION
+        return self._is_whole(rel) or self._is_by_definition(rel)
 
     def _is_whole(self, rel: Rel) -> bool:
         """Whether nothing but whole tables is below."""
@@ -174,8 +165,9 @@ class _Parts:
             self._touched[rel] = own or any(map(self._is_touched, rel.inputs))
         return self._touched[rel]
 
-    def _rule(self, rel: Rel) -> str:
-        return self._step.notes[rel].rule if rel in self._step.notes else ""
+    def _is_by_definition(self, rel: Rel) -> bool:
+        """Whether a rule computes an operator from whole snapshots of its inputs."""
+        return rel in self._step.notes and self._step.notes[rel].by_definition
 
     def _part(self, rel: Rel) -> RecomputedPart:
         cost = sum(self._step.notes[below].cost for below in set(self._operators(rel)) if below in self._step.notes)
@@ -187,5 +179,5 @@ class _Parts:
         """The operators of a part: down to what is maintained."""
         yield rel
         for below in rel.inputs:
-            if self._is_whole(below) or self._rule(below) in _BY_DEFINITION:
+            if self._is_whole(below) or self._is_by_definition(below):
                 yield from self._operators(below)

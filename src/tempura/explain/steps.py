@@ -10,7 +10,6 @@ from tempura.errors import TempuraError
 from tempura.explain.text import seconds, step_tree
 from tempura.memo.events import ClassRewritten, ClassSplit, Event
 from tempura.plan.progressive import ProgressivePlan
-from tempura.rules.methods import laws_at_all_times, rules_of
 from tempura.search.events import RuleApplied
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
@@ -36,7 +35,9 @@ def steps(problem: Problem, methods: Sequence[str] = ("all",)) -> str:
     """
     applied = Applied()
     make_plan(problem, methods, applied)
-    names = [rule.name for rule in (*rules_of(tuple(methods)), *laws_at_all_times()) if rule.name in applied.rules]
+    known = problem.registry
+    rules = (*known.rules_of(methods), *known.laws_at_all_times)
+    names = [rule.name for rule in rules if rule.name in applied.rules]
     plans = (_plan(problem, methods, names[i:]) for i in range(1, len(names) + 1))
     return "\n".join(_compared(names, plans))
 

@@ -14,7 +14,7 @@ ASSUMED = "assumed to arrive, a forecast and not a fact:"
 
 NO_CHARACTERS: Mapping[int, Character] = {}
 
-SHOW = ("cost", "rows", "rule", "view")
+SHOW = ("cost", "rows", "method", "rule", "view")
 """What can be shown beside an operator."""
 
 
@@ -125,6 +125,8 @@ def _value(note: Note, name: str) -> str:
             return seconds(note.cost)
         case "rows":
             return f"{note.rows:.0f}"
+        case "method":
+            return note.method
         case "rule":
             return note.rule
         case _:
@@ -148,6 +150,7 @@ def to_json(
     return {
         "method": plan.method,
         "cost": plan.cost,
+        "registry": plan.registry,
         "alternatives": [
             {"method": a.method, "cost": a.cost, "steps": list(a.steps), "states": a.states, "fallbacks": _codes(a)}
             | {"chosen": a.chosen}

@@ -232,6 +232,10 @@ class Memo:
         """All classes, the oldest first."""
         return tuple(map(self._own, self._classes))
 
+    def known(self) -> Iterator[tuple[int, tuple[Member, ...]]]:
+        """The numbers of the classes, and their members."""
+        return ((id, tuple(known.members)) for id, known in self._classes.items())
+
     def __str__(self) -> str:
         return "\n".join(f"c{id}  {' | '.join(map(str, known.members))}" for id, known in self._classes.items())
 

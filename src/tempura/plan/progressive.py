@@ -16,8 +16,9 @@ from tempura.tvr.views import Snapshot
 @dataclass(frozen=True, slots=True)
 class Note:
     """What the planner knows about an operator of a step. ``cost`` in nanoseconds of one core, of this operator alone;
-    ``rule`` made it; ``view`` names the view of a TVR that it computes, where it computes one; of a join ``broadcast`` is the side, 0 or 1,
-    that is sent to every task. ``fixed`` is the part of the cost that does not depend on rows: the driver's for the greater part."""
+    ``rule`` made it, of the plan's ``method`` or methods that have it; ``view`` names the view of a TVR that it computes, where it
+    computes one; of a join ``broadcast`` is the side, 0 or 1, that is sent to every task. ``fixed`` is the part of the cost that does not
+    depend on rows: the driver's for the greater part. ``by_definition``: the rule applies the operator to whole snapshots of its inputs."""
 
     rows: float
     cost: int
@@ -26,6 +27,7 @@ class Note:
     view: str = ""
     broadcast: int | None = None
     fixed: int = 0
+    by_definition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,8 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class ProgressivePlan:
-    """One step per time point that remains. ``cost`` is the weighted sum of the steps' costs, in nanoseconds of one core."""
+    """One step per time point that remains. ``cost`` is the weighted sum of the steps' costs, in nanoseconds of one core; ``registry`` the
+    fingerprint of the rules that it was made by."""
 
     steps: tuple[Step, ...]
     weights: tuple[float, ...]
@@ -120,6 +123,7 @@ class ProgressivePlan:
     fallbacks: tuple[Reason, ...] = ()
     effort: Effort = Effort()
     course: Course | None = None
+    registry: str = ""
 
     def step_at(self, time: int) -> Step:
         """The step of a time point. Raises KeyError when the plan has none."""

@@ -3,7 +3,7 @@
 import inspect
 
 from tempura.rules.dsl import Family, Rule
-from tempura.rules.methods import ALL_RULES, CORE, METHODS, REWRITES
+from tempura.rules.methods import CORE, REWRITES, TEMPURA
 
 _HEADING = """# Rules
 
@@ -17,7 +17,7 @@ def rules_page() -> str:
     """The page, as Markdown."""
     parts = [_HEADING]
     for family in Family:
-        rules = [rule for rule in ALL_RULES if rule.family is family]
+        rules = [rule for rule in TEMPURA.rules if rule.family is family]
         if rules:
             parts += [f"## {family.value}", *map(_entry, rules)]
     return "\n\n".join(parts)
@@ -32,5 +32,5 @@ def _entry(rule: Rule) -> str:
 
 
 def _methods(rule: Rule) -> list[str]:
-    names = [name for name, rules in METHODS.items() if rule in rules]
+    names = [name for name, rules in TEMPURA.methods.items() if rule in rules]
     return ["all"] if rule in REWRITES else ["core", *names] if rule in CORE else names

@@ -6,9 +6,10 @@ from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
 from tempura.algebra.window import Window
+from tempura.errors import Reason
 from tempura.rules.distinct import is_split
-from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Facts, Query, Rewrite, Time, rewrite, rule
-from tempura.rules.helpers import all_linear, compares_safely, is_order_sensitive
+from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Facts, Origin, Query, Rewrite, Time, rewrite, rule
+from tempura.rules.helpers import all_linear, compares_safely, is_order_sensitive, why_recomputed
 from tempura.tvr.tvr import Bag, Tvr
 from tempura.tvr.views import Snapshot, View
 
@@ -44,7 +45,12 @@ def has_delta(rel: Rel) -> bool:
     return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort)
 
 
-@rule(TVR_GENERATING, cite=(1,))
+def why_without_delta(rel: Rel, facts: Facts) -> Reason | None:
+    """Why an operator is recomputed from its maintained input; None when it has a delta."""
+    return why_recomputed(rel)
+
+
+@rule(TVR_GENERATING, cite=(1,), by_definition=True)
 def first_snapshot(Q: Query, t: Time, facts: Facts) -> Rewrite:
     """Q(R)[:t] = Q(R[:t])      at the first time
 
@@ -53,7 +59,7 @@ def first_snapshot(Q: Query, t: Time, facts: Facts) -> Rewrite:
     return rewrite(Q[:t], at(Q, t), where=is_computed(Q.rel) and facts.is_first(t))
 
 
-@rule(TVR_GENERATING, cite=(1,))
+@rule(TVR_GENERATING, cite=(1,), any_time=True, by_definition=True, why=why_without_delta)
 def snapshot_of_inputs(Q: Query, t: Time) -> Rewrite:
     """Q(R)[:t] = Q(R[:t])      when Q is a row-by-row operator, or has no delta of its own
 
@@ -62,7 +68,7 @@ def snapshot_of_inputs(Q: Query, t: Time) -> Rewrite:
     return rewrite(Q[:t], at(Q, t), where=is_cheap_by_definition(Q.rel))
 
 
-@rule(TVR_GENERATING, cite=(1,))
+@rule(TVR_GENERATING, cite=(1,), any_time=True, by_definition=True)
 def recompute_snapshot(Q: Query, t: Time) -> Rewrite:
     """Q(R)[:t] = Q(R[:t])      at any time
 
@@ -71,7 +77,7 @@ def recompute_snapshot(Q: Query, t: Time) -> Rewrite:
     return rewrite(Q[:t], at(Q, t), where=is_computed(Q.rel))
 
 
-@rule(INTRA_TVR, cite=(1,))
+@rule(INTRA_TVR, cite=(1,), origin=Origin.STORED)
 def merge_snapshot(Q: Query, t: Time, u: Time) -> Rewrite:
     """Q[:u] = Q[:t] + Q[t:u]
 

@@ -1,6 +1,7 @@
 """States and deltas of aggregations. ``A.state`` is the attribute perspective: one row per group, merged by value."""
 
-from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Aggs, Facts, Keys, Rewrite, Time, rewrite, rule
+from tempura.rules.core import why_without_delta
+from tempura.rules.dsl import INTRA_TVR, TVR_GENERATING, Aggs, Facts, Keys, Origin, Rewrite, Time, rewrite, rule
 from tempura.rules.helpers import (
     all_linear,
     is_order_sensitive,
@@ -12,7 +13,7 @@ from tempura.rules.helpers import (
 from tempura.tvr.tvr import Tvr
 
 
-@rule(INTRA_TVR, cite=(1,))
+@rule(INTRA_TVR, cite=(1,), any_time=True, origin=Origin.STATE)
 def finalize_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time) -> Rewrite:
     """aggregate(X)[:t] = finalize(state(X)[:t])"""
     A = X.aggregate(keys, aggs)
@@ -23,7 +24,7 @@ def finalize_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time) -> Rewrite:
     )
 
 
-@rule(TVR_GENERATING, cite=(1,))
+@rule(TVR_GENERATING, cite=(1,), by_definition=True)
 def first_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time, facts: Facts) -> Rewrite:
     """state(X)[:t] = partial(X[:t])      at the first time"""
     A = X.aggregate(keys, aggs)
@@ -75,7 +76,7 @@ def state_by_groups(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Fac
     )
 
 
-@rule(TVR_GENERATING, cite=(2,))
+@rule(TVR_GENERATING, cite=(2,), by_definition=True, why=why_without_delta)
 def state_without_keys(X: Tvr, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
     """state((), X)[:u] = partial(X[:u])      when X may lose rows since t
 
@@ -89,7 +90,7 @@ def state_without_keys(X: Tvr, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Re
     )
 
 
-@rule(TVR_GENERATING, cite=(1, 2))
+@rule(TVR_GENERATING, cite=(1, 2), origin=Origin.STATE)
 def delta_aggregate(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
     """Δ aggregate(X) = finalize(state[:u] ⋉ K) - finalize(state[:t] ⋉ K)      K = the groups of state[t:u]
 
@@ -105,7 +106,7 @@ def delta_aggregate(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Fac
     )
 
 
-@rule(TVR_GENERATING, cite=(2,))
+@rule(TVR_GENERATING, cite=(2,), origin=Origin.STATE)
 def delta_aggregate_by_states(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
     """Δ aggregate(X) = finalize(state[:u] ⋉ K) - finalize(state[:t] ⋉ K)      K = the groups of ΔX, when X may lose rows
 
@@ -121,7 +122,7 @@ def delta_aggregate_by_states(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, 
     )
 
 
-@rule(TVR_GENERATING, cite=(1, 2))
+@rule(TVR_GENERATING, cite=(1, 2), origin=Origin.STATE)
 def delta_aggregate_without_keys(X: Tvr, aggs: Aggs, t: Time, u: Time) -> Rewrite:
     """Δ aggregate((), X) = finalize(state[:u]) - finalize(state[:t])
 

@@ -36,8 +36,9 @@ from typing import Annotated, Protocol, TypeVar, get_type_hints
 from tempura.algebra.rel import JoinKind, Rel, empty
 from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, SortKey
 from tempura.algebra.window import WindowOutput
+from tempura.errors import Reason
 from tempura.rules.match import Members, depth, hole, itself, matches, operator_of
-from tempura.tvr.links import LINKS, Linked
+from tempura.tvr.links import Linked
 from tempura.tvr.staircase import Time as Moment
 from tempura.tvr.tvr import Bag, Tvr
 from tempura.tvr.views import View
@@ -173,13 +174,7 @@ class Split:
 
 
 def split(whole: Tvr, *, where: bool = True, **parts: Tvr | None) -> Split:
-    """The parts of a TVR at all times, by the kinds of their links; None stands for no rows.
-
-    Raises ValueError for an unknown kind.
-    """
-    unknown = parts.keys() - LINKS
-    if unknown:
-        raise ValueError(f"no kind of link is named {', '.join(sorted(unknown))}")
+    """The parts of a TVR at all times, by the kinds of their links; None stands for no rows."""
     found = {kind: empty(whole.columns) if part is None else part.rel for kind, part in parts.items()}
     return Split(whole.rel, found, where)
 
@@ -192,11 +187,24 @@ GIVEN_KINDS = {given.__name__: given for given in (Facts, Links, Always, Expecte
 
 RuleFunction = Callable[..., Rewrite | Split]
 
+Why = Callable[[Rel, Facts], Reason | None]
+"""Why a rule was used on an operator, which is given without classes, over scans; None where there is nothing to tell."""
+
+
+class Origin(Enum):
+    """Where a rule has the values of a view from. That matters where another computation may give others, as of sums of floats: such
+    values are computed once, in one way (``search.lineage``)."""
+
+    ANEW = "computed from the inputs"
+    STATE = "made of a state of the aggregation, or of the difference of two"
+    STORED = "the values that were stored before, and their delta"
+
 
 @dataclass(frozen=True, eq=False)
 class Rule:
     """A compiled rule. ``parameters`` maps each metavariable to the name of its kind (``Tvr``, ``On``, ``Time`` …). ``splits`` are the
-    kinds of links that it gives; none for a rule that rewrites. ``reads_links``: it mentions parts of TVRs."""
+    kinds of links that it gives; none for a rule that rewrites. ``reads`` are those of the parts that it mentions. The rest is what
+    the rule declares of itself (:func:`rule`)."""
 
     name: str
     family: Family
@@ -206,8 +214,12 @@ class Rule:
     function: RuleFunction
     pattern: Rel
     splits: tuple[str, ...]
-    reads_links: bool
+    reads: frozenset[str]
     undoes: tuple[str, ...] = ()
+    any_time: bool = False
+    by_definition: bool = False
+    origin: Origin = Origin.ANEW
+    why: Why | None = None
 
     def apply(self, **bindings: object) -> Rewrite:
         """The law for given metavariables. Raises TypeError for a rule that splits."""
@@ -237,10 +249,15 @@ class Rule:
         """The only operator that the left side matches, or a view of which it matches; None when it matches any."""
         return operator_of(self.pattern)
 
+    @property
+    def is_fallback(self) -> bool:
+        """Whether it computes, at any time, what could not be maintained, and says why."""
+        return self.any_time and self.why is not None
+
     @cached_property
     def asks_links(self) -> bool:
         """Whether what it makes of a view depends on links: it mentions parts, or asks whether there are any."""
-        return self.reads_links or "Links" in self.parameters.values()
+        return bool(self.reads) or "Links" in self.parameters.values()
 
     @cached_property
     def depth(self) -> int:
@@ -251,12 +268,27 @@ class Rule:
         return f"{self.name}: {self.law}"
 
 
-def rule(family: Family, cite: tuple[int, ...] = (), undoes: tuple[str, ...] = ()) -> Callable[[RuleFunction], Rule]:
+def rule(
+    family: Family,
+    cite: tuple[int, ...] = (),
+    undoes: tuple[str, ...] = (),
+    *,
+    any_time: bool = False,
+    by_definition: bool = False,
+    origin: Origin = Origin.ANEW,
+    why: Why | None = None,
+) -> Callable[[RuleFunction], Rule]:
     """Make a rule of a law. ``cite`` are numbers of ``rules/CITATIONS.md``; ``undoes`` names rules that it reverts: it is not tried on
     what they have made.
 
+    What the planner has to know of a rule, it declares. ``any_time``: it may make a view later than when that becomes current; the
+    others make it then, and who needs it later loads it, so that incremental work is done once. ``by_definition``: it applies the
+    operator to whole snapshots of its inputs, so what it makes is *recomputed*. ``origin``: where it has its values from. ``why``: the
+    reason that is told, as a fallback of the plan, when the rule is used on an operator.
+
     Raises TypeError for a parameter that is no metavariable and ValueError for a function without a law in its docstring.
     """
+    declared = (any_time, by_definition, origin, why)
 
     def compile(function: RuleFunction) -> Rule:
         if not function.__doc__:
@@ -266,15 +298,18 @@ def rule(family: Family, cite: tuple[int, ...] = (), undoes: tuple[str, ...] = (
         law = inspect.cleandoc(function.__doc__).splitlines()[0]
         made = function(**holes)
         splits = tuple(made.parts) if isinstance(made, Split) else ()
-        linked = bool(splits) or (isinstance(made, Rewrite) and _mentions_links(made.rhs))
-        return Rule(function.__name__, family, law, cite, parameters, function, made.lhs, splits, linked, undoes)
+        sides = tuple(made.parts.values()) if isinstance(made, Split) else (made.rhs,)
+        reads = frozenset(kind for side in sides for kind in _kinds_of_links(side))
+        return Rule(
+            function.__name__, family, law, cite, parameters, function, made.lhs, splits, reads, undoes, *declared
+        )
 
     return compile
 
 
-def _mentions_links(rel: Rel) -> bool:
+def _kinds_of_links(rel: Rel) -> Iterator[str]:
     viewed = (part.tvr if isinstance(part, View) else part for part in rel.walk())
-    return any(isinstance(part, Linked) for tvr in viewed for part in tvr.walk())
+    return (part.kind for tvr in viewed for part in tvr.walk() if isinstance(part, Linked))
 
 
 def _hints(function: RuleFunction) -> dict[str, object]:

@@ -211,7 +211,7 @@ def split_other(Q: Tvr) -> Split:
 # --- using the parts --------------------------------------------------------------------------------------------------
 
 
-@rule(INTER_TVR, cite=(1,))
+@rule(INTER_TVR, cite=(1,), any_time=True)
 def merge_parts(Q: Query, t: Time, links: Links) -> Rewrite:
     """Q[:t] = P(Q)[:t] + N(Q)[:t]"""
     return rewrite(Q[:t], Q.P[:t] + Q.N[:t], where=links.has(Q.P) and links.has(Q.N))
@@ -223,7 +223,7 @@ def merge_deltas_of_parts(Q: Query, t: Time, u: Time, links: Links) -> Rewrite:
     return rewrite(Q[t:u], Q.P[t:u] + Q.N[t:u], where=links.has(Q.P) and links.has(Q.N))
 
 
-@rule(INTER_TVR, cite=(1,))
+@rule(INTER_TVR, cite=(1,), any_time=True)
 def merge_states_of_parts(X: Tvr, keys: Keys, aggs: Aggs, t: Time, links: Links) -> Rewrite:
     """state(X)[:t] = state(P(X))[:t] merged with state(N(X))[:t]
 
@@ -270,7 +270,7 @@ def why_held_back(rel: Rel, facts: Facts) -> Reason | None:
     return None
 
 
-@rule(TVR_GENERATING, cite=(1,))
+@rule(TVR_GENERATING, cite=(1,), any_time=True, why=why_held_back)
 def hold_back(Q: Query, t: Time, links: Links) -> Rewrite:
     """N(R)[:t] = N(R[:t])      at any time, when P = ∅
 
@@ -279,7 +279,7 @@ def hold_back(Q: Query, t: Time, links: Links) -> Rewrite:
     return rewrite(Q[:t], at(Q, t), where=bool(Q.rel.inputs) and is_held_back(Q, links))
 
 
-@rule(TVR_GENERATING, cite=(1,))
+@rule(TVR_GENERATING, cite=(1,), any_time=True, why=why_held_back)
 def hold_back_state(X: Tvr, keys: Keys, aggs: Aggs, t: Time, links: Links) -> Rewrite:
     """state(X)[:t] = partial(X[:t])      at any time, when P(X) = ∅"""
     return rewrite(

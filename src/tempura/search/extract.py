@@ -11,6 +11,7 @@ from tempura.cost.bounds import Bounds
 from tempura.physical.growth import Growth, growth
 from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Note, Save, Step
+from tempura.rules.dsl import Rule
 from tempura.search.consolidation import consolidated_late
 from tempura.search.graph import ONE_PART, Alternative, Graph
 from tempura.search.space import Goal
@@ -35,7 +36,7 @@ class Extraction:
         self._saved: dict[Goal, None] = {}
         self._notes: dict[int, dict[Rel, Note]] = {}
         self._joins: dict[Join, Join] = {}
-        self.used: dict[tuple[str, Rel], None] = {}
+        self.used: dict[tuple[Rule, Rel], None] = {}
 
     @property
     def reached(self) -> tuple[Goal, ...]:
@@ -73,7 +74,7 @@ class Extraction:
                 self._saved.update(dict.fromkeys(way.goals))
                 self._built[goal] = way.rhs
             else:
-                self.used[way.rule.name, way.member or goal.view.tvr] = None
+                self.used[way.rule, way.member or goal.view.tvr] = None
                 self._built[goal] = self._expand(way.rhs, goal, way, {})
             self._note(goal, way)
             del self._open[goal]
@@ -96,7 +97,8 @@ class Extraction:
                     self._joins[rel] = built
                 estimate = self._graph.estimate
                 cost, fixed = self._graph.model.parts(lambda model: model.operator(rel, estimate))
-                note = Note(estimate.rows(rel), cost, way.rule.name if way.rule else "", fixed=fixed)
+                name, by_definition = (way.rule.name, way.rule.by_definition) if way.rule else ("", False)
+                note = Note(estimate.rows(rel), cost, name, fixed=fixed, by_definition=by_definition)
                 self._notes.setdefault(goal.time, {}).setdefault(done[rel], note)
         return done[rel]
 

@@ -13,7 +13,6 @@ from tempura.cost.stats import StoredFacts
 from tempura.physical.deletions import are_few
 from tempura.physical.growth import Growth, growth
 from tempura.physical.operators import Load, StateKey
-from tempura.rules import core, delta_aggregate, im2
 from tempura.rules.dsl import Rule
 from tempura.search.events import GroupCreated
 from tempura.search.lineage import Lineage
@@ -21,19 +20,6 @@ from tempura.search.rewrites import Rewriter
 from tempura.search.space import Goal, Keep, Space
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Snapshot, State, View
-
-ANY_TIME = (
-    core.snapshot_of_inputs,
-    core.recompute_snapshot,
-    delta_aggregate.finalize_state,
-    im2.merge_parts,
-    im2.merge_states_of_parts,
-    im2.hold_back,
-    im2.hold_back_state,
-)
-"""Rules that may make a view later than when it becomes current. The others make it then, and who needs it later loads it:
-incremental work is done once."""
-
 
 ONE_PART = StoredFacts()
 """How a stored state lies of which nothing else is said."""
@@ -107,7 +93,7 @@ class Graph:
         late = goal.time > (view.at.time if self._space.strict else max(view.at.time, self.problem.first))
         of_one_lineage = self.lineage.applies_to(goal)
         for made in self.lineage.rewrites(goal) if of_one_lineage else self._rewriter.rewrites(view):
-            if not late or made.rule in ANY_TIME:
+            if not late or made.rule.any_time:
                 needed = tuple(self.goal(v, goal.time) for v in made.views)
                 yield Alternative(made.rule, made.rhs, needed, self.weighted(made.cost, goal.time), made.member)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from tempura.algebra.rel import Rel
 from tempura.plan.progressive import Step
+from tempura.rules.dsl import Rule
 from tempura.search.best import Best
 from tempura.search.events import PlanCosted
 from tempura.search.extract import Extraction
@@ -23,7 +24,7 @@ class Candidate:
     steps: tuple[Step, ...]
     cost: int
     reached: tuple[Goal, ...]
-    used: tuple[tuple[str, Rel], ...]
+    used: tuple[tuple[Rule, Rel], ...]
 
 
 def first_candidate(graph: Graph) -> Candidate | None:

@@ -9,21 +9,13 @@ from collections.abc import Callable
 
 from tempura.algebra.rel import Rel
 from tempura.physical.operators import StateKey
-from tempura.rules import core, delta_aggregate
-from tempura.rules.dsl import Rule
+from tempura.rules.dsl import Origin
 from tempura.search.begun import Rewritten
 from tempura.search.problem import Problem
 from tempura.search.rewrites import Rewriter
 from tempura.search.space import Goal
 from tempura.tvr.staircase import Time
 from tempura.tvr.views import Delta, Snapshot, State, View
-
-DELTAS_OF_STATES = (
-    delta_aggregate.delta_aggregate,
-    delta_aggregate.delta_aggregate_by_states,
-    delta_aggregate.delta_aggregate_without_keys,
-)
-"""Rules whose deltas are differences of what is made of states."""
 
 
 class Lineage:
@@ -45,29 +37,28 @@ class Lineage:
         """What the rules make of such a goal, as far as it is the one way."""
         view = goal.view
         made = self._rewriter.rewrites(view)
-        finalized, merged = _by(made, delta_aggregate.finalize_state), _by(made, core.merge_snapshot)
+        of_states, merged = _by(made, Origin.STATE), _by(made, Origin.STORED)
         if goal.time > view.at.time:
-            return finalized
+            return of_states
         match view.at:
             case Snapshot() if self._comes_from_states(view.tvr, view.at.time):
-                return finalized
+                return of_states
             case Snapshot() if any(map(self._is_reachable, merged)):
                 return merged
             case Delta():
-                of_states = _by(made, *DELTAS_OF_STATES)
                 expected = self._comes_from_states(view.tvr, view.at.time)
                 return tuple(way for way in made if (way in of_states) == expected)
-        return tuple(way for way in made if way not in (*finalized, *merged))
+        return tuple(way for way in made if way not in (*of_states, *merged))
 
     def _comes_from_states(self, tvr: Rel, u: Time) -> bool:
         """Whether the values of an aggregation at a time, and their delta since the time before, can be had from its states."""
-        finalized = _by(self._rewriter.rewrites(View(tvr, Snapshot(u))), delta_aggregate.finalize_state)
+        finalized = _by(self._rewriter.rewrites(View(tvr, Snapshot(u))), Origin.STATE)
         if not any(map(self._is_reachable, finalized)):
             return False
         if u <= self._start:
             return True
         deltas = self._rewriter.rewrites(View(tvr, Delta(u - 1, u)))
-        return any(map(self._is_reachable, _by(deltas, *DELTAS_OF_STATES)))
+        return any(map(self._is_reachable, _by(deltas, Origin.STATE)))
 
     def _is_reachable(self, way: Rewritten) -> bool:
         """Whether rules lead from tables, and from stored states, to the deltas and states that a right side needs."""
@@ -86,5 +77,5 @@ class Lineage:
         return self._reachable[view]
 
 
-def _by(made: tuple[Rewritten, ...], *rules: Rule) -> tuple[Rewritten, ...]:
-    return tuple(way for way in made if way.rule in rules)
+def _by(made: tuple[Rewritten, ...], origin: Origin) -> tuple[Rewritten, ...]:
+    return tuple(way for way in made if way.rule.origin is origin)

@@ -9,10 +9,9 @@ from tempura.algebra.scalar import Output, Ref
 from tempura.errors import Reason, TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
-from tempura.plan.progressive import Alternative, Course, ProgressivePlan, Step
-from tempura.rules import core, delta_aggregate, im2
-from tempura.rules.helpers import why_recomputed
-from tempura.rules.methods import METHODS, rules_of
+from tempura.plan.progressive import Alternative, Course, Note, ProgressivePlan, Step
+from tempura.rules.dsl import Rule
+from tempura.rules.registry import Registry
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Graph
 from tempura.search.improve import Candidate, allows, first_candidate, improve, seeded
@@ -25,9 +24,6 @@ MARGIN = 0.15
 
 _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
-_FALLBACK_RULES = (core.snapshot_of_inputs.name, delta_aggregate.state_without_keys.name)
-"""The first where it is not plain row by row. A difference of snapshots recomputes nothing if they are maintained."""
-_HELD_BACK_RULES = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ def make_plan(
 ) -> ProgressivePlan:
     """The cheapest plan for the time points of a problem that are not done.
 
-    ``methods`` are names of ``rules.methods.METHODS``; several, or ``all``, let each part of the query use any of them. Such a plan
+    ``methods`` are names of the problem's registry; several, or ``all``, let each part of the query use any of them. Such a plan
     never costs more than the best plan of a single method, because those are candidates too, unless there is a ``margin``: the part of
     what recomputing costs that work ahead has to promise to save, or it is not done. ``listener`` is told what the search does
     (``search.events``). ``without`` names rules that are not to be used, ``switches`` turn off what makes the search fast. ``strict``:
@@ -61,10 +57,10 @@ def make_plan(
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
-    rules_of(tuple(methods))
+    names = problem.registry.names_of(methods)
+    made_by = problem.registry.fingerprint
     counter = EffortCounter()
     asked = replace(problem, query=_as_operator(problem.query))
-    names = tuple(METHODS) if "all" in methods else tuple(dict.fromkeys(methods))
 
     def space(keep: Keep, only: Collection[str] | None = None) -> Space:
         return Space(asked, counter, listener, without=without, switches=switches, strict=strict, keep=keep, only=only)
@@ -76,7 +72,9 @@ def make_plan(
         keep = Keep[course.keep]
         if along := _best_start(space(keep, course.rules), names, start=course.start):
             plan = replace(_plan(along, keep), course=course)
-            return replace(plan, alternatives=_alternatives([plan], plan), effort=counter.effort)
+            steps = _with_methods(plan, problem.registry)
+            others = _alternatives([plan], plan)
+            return replace(plan, steps=steps, alternatives=others, effort=counter.effort, registry=made_by)
     plans = plans_of(Keep.BOTH)
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
@@ -84,7 +82,8 @@ def make_plan(
         either = [found for keep in (Keep.NEW, Keep.PAST) if (found := plans_of(keep))]
         plans = min(either, key=lambda found: _best(found, margin).cost, default=plans)
     best = _best(plans, margin)
-    return replace(best, alternatives=_alternatives(plans, best), effort=counter.effort)
+    steps = _with_methods(best, problem.registry)
+    return replace(best, steps=steps, alternatives=_alternatives(plans, best), effort=counter.effort, registry=made_by)
 
 
 def _best(plans: Sequence[ProgressivePlan], margin: float) -> ProgressivePlan:
@@ -119,15 +118,25 @@ def _unless_a_bet(cheapest: ProgressivePlan, plans: Sequence[ProgressivePlan], m
     return batch if is_bet and cheapest.cost > (1 - margin) * batch.cost else cheapest
 
 
-def _used_methods(steps: Sequence[Step], names: tuple[str, ...]) -> str:
+def _used_methods(registry: Registry, steps: Sequence[Step], names: tuple[str, ...]) -> str:
     """The fewest methods that have the rules which a plan uses; among as many, those named first."""
-    used = {note.rule for step in steps for note in step.notes.values()} & _rule_names(names)
+    used = {note.rule for step in steps for note in step.notes.values()} & _rule_names(registry, names)
     sets = (chosen for size in range(1, len(names)) for chosen in combinations(names, size))
-    return "+".join(next((chosen for chosen in sets if used <= _rule_names(chosen)), names))
+    return "+".join(next((chosen for chosen in sets if used <= _rule_names(registry, chosen)), names))
 
 
-def _rule_names(methods: Iterable[str]) -> set[str]:
-    return {rule.name for method in methods for rule in METHODS[method]}
+def _with_methods(plan: ProgressivePlan, registry: Registry) -> tuple[Step, ...]:
+    """The steps of a plan, with the methods of the plan that have the rules noted."""
+    names = {name: _rule_names(registry, (name,)) for name in plan.method.split("+")}
+
+    def noted(note: Note) -> Note:
+        return replace(note, method="+".join(name for name, rules in names.items() if note.rule in rules))
+
+    return tuple(replace(step, notes={rel: noted(note) for rel, note in step.notes.items()}) for step in plan.steps)
+
+
+def _rule_names(registry: Registry, methods: Iterable[str]) -> set[str]:
+    return {rule.name for method in methods for rule in registry.methods[method]}
 
 
 def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tuple[Alternative, ...]:
@@ -177,15 +186,14 @@ def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     names, steps = found.names, found.candidate.steps
     weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
-    course = Course(found.graph.start, keep.name, tuple(sorted({rule for rule, _ in found.candidate.used})))
-    method = _used_methods(steps, names)
+    course = Course(found.graph.start, keep.name, tuple(sorted({rule.name for rule, _ in found.candidate.used})))
+    method = _used_methods(found.graph.problem.registry, steps, names)
     return ProgressivePlan(steps, weights, found.candidate.cost, method, fallbacks=fallbacks, course=course)
 
 
-def _fallbacks(graph: Graph, used: tuple[tuple[str, Rel], ...]) -> tuple[Reason, ...]:
+def _fallbacks(graph: Graph, used: tuple[tuple[Rule, Rel], ...]) -> tuple[Reason, ...]:
     """Why parts of the query are recomputed rather than maintained."""
-    reasons = [why_recomputed(rel) for rule, rel in used if rule in _FALLBACK_RULES]
-    reasons += [im2.why_held_back(graph.memo.tree(rel), graph.facts) for rule, rel in used if rule in _HELD_BACK_RULES]
+    reasons = [rule.why(graph.memo.tree(rel), graph.facts) for rule, rel in used if rule.why]
     reasons += [rel.reason for rel in graph.problem.query.walk() if isinstance(rel, Opaque)]
     return tuple(dict.fromkeys(reason for reason in reasons if reason))
 

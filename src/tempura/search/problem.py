@@ -7,6 +7,8 @@ from tempura.algebra.rel import Rel
 from tempura.cost.model import SPARK, CostModel
 from tempura.cost.stats import ColumnStats, StoredFacts, TableFacts
 from tempura.physical.operators import StateKey
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
 from tempura.tvr.staircase import Staircase
 
 __all__ = ["ColumnStats", "Point", "Problem", "StoredFacts", "TableFacts"]
@@ -25,7 +27,8 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A planning problem. ``states`` are the stored states that can be loaded (their ``time`` is a point of this problem); ``stored``
-    says how they lie on disk, one part each unless it is given; ``prices`` are of the engine that will run the steps.
+    says how they lie on disk, one part each unless it is given; ``prices`` are of the engine that will run the steps; ``registry`` has
+    the methods to plan by.
 
     The first step of the plan may be run, and relies on what is said of its inputs: raises ValueError unless that is known.
     """
@@ -36,6 +39,7 @@ class Problem:
     states: frozenset[StateKey] = frozenset()
     stored: Mapping[StateKey, StoredFacts] = field(default_factory=dict)
     prices: CostModel = SPARK
+    registry: Registry = TEMPURA
 
     def __post_init__(self) -> None:
         guessed = sorted(name for name, table in self.tables.items() if table.known <= self.first)

@@ -68,7 +68,7 @@ class Rewriter:
     def _made(self, rule: Rule, bound: dict[str, object], member: Rel, view: View) -> Rewritten | None:
         self._space.tell(RuleMatched(rule.name, view))
         law = rule.apply(**bound)
-        logical = self._links.resolve(law.rhs) if law.where and rule.reads_links else law.rhs
+        logical = self._links.resolve(law.rhs) if law.where and rule.reads else law.rhs
         if not law.where or logical is None:
             return None
         rhs = self._ready(logical, view)

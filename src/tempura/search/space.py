@@ -9,7 +9,6 @@ from tempura.cost.estimate import Estimator
 from tempura.memo.events import Event, Listener
 from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
-from tempura.rules.methods import laws_at_all_times, rules_of
 from tempura.search.begun import Begun
 from tempura.search.facts import PlanFacts
 from tempura.search.joins import JoinOrders
@@ -69,7 +68,7 @@ class Space:
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
         self.staircase = staircase(problem.tables)
-        laws = self._left(laws_at_all_times())
+        laws = self._left(problem.registry.laws_at_all_times)
         # What is counted depends on the states that there are; the classes must not, for states are found again by their names.
         expected = Estimator(problem.tables, self.memo.representative, self.staircase)
         Saturation(self.memo, laws, expected, self.tell, switches).run()
@@ -84,7 +83,7 @@ class Space:
 
     def rules_of(self, methods: tuple[str, ...]) -> tuple[Rule, ...]:
         """The rules of a set of methods that may be used."""
-        rules = self._left(rules_of(methods))
+        rules = self._left(self.problem.registry.rules_of(methods))
         return rules if self._only is None else tuple(rule for rule in rules if rule.splits or rule.name in self._only)
 
     def _left(self, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:

@@ -9,22 +9,36 @@ from functools import cached_property
 from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import Column
 
-LINKS: dict[str, str] = {}
-"""The kinds of links: what each means for the TVR ``Q`` that has it."""
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A kind of link: its name in rules, and what the part to which it leads means for the TVR ``Q`` that has it. ``grows``: such a part
+    never loses a row, while nothing does that the rules which split ask to only grow."""
+
+    name: str
+    meaning: str
+    grows: bool = False
 
 
-def link_kind(name: str, meaning: str) -> str:
-    """Add a kind of link, for rules that split TVRs in another way. Returns its name.
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """Kinds of links that belong together: at all times the parts add up to the whole, and none has a row that it does not have."""
 
-    Raises ValueError when the name is taken with another meaning.
-    """
-    if LINKS.setdefault(name, meaning) != meaning:
-        raise ValueError(f"a link {name} exists already: {LINKS[name]}")
-    return name
+    parts: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        return f"Q = {' + '.join(part.name for part in self.parts)}"
 
 
-P = link_kind("P", "the part of Q = P + N that never loses a row while the tables only grow (IM-2)")
-N = link_kind("N", "the rest of Q = P + N, whose rows may be lost when more rows arrive (IM-2)")
+P, N = "P", "N"
+
+STAYING_AND_LOOSE = Decomposition(
+    (
+        Part(P, "the part of Q = P + N that never loses a row while the tables only grow (IM-2)", grows=True),
+        Part(N, "the rest of Q = P + N, whose rows may be lost when more rows arrive (IM-2)"),
+    )
+)
+"""The decomposition of IM-2."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +47,6 @@ class Linked(Rel):
 
     rel: Rel
     kind: str
-
-    def __post_init__(self) -> None:
-        if self.kind not in LINKS:
-            raise ValueError(f"no kind of link is named {self.kind}: {', '.join(LINKS)}")
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

@@ -184,7 +184,7 @@ class Tvr(Relational):
         return Bag(View(self.rel, Delta(interval.start, interval.stop)))
 
     def part(self, kind: str) -> "Tvr":
-        """The TVR to which a link leads: a part of this one. Raises ValueError for an unknown kind (``tvr.links``)."""
+        """The TVR to which a link leads: a part of this one. Of which kinds there are, a registry knows (``rules.registry``)."""
         return Tvr(links.Linked(self.rel, kind))
 
     @property

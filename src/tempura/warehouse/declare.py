@@ -16,6 +16,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
+from tempura.rules.modules import is_module_name
 from tempura.warehouse.files import Files
 from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.kafka import KafkaSpec, kafka_from_toml
@@ -147,10 +148,11 @@ def _text(sql: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """The content of ``tempura.toml``."""
+    """The content of ``tempura.toml``. ``rules`` are names of modules with rules of the user's own."""
 
     tables: Mapping[str, TableSpec]
     queries: Mapping[str, QuerySpec]
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ class DeclarationFile:
         tables, queries = document.get("tables", {}), document.get("queries", {})
         tables = {check_name("table", n, tables): _table(n, t) for n, t in tables.items()}
         queries = {check_name("query", n, queries): _query(n, q) for n, q in queries.items()}
-        return Declarations(tables, queries)
+        return Declarations(tables, queries, _modules(document.get("rules", {})))
 
     def put_table(self, name: str, spec: TableSpec) -> None:
         """Add or replace a table."""
@@ -262,6 +264,18 @@ def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:
     outputs = tuple(_output(where, output) for output in _plain(data.get("outputs", [])))
     methods, require = _methods(where, _plain(data.get("methods", []))), check_require(name, data.get("require"))
     return QuerySpec(schedule, _plain(data.get("sql")), _plain(data.get("fingerprint")), outputs, methods, require)
+
+
+def _modules(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of ``[rules] modules``: dotted names, to be imported from where Python finds modules, never paths."""
+    if not isinstance(data, Mapping):
+        raise TempuraError("BAD_TOML", "rules is no section.", 'Write [rules] and modules = ["my_rules"] below it.')
+    _check_keys("[rules]", data, {"modules"}, set())
+    names = _plain(data.get("modules", []))
+    if not isinstance(names, list) or not all(isinstance(name, str) and is_module_name(name) for name in names):
+        what = f"[rules] has modules = {names!r}, which is no list of names of modules."
+        raise TempuraError("BAD_TOML", what, 'Write modules = ["my_rules"], as after import.')
+    return tuple(dict.fromkeys(names))
 
 
 REQUIRED = "incremental"

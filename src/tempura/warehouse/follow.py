@@ -8,7 +8,6 @@ from math import inf
 from typing import Any
 
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan
-from tempura.rules.methods import METHODS
 from tempura.search.planner import MARGIN, make_plan
 from tempura.search.problem import Problem, TableFacts
 
@@ -38,7 +37,8 @@ class Known:
         """What is known when a problem is posed."""
         tables = problem.tables.items()
         given = {
-            "methods": ",".join(METHODS if "all" in methods else methods),
+            "rules": problem.registry.fingerprint,
+            "methods": ",".join(problem.registry.names_of(methods)),
             "points": " ".join(f"{point.weight:g}{'!' * point.output}{'.' * point.done}" for point in problem.points),
             **{f"table {name}": _promised(table) for name, table in tables},
         }

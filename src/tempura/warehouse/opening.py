@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 
 from tempura.frontend.session import current, require_classic
 from tempura.frontend.start import start_session
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
 from tempura.warehouse.files import Files
 from tempura.warehouse.spark_engine import SparkEngine
 from tempura.warehouse.warehouse import Warehouse, open_site
@@ -17,12 +19,14 @@ def open(
     path: str | Path,
     spark: SparkSession | Callable[[], SparkSession] | None = None,
     clock: Callable[[], datetime] | None = None,
+    rules: Registry = TEMPURA,
 ) -> Warehouse:
     """Open the warehouse in a local folder, which is made if it is missing.
 
     ``spark`` is the session to work in (never changed); this process's active session when not given, or a new local one, which
     is started, by ``spark`` if that is a function, when it is first needed: to look at what was run needs none.
     ``clock`` gives the time with its zone, by which schedules fall due; the system's when not given.
+    ``rules`` are those to plan by, beside those of the modules that ``tempura.toml`` names.
 
     Raises TempuraError FORMAT_NEWER, FORMAT_OLDER, NO_ATOMIC_COMMIT, SPARK_CONNECT; NO_JAVA when Spark is started.
     """
@@ -30,4 +34,4 @@ def open(
     session = current() if spark is None or callable(spark) else spark
     if session is not None:
         require_classic(session)
-    return open_site(path, SparkEngine(lambda: session or (start or start_session)()), Files(), clock)
+    return open_site(path, SparkEngine(lambda: session or (start or start_session)()), Files(), clock, rules)

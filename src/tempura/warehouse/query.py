@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tempura.explain.character import NOTHING, Character
 from tempura.frontend.clock import NOW, is_clock, today
 from tempura.frontend.lift import Lifted
 from tempura.plan.progressive import ProgressivePlan
+from tempura.rules.registry import Registry
 from tempura.warehouse.arrivals import Rows
 from tempura.warehouse.clock import Clock, Input
 from tempura.warehouse.declare import OutputSpec, QuerySpec, check_output, declared_path
@@ -76,6 +77,10 @@ class Query:
         """When work may run, and when the result is due."""
         return self._spec.schedule
 
+    @cached_property
+    def _rules(self) -> Registry:
+        return self._site.rules
+
     @errors_by_code()
     def plan(
         self, methods: Methods | None = None, schedule: Schedule | None = None, require: str | None = None
@@ -85,13 +90,13 @@ class Query:
         ``schedule``: what would be planned under another one, over all of its times; ``methods`` and ``require`` as for :meth:`run`.
         Raises TempuraError SCHEDULE_ENDED when no run remains, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL.
         """
-        demand = Demand.of(self.name, self._spec, methods, require)
+        demand = Demand.of(self.name, self._spec, methods, require, self._rules)
         history = self.committed()
         asked = schedule or self.schedule
         slot = self._upcoming(history) if schedule is None else Slot("", 0, (*schedule.times, "refresh 1")[0])
         situation = self._situation(history, slot, asked, demand, dry=True)
         plan, follower = self._planned(situation, demand, history)
-        return plan_of(plan, situation, not history.outputs, follower.followed)
+        return plan_of(plan, situation, not history.outputs, follower.followed, demand.methods)
 
     def _upcoming(self, history: History) -> Slot:
         slot = upcoming(self.schedule, history.last_slot, self._site.clock(), self._zone(history))
@@ -122,7 +127,7 @@ class Query:
         ``at``, BAD_RUN for ``at`` with ``now``, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL, and whatever is wrong with the tables'
         new files.
         """
-        demand = Demand.of(self.name, self._spec, methods, require)
+        demand = Demand.of(self.name, self._spec, methods, require, self._rules)
         report = self._ran(partial(self._due, at=at, now=now, force=force), demand, dry_run, progress)
         if not dry_run:
             self.publish(progress)
@@ -295,7 +300,7 @@ class Query:
             mark, schemas = fingerprint(lifted.rel), self._schemas(lifted)
             entry = Replacement(history.next, now, self._spec.sql, mark, states, schemas)
             after = History((*history.entries, entry))
-            demand, upcoming = Demand.of(self.name, self._spec, None, None), self._upcoming(after)
+            demand, upcoming = Demand.of(self.name, self._spec, None, None, self._rules), self._upcoming(after)
             situation = self._situation(after, upcoming, self.schedule, demand, dry_run)
             situation, plan, _ = self._sound_plan(situation, demand, after)
             step = step_now(plan, situation)
@@ -433,7 +438,7 @@ class Query:
         lifted, settings, time = self._lift(history), self._settings(history), self._logical_time(history)
         input = partial(self._input, time=time, dry=dry)
         steps, anew = history.loadable, demand.anew
-        found = assess(lifted, schedule, slot, steps, input, self._site, settings, time, anew)
+        found = assess(lifted, schedule, slot, steps, input, self._site, settings, time, anew, self._rules)
         if self._lift(history) is not lifted:
             # What has arrived has brought columns, and with them perhaps another meaning of the text.
             return self._situation(history, slot, schedule, demand, dry)

@@ -9,9 +9,12 @@ from tempura.errors import Reason, TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.explain.character import RECOMPUTED, Character
 from tempura.explain.html import save_html
+from tempura.explain.origin import SECTIONS, section, section_json
 from tempura.explain.text import SHOW, explain, seconds, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.rules.registry import ALL
 from tempura.search.planner import MARGIN
+from tempura.search.problem import Problem
 from tempura.warehouse import phases
 from tempura.warehouse.clock import version_text
 from tempura.warehouse.correction import NONE, Correction
@@ -27,7 +30,7 @@ class QueryPlan:
     """A plan of a query. ``labels`` name its time points; ``does`` says what its steps do, by time point; ``forecasts`` are what is
     assumed to arrive after the first of them; ``waiting`` are rows that it counts on and that have not been registered; ``correction``:
     what its prices were multiplied by. ``followed`` is the number of the run that compared all plans, where this one goes on as that chose
-    (``warehouse.follow``)."""
+    (``warehouse.follow``). ``problem`` is what it was planned for, by which ``methods``."""
 
     plan: ProgressivePlan
     labels: tuple[str, ...]
@@ -36,6 +39,8 @@ class QueryPlan:
     waiting: tuple[str, ...] = ()
     correction: Correction = NONE
     followed: int | None = None
+    problem: Problem | None = None
+    methods: tuple[str, ...] = (ALL,)
 
     @property
     def cost(self) -> int:
@@ -57,13 +62,24 @@ class QueryPlan:
         return self.labels[time] if time < len(self.labels) else str(time)
 
     def explain(self, show: str | Collection[str] = "cost,rows", step: str | None = None) -> str:
-        """The plan per time point as text. ``show`` names what is said of each operator: cost, rows, rule (or method), view.
-        ``step`` is the label of the only time point to show.
+        """The plan per time point as text. ``show`` names what is said of each operator: cost, rows, method, rule, view; and what is told
+        below the steps: rules, which of them made each part; memo, the classes of equal expressions; steps, what each rule does to the
+        best plan, for which it is planned once for each rule. ``step`` is the label of the only time point to show.
 
         Raises TempuraError UNKNOWN_SHOW, UNKNOWN_TIME.
         """
         only = None if step is None else self._time(step)
-        return explain(self.plan, _shown(show), self.labels, only, self.does, self.assumed, self.remarks)
+        beside, below = _shown(show)
+        text = explain(self.plan, beside, self.labels, only, self.does, self.assumed, self.remarks)
+        plan = self.plan if only is None else replace(self.plan, steps=(self.plan.step_at(only),))
+        sections = (section(name, plan, self._problem, self.methods, self.labels) for name in below)
+        return "\n".join([text, *("\n".join(["", *lines]) for lines in sections)])
+
+    @property
+    def _problem(self) -> Problem:
+        if self.problem is None:
+            raise TempuraError("UNKNOWN_SHOW", "Of this plan nothing but its steps is known.", "Plan anew.")
+        return self.problem
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -79,15 +95,17 @@ class QueryPlan:
     def __str__(self) -> str:
         return self.explain()
 
-    def save_html(self, path: str | Path, show: str | Collection[str] = "cost,rows,method") -> None:
+    def save_html(self, path: str | Path, show: str | Collection[str] = "cost,rows,method,rule") -> None:
         """Write the plan as an HTML page."""
         save_html(self.explain(show), path)
 
-    def to_json(self) -> dict[str, Any]:
-        """The plan as plain data: costs in nanoseconds of one core."""
+    def to_json(self, show: str | Collection[str] = ()) -> dict[str, Any]:
+        """The plan as plain data: costs in nanoseconds of one core. ``show``: memo, steps and rules as for :meth:`explain`."""
+        _, below = _shown(show)
         assumed = [asdict(forecast) for forecast in self.forecasts]
         found = to_json(self.plan, self.labels, self.does) | {"assumed": assumed, "waiting": list(self.waiting)}
-        return found | {"correction": asdict(self.correction), "followed": self.followed}
+        found |= {"correction": asdict(self.correction), "followed": self.followed}
+        return found | {name: section_json(name, self.plan, self._problem, self.methods) for name in below}
 
     def _time(self, label: str) -> int:
         for time, known in enumerate(self.labels):
@@ -97,8 +115,14 @@ class QueryPlan:
         raise TempuraError("UNKNOWN_TIME", f"The plan has no time {label!r}.", remedy)
 
 
-def plan_of(plan: ProgressivePlan, situation: Situation, first: bool, followed: int | None = None) -> QueryPlan:
-    """A plan as the user sees it. ``first``: the query has no result yet; ``followed`` as in :class:`QueryPlan`."""
+def plan_of(
+    plan: ProgressivePlan,
+    situation: Situation,
+    first: bool,
+    followed: int | None = None,
+    methods: tuple[str, ...] = (ALL,),
+) -> QueryPlan:
+    """A plan as the user sees it. ``first``: the query has no result yet; ``followed`` and ``methods`` as in :class:`QueryPlan`."""
     does: dict[int, Character] = {}
     for step in plan.steps:
         found = character_of(step, situation.problem, first)
@@ -107,7 +131,7 @@ def plan_of(plan: ProgressivePlan, situation: Situation, first: bool, followed: 
         )
         first = first and step.emit is None
     known = (situation.forecasts, situation.waiting, situation.correction)
-    return QueryPlan(plan, situation.labels, does, *known, followed)
+    return QueryPlan(plan, situation.labels, does, *known, followed, situation.problem, methods)
 
 
 def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, ...]:
@@ -123,15 +147,14 @@ def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, .
     return (*lost, *map(str, plan.fallbacks), f"to maintain it is estimated to cost {less}: {compared}")
 
 
-def _shown(show: str | Collection[str]) -> list[str]:
+def _shown(show: str | Collection[str]) -> tuple[list[str], list[str]]:
+    """What is shown beside operators, and below the plan."""
     names = [n.strip() for n in show.split(",")] if isinstance(show, str) else list(show)
-    wanted = ["rule" if name == "method" else name for name in names if name]
-    unknown = sorted(set(wanted) - set(SHOW))
+    unknown = sorted(set(filter(None, names)) - {*SHOW, *SECTIONS})
     if unknown:
-        raise TempuraError(
-            "UNKNOWN_SHOW", f"explain cannot show {', '.join(unknown)}.", f"Choose of {', '.join(SHOW)}."
-        )
-    return wanted
+        choice = ", ".join((*SHOW, *SECTIONS))
+        raise TempuraError("UNKNOWN_SHOW", f"explain cannot show {', '.join(unknown)}.", f"Choose of {choice}.")
+    return [name for name in names if name in SHOW], [name for name in names if name in SECTIONS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,31 +11,22 @@ from tempura.errors import Reason, TempuraError
 from tempura.execute.failure import coded
 from tempura.explain.character import READ_AS_A_WHOLE, RECOMPUTED, Character, character, is_row_by_row
 from tempura.plan.progressive import ProgressivePlan, Step
-from tempura.rules import core, im2
-from tempura.rules.methods import METHODS, rules_of
+from tempura.rules.dsl import Rule
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.warehouse.declare import REQUIRED, QuerySpec, check_require
 from tempura.warehouse.situation import Situation
 
-_HELD_BACK = tuple(rule.name for rule in (im2.hold_back, im2.hold_back_state))
-_STRICTER: tuple[tuple[bool, tuple[str, ...]], ...] = (
-    (False, ()),
-    (True, ()),
-    (True, _HELD_BACK),
-    (True, (*_HELD_BACK, core.snapshot_of_inputs.name)),
-)
-"""How a plan is looked for, one after the other: by cost; such that all that was current before is loaded; without what is held back; and
-without what costs little more than to read the tables."""
-
 _ROWS, _ARRIVING, _LEAVING = 1_000_000, 10_000, 1_000
 """Sizes of tables and of their changes, to ask whether a query can be maintained at all."""
 
 
-def check_methods(methods: str | Sequence[str]) -> tuple[str, ...]:
+def check_methods(rules: Registry, methods: str | Sequence[str]) -> tuple[str, ...]:
     """Names of methods. Raises TempuraError UNKNOWN_METHOD."""
     names = (methods,) if isinstance(methods, str) else tuple(methods)
-    rules_of(names)
+    rules.names_of(names)
     return names
 
 
@@ -60,9 +51,11 @@ class Demand:
     anew: bool
 
     @staticmethod
-    def of(query: str, spec: QuerySpec, methods: str | Sequence[str] | None, require: str | None) -> "Demand":
+    def of(
+        query: str, spec: QuerySpec, methods: str | Sequence[str] | None, require: str | None, rules: Registry
+    ) -> "Demand":
         """What is given for one run, in the place of what is declared. Raises TempuraError UNKNOWN_METHOD, BAD_REQUIRE."""
-        given = check_methods(methods) if methods is not None else check_methods(spec.methods or "all")
+        given = check_methods(rules, methods if methods is not None else spec.methods or "all")
         wanted = check_require(query, require) if require is not None else spec.require
         return Demand(given, wanted is not None, anew=wanted is None and spec.require is not None)
 
@@ -114,14 +107,14 @@ def incremental_plan(
 
 def _search(problem: Problem, methods: Sequence[str], begun: bool) -> tuple[ProgressivePlan | None, Sequence[Reason]]:
     """The cheapest plan if it maintains the query, else the cheapest of those that have to; or why there is none."""
-    known = tuple(METHODS) if "all" in methods else tuple(methods)
+    known = problem.registry.names_of(methods)
     names = tuple(name for name in known if name != "batch")
     if not names:
         return None, [Reason("METHODS", f"only {', '.join(known)} may be used, which does not maintain anything")]
     if not is_maintainable(problem.query):
         return None, [rel.reason for rel in problem.query.walk() if isinstance(rel, Opaque)]
     reasons: list[Reason] = []
-    for strict, without in _STRICTER:
+    for strict, without in _stricter(problem.registry.rules_of(names)):
         plan = _plan(problem, names, strict, without)
         if plan and _is_incremental(plan, problem, begun):
             return plan, ()
@@ -129,6 +122,16 @@ def _search(problem: Problem, methods: Sequence[str], begun: bool) -> tuple[Prog
     if begun and not problem.states:
         reasons.append(Reason("NO_STATES", "no run before has left a state that can be loaded now"))
     return None, reasons
+
+
+def _stricter(rules: Sequence[Rule]) -> Iterator[tuple[bool, tuple[str, ...]]]:
+    """How a plan is looked for, one after the other: by cost; such that all that was current before is loaded; without what is held back;
+    and without what costs little more than to read the tables."""
+    fallbacks = [rule for rule in rules if rule.is_fallback]
+    yield False, ()
+    yield True, ()
+    yield True, tuple(rule.name for rule in fallbacks if not rule.by_definition)
+    yield True, tuple(rule.name for rule in fallbacks)
 
 
 def _told(reasons: Sequence[Reason]) -> str:
@@ -184,12 +187,12 @@ def _losing(table: TableFacts) -> TableFacts:
     return replace(table, inserted=inserted, deleted=deleted)
 
 
-def check_maintainable(query: str, rel: Rel, methods: Sequence[str]) -> None:
+def check_maintainable(query: str, rel: Rel, methods: Sequence[str], rules: Registry = TEMPURA) -> None:
     """Whether the algebra allows a query to be maintained, at whatever cost: whether a second result follows from the states of the
     first while its tables change. Raises TempuraError NOT_INCREMENTAL."""
     changing = TableFacts((_ROWS, _ROWS + _ARRIVING), (0, _LEAVING), 1)
     points = (Point(1.0, True), Point(1.0, True))
-    problem = Problem(rel, points, {scan.table: changing for scan in scans(rel)})
+    problem = Problem(rel, points, {scan.table: changing for scan in scans(rel)}, registry=rules)
     plan, reasons = _search(problem, methods, begun=False)
     if plan is None:
         what = f"Query {query} requires incremental maintenance, and cannot be maintained: {_told(reasons)}."

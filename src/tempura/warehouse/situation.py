@@ -12,6 +12,8 @@ from tempura.execute.parts import stored_facts
 from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Step
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
 from tempura.search.problem import Problem
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
@@ -99,10 +101,11 @@ def assess(
     settings: Settings,
     time: datetime,
     anew: bool = False,
+    rules: Registry = TEMPURA,
 ) -> Situation:
     """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain. ``input`` gives what
     the query reads by name (a :class:`Prospect`: nothing is registered), ``time`` is the logical time of the run. ``anew``: no state of
-    the past is used."""
+    the past is used. ``rules`` are those to plan by."""
     read = {name: input(name) for name in names_read(lifted)}
     versions = {name: table.register() for name, table in read.items()}
     versions |= untorn({n: t for n, t in read.items() if isinstance(t, Arrivals)}, versions)
@@ -121,7 +124,8 @@ def assess(
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
     correction = correction_of(steps) if site.engine.is_measured else NONE
-    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, correction.of(site.engine.prices))
+    prices = correction.of(site.engine.prices)
+    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, prices, rules)
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
     return Situation(*known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction)

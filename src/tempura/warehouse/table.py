@@ -10,6 +10,9 @@ from typing import Any
 from pyspark.sql.types import StructField, StructType
 
 from tempura.errors import TempuraError
+from tempura.rules.methods import TEMPURA
+from tempura.rules.modules import extended
+from tempura.rules.registry import Registry
 from tempura.warehouse import aside
 from tempura.warehouse.arrivals import FORGOTTEN, Arrival, ColumnSummary, DataFile, Pushed, Rows
 from tempura.warehouse.compaction import Blocks
@@ -48,6 +51,13 @@ class Site:
     files: Files
     engine: Engine
     clock: Callable[[], datetime] = _now
+    own_rules: Registry = TEMPURA
+
+    @property
+    def rules(self) -> Registry:
+        """The rules to plan by: those given when the warehouse was opened, and those of the modules that it declares. Raises TempuraError
+        BAD_RULES_MODULE, and as ``rules.registry`` does."""
+        return extended(self.own_rules, self.declarations.read().rules)
 
     @property
     def declarations(self) -> DeclarationFile:

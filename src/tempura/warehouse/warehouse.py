@@ -14,6 +14,8 @@ from pyspark.sql.types import StructType
 from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
 from tempura.warehouse import pushes
 from tempura.warehouse.declare import Declarations, QuerySpec, TableSpec, check_name, declared_path, local_path
 from tempura.warehouse.derived import Upstream, check_acyclic
@@ -182,6 +184,12 @@ class Warehouse:
         self._declarations = site.declarations
         self._frames: dict[str, DataFrame] = {}
         self._queries: dict[str, tuple[Declarations, Query]] = {}
+
+    @property
+    def rules(self) -> Registry:
+        """What its queries are planned by: the methods and rules of Tempura, or those that it was opened with, and those of the modules of
+        ``tempura.toml``. Raises TempuraError BAD_RULES_MODULE, BAD_METHOD, BAD_LINK."""
+        return self._site.rules
 
     @property
     def path(self) -> Path:
@@ -495,13 +503,13 @@ class Warehouse:
         declared = self._declarations.read().queries.get(name)
         timing = schedule or (declared.schedule if declared else Schedule.view())
         old = declared or QuerySpec(timing)
-        demand = Demand.of(name, old, methods, require)
+        demand = Demand.of(name, old, methods, require, self._site.rules)
         mark = self._fingerprint(df) if df is not None else None
         spec = QuerySpec(timing, sql, mark, old.outputs, **demand.declared)
         query = Query(self._site, name, spec, self._tables(), df)
         query.check_unchanged()
         if demand.incremental:
-            check_maintainable(name, query.lifted.rel, demand.methods)
+            check_maintainable(name, query.lifted.rel, demand.methods, self._site.rules)
         check_acyclic(query)
         if spec != declared:
             self._declarations.put_query(name, spec)
@@ -538,12 +546,12 @@ class Warehouse:
         frame = df if df is not None else self._frames.get(name)
         mark = self._fingerprint(frame) if text is None and frame is not None else None
         mark = mark or (None if text is not None else old.fingerprint)
-        demand = Demand.of(name, old, methods, require)
+        demand = Demand.of(name, old, methods, require, self._site.rules)
         spec = QuerySpec(schedule or old.schedule, text, mark, old.outputs, **demand.declared)
         query = Query(self._site, name, spec, self._tables(), frame if text is None else None)
         check_acyclic(query)
         if demand.incremental:
-            check_maintainable(name, query.lifted_anew.rel, demand.methods)
+            check_maintainable(name, query.lifted_anew.rel, demand.methods, self._site.rules)
         report = query.replace(lambda: None if spec == old else self._declarations.put_query(name, spec), dry_run)
         if not dry_run:
             self._remember(name, query, frame if text is None else None)
@@ -650,14 +658,21 @@ class Warehouse:
 
 
 @errors_by_code()
-def open_site(path: str | Path, engine: Engine, files: Files, clock: Callable[[], datetime] | None = None) -> Warehouse:
-    """Open a warehouse over an engine; its folder is made if it is missing.
+def open_site(
+    path: str | Path,
+    engine: Engine,
+    files: Files,
+    clock: Callable[[], datetime] | None = None,
+    rules: Registry = TEMPURA,
+) -> Warehouse:
+    """Open a warehouse over an engine; its folder is made if it is missing. ``rules`` are those to plan by.
 
     Raises TempuraError FORMAT_NEWER, FORMAT_OLDER, and NO_ATOMIC_COMMIT when the file system cannot commit.
     """
     refuse_other_schemes(str(path))
     root = local_path(str(path)).resolve()
-    site = Site(root, files, engine, clock) if clock else Site(root, files, engine)
+    site = Site(root, files, engine, own_rules=rules)
+    site = replace(site, clock=clock) if clock else site
     marker = root / ".tempura" / "format.json"
     if not marker.exists():
         _create(site, marker)

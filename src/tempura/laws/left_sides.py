@@ -9,9 +9,10 @@ from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Uni
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Expr, Output, Ref, conjunction
 from tempura.algebra.states import decimal_of
 from tempura.algebra.window import Window
+from tempura.laws import generators, windows
+from tempura.laws.relations import JOINS, CaseMaker, NoCaseError
 from tempura.rules.match import Hole, name_of_hole
 from tempura.tvr.tvr import Tvr
-from tests.laws import cases, generate_cases, window_cases
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ T = TypeVar("T")
 class Builder:
     """Builds a left side and binds its metavariables."""
 
-    maker: "cases.CaseMaker"
+    maker: CaseMaker
     bindings: dict[str, object] = field(default_factory=dict)
     like: Scan | None = None
 
@@ -72,17 +73,17 @@ class Builder:
                 keys, aggs = self._aggregation(inputs[0], prefix)
                 return Aggregate(inputs[0], self._set(pattern.keys, keys), self._set(pattern.aggregates, aggs))
             case Window():
-                partition = self._set(pattern.partition, window_cases.partition(maker, columns))
+                partition = self._set(pattern.partition, windows.partition(maker, columns))
                 order = self._set(pattern.order, maker.order(columns))
-                calls = window_cases.functions(maker, columns, f"{prefix}w")
+                calls = windows.functions(maker, columns, f"{prefix}w")
                 return Window(inputs[0], partition, order, self._set(pattern.functions, calls))
             case Generate():
-                generator = self._set(pattern.generator, generate_cases.generator(maker, columns))
-                made = self._set(pattern.outputs, generate_cases.MADE)
+                generator = self._set(pattern.generator, generators.generator(maker, columns))
+                made = self._set(pattern.outputs, generators.MADE)
                 return Generate(inputs[0], generator, made, self._set(pattern.outer, maker.chance(0.4)))
             case Expand():
                 return Expand(inputs[0], self._set(pattern.projections, maker.projections(columns, f"{prefix}e")))
-        raise TypeError(f"no generator for patterns with {type(pattern).__name__}")
+        raise NoCaseError(f"there is no generator for patterns with {type(pattern).__name__}")
 
     def _some(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         """Some of the columns, often all."""
@@ -101,7 +102,7 @@ class Builder:
         return self.maker.outputs(self._some(columns), prefix)
 
     def _join(self, pattern: Join, left: Rel, right: Rel) -> Join:
-        kind = pattern.kind if name_of_hole(pattern.kind, "") is None else self.maker.rng.choice(cases.JOINS)
+        kind = pattern.kind if name_of_hole(pattern.kind, "") is None else self.maker.rng.choice(JOINS)
         marker = self.maker.marker("M") if kind == "exists" else None
         scopes = [_keys_of(side) if self.maker.chance(0.8) else side.columns for side in (left, right)]
         on = self.maker.condition(scopes[0] or left.columns, scopes[1] or right.columns)

@@ -3,24 +3,26 @@
 A table is a list of positive bags, one per time. ``View(tvr, Snapshot(t))`` is the query over the tables at t, ``Delta(t, u)``
 the difference of two snapshots, a state the partial aggregate of the input's snapshot or delta. What SQL leaves open is decided by a die,
 once for each class and each time at which its tables change: another computation of the same may give another answer, also at the same
-time. The rows of an aggregation that has states are those of its state. ``Q.P`` are rows that Q has now and
-at all later times: some of them or none, chosen by checksums; ``Q.N`` are the others. No rule may rely on more than that.
+time. The rows of an aggregation that has states are those of its state. Parts of Q are any that add up to Q: ``Q.P``, which never loses a
+row, are rows that Q has now and at all later times, some of them or none, chosen by checksums; ``Q.N`` are the others. No rule may rely
+on more than that.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from zlib import crc32
 
-from tempura.algebra.bag import SignedBag, identity
+from tempura.algebra.bag import EMPTY, SignedBag, identity
 from tempura.algebra.die import FIXED, Die
 from tempura.algebra.evaluate import Evaluation, evaluate
 from tempura.algebra.rel import Aggregate, Rel, Scan, scans
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import Finalize, Partial
 from tempura.rules.helpers import is_order_sensitive, states_exist
-from tempura.tvr.links import Linked
+from tempura.rules.methods import TEMPURA
+from tempura.tvr.links import Decomposition, Linked
 from tempura.tvr.staircase import TOGETHER, Staircase, Time, whole
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
@@ -37,6 +39,7 @@ class Definition:
     known: dict[tuple[Rel, Time], SignedBag] = field(default_factory=dict)
     staircase: Staircase = TOGETHER
     die: Die = FIXED
+    decompositions: tuple[Decomposition, ...] = TEMPURA.decompositions
 
     def snapshot(self, tvr: Rel, t: Time) -> SignedBag:
         """The result of a time-free query over the tables as they are seen at t."""
@@ -127,8 +130,7 @@ class Definition:
 
     def _leaf(self, leaf: Rel, t: Time) -> SignedBag:
         if isinstance(leaf, Linked):
-            everything, stays = self.snapshot(leaf.rel, t), self._stays(leaf.rel, whole(t))
-            return stays if leaf.kind == "P" else everything - stays
+            return self._part(leaf, whole(t))
         assert isinstance(leaf, Scan)
         return self._rows(leaf.table, t)
 
@@ -150,9 +152,34 @@ class Definition:
         assert isinstance(view.tvr, Aggregate)
         return Partial(View(view.tvr.input, at), view.tvr.keys, view.tvr.aggregates)
 
+    def _part(self, part: Linked, t: int) -> SignedBag:
+        """The rows of a part: of one that grows, some of those that stay; of another, some of those that are left then, which may be
+        others at another time."""
+        parts = decomposition_of(self.decompositions, part.kind).parts
+        growing = [p.name for p in parts if p.grows]
+        loose = [p.name for p in parts if not p.grows]
+        stays = self._stays(part.rel, t) if growing else EMPTY
+        if part.kind in growing:
+            return SignedBag((row, w) for row, w in stays.items() if growing[_mark(row) % len(growing)] == part.kind)
+        everything, since = self.snapshot(part.rel, t), self._since(part.rel, t)
+        copies = ((row, i) for row, weight in (everything - stays).items() for i in range(weight))
+        return SignedBag((row, 1) for row, i in copies if loose[_mark((row, since, i)) % len(loose)] == part.kind)
+
     def _stays(self, tvr: Rel, t: int) -> SignedBag:
-        if crc32(repr(tvr).encode()) % 3 == 0:
+        if _mark(tvr) % 3 == 0:
             return SignedBag()
         later = [self.snapshot(tvr, u) for u in self.times[t:]]
-        chosen = (row for row, _ in later[0].items() if crc32(repr(row).encode()) % 4)
+        chosen = (row for row, _ in later[0].items() if _mark(row) % 4)
         return SignedBag((row, min(bag.weight(row) for bag in later)) for row in chosen)
+
+
+def decomposition_of(known: Iterable[Decomposition], kind: str) -> Decomposition:
+    """The decomposition to which a kind of link belongs. Raises KeyError."""
+    for decomposition in known:
+        if any(part.name == kind for part in decomposition.parts):
+            return decomposition
+    raise KeyError(kind)
+
+
+def _mark(value: object) -> int:
+    return crc32(repr(value).encode())

@@ -2,23 +2,23 @@
 
 from tempura.algebra.scalar import AggregateCall, Column, Expr, Literal, Ref
 from tempura.algebra.window import CURRENT_ROW, Frame, WindowOutput
-from tests.laws import cases
+from tempura.laws.scalars import Scalars
 
 _NUMBERS = {"RowNumber": "int", "Rank": "int", "DenseRank": "int", "PercentRank": "double", "CumeDist": "double"}
 
 
-def partition(maker: "cases.CaseMaker", columns: tuple[Column, ...]) -> tuple[Expr, ...]:
+def partition(maker: Scalars, columns: tuple[Column, ...]) -> tuple[Expr, ...]:
     """No, one or two expressions to partition by."""
     return tuple(maker.expression(columns) for _ in range(maker.rng.choice((0, 1, 1, 1, 2))))
 
 
-def functions(maker: "cases.CaseMaker", columns: tuple[Column, ...], prefix: str = "w") -> tuple[WindowOutput, ...]:
+def functions(maker: Scalars, columns: tuple[Column, ...], prefix: str = "w") -> tuple[WindowOutput, ...]:
     """One or two window functions."""
     made = [_function(maker, columns) for _ in range(maker.rng.choice((1, 2)))]
     return tuple(WindowOutput(Column(f"{prefix}{i}", f"{prefix}{i}", c.type), c, f) for i, (c, f) in enumerate(made))
 
 
-def _function(maker: "cases.CaseMaker", columns: tuple[Column, ...]) -> tuple[AggregateCall, Frame]:
+def _function(maker: Scalars, columns: tuple[Column, ...]) -> tuple[AggregateCall, Frame]:
     column = maker.rng.choice(columns)
     match maker.rng.choice(("number", "offset", "end", "aggregate", "aggregate")):
         case "number":
@@ -36,7 +36,7 @@ def _function(maker: "cases.CaseMaker", columns: tuple[Column, ...]) -> tuple[Ag
     return call, _frame(maker)
 
 
-def _frame(maker: "cases.CaseMaker") -> Frame:
+def _frame(maker: Scalars) -> Frame:
     return maker.rng.choice(
         (
             Frame(),

@@ -1,7 +1,7 @@
 """The check of a law: what the right side gives on one case is a right answer of the left side, by definition.
 
 Where SQL leaves nothing open there is one. Else a die decides each time that something is computed; the views that a law mentions were
-computed once each (``tests.laws.definition``). So the right side of a delta is added to the rows that were there, and must then be one of
+computed once each (``laws.definition``). So the right side of a delta is added to the rows that were there, and must then be one of
 all answers: what it takes away has to be what was there, not what another computation gives.
 
 An expression that fails for some rows makes a side fail. Where the left side has a value, and so have the views that the right side
@@ -22,12 +22,14 @@ from tempura.algebra.scalar import AggregateOutput
 from tempura.algebra.states import Partial, is_rounded
 from tempura.algebra.window import Window, WindowOutput
 from tempura.errors import TempuraError
+from tempura.laws.answers import TooManyAnswersError, answers, without_last_digits
+from tempura.laws.cases import Case, random_case
+from tempura.laws.definition import Definition, decomposition_of
 from tempura.rules.dsl import GIVEN_KINDS, Family, Rewrite, Rule, Split
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, StateDelta, View
-from tests.laws.answers import TooManyAnswersError, answers, without_last_digits
-from tests.laws.cases import Case, random_case
-from tests.laws.definition import Definition
 
 ATTEMPTS = 1000
 """How often a case is drawn until a rule's guard holds."""
@@ -41,9 +43,10 @@ class Verdict:
     why: str = ""
 
 
-def check(rule: Rule, case: Case) -> Verdict:
-    """Evaluate both sides of a law on a case."""
-    definition = Definition(case.tables, die=Rolled(Random(repr(case.tables))))
+def check(rule: Rule, case: Case, registry: Registry = TEMPURA) -> Verdict:
+    """Evaluate both sides of a law on a case. The registry knows the kinds of links that the rule mentions."""
+    die = Rolled(Random(repr(case.tables)))
+    definition = Definition(case.tables, die=die, decompositions=registry.decompositions)
     try:
         law = rule.function(**case.bindings, **given(rule, definition))
     except TempuraError as error:
@@ -115,22 +118,24 @@ def _calls(rel: Rel) -> tuple[AggregateOutput | WindowOutput, ...]:
 
 
 def _check_split(law: Split, definition: Definition) -> Verdict:
-    """At each time the parts add up to the whole and none has a negative weight; P never loses a row."""
-    assert law.parts.keys() == {"P", "N"}, "say here what the parts of another split have to be"
+    """At each time the parts add up to the whole and none has a negative weight; those that grow never lose a row."""
     wrong = [part.columns for part in law.parts.values() if part.columns != law.lhs.columns]
     if wrong:
         return Verdict("refuted", f"columns {law.lhs.columns} became {wrong}")
     try:
-        whole, P, N = (
-            [definition.snapshot(rel, t) for t in definition.times] for rel in (law.lhs, law.parts["P"], law.parts["N"])
-        )
+        whole = [definition.snapshot(law.lhs, t) for t in definition.times]
+        parts = {kind: [definition.snapshot(rel, t) for t in definition.times] for kind, rel in law.parts.items()}
     except TempuraError as error:
         return Verdict("vacuous" if _fails(law.lhs, definition) else "refuted", _only_expected(error))
+    kinds = decomposition_of(definition.decompositions, next(iter(parts))).parts
     for t in definition.times:
-        if P[t] + N[t] != whole[t] or not (P[t].is_positive and N[t].is_positive):
-            return Verdict("refuted", f"at {t}: {P[t]} + {N[t]} is not {whole[t]}")
-        if t and not (P[t] - P[t - 1]).is_positive:
-            return Verdict("refuted", f"at {t}: P loses rows: {P[t] - P[t - 1]}")
+        bags = [bags[t] for bags in parts.values()]
+        if sum(bags, EMPTY) != whole[t] or not all(bag.is_positive for bag in bags):
+            return Verdict("refuted", f"at {t}: {' + '.join(map(str, bags))} is not {whole[t]}")
+        for kind in (kind.name for kind in kinds if kind.grows and t):
+            lost = parts[kind][t] - parts[kind][t - 1]
+            if not lost.is_positive:
+                return Verdict("refuted", f"at {t}: {kind} loses rows: {lost}")
     return Verdict("holds")
 
 
@@ -187,11 +192,31 @@ def _without_traceless_groups(law: Rewrite, state: SignedBag) -> SignedBag:
     return SignedBag((row, w) for row, w in state.items() if any(row[width:]))
 
 
-def draw(rule: Rule, seed: int) -> tuple[Case, Verdict]:
-    """The case of a seed: the first one drawn that is not vacuous, with its verdict; else the last one."""
+def mismatch(rule: Rule, case: Case, registry: Registry = TEMPURA) -> str | None:
+    """Why the planner would not find a rule where it applies: its left side, made of the case, does not match its pattern, or binds a
+    metavariable to something else."""
+    law = rule.function(**case.bindings, **given(rule, Definition(case.tables, decompositions=registry.decompositions)))
+    found = rule.match(law.lhs)
+    if found is None:
+        return "does not match its own left side"
+    wrong = [name for name, value in found.items() if _plain(value) != _plain(case.bindings[name])]
+    return f"matches its own left side with another {', '.join(wrong)}" if wrong else None
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Tvr):
+        return value.rel
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+
+
+Judge = Callable[[Rule, Case, Registry], Verdict]
+
+
+def draw(rule: Rule, seed: int, registry: Registry = TEMPURA, judge: Judge = check) -> tuple[Case, Verdict]:
+    """The case of a seed: the first one drawn that is not vacuous, with its verdict; else the last one. Raises NoCaseError."""
     for attempt in range(ATTEMPTS):
         case = random_case(rule, Random(f"{rule.name}/{seed}/{attempt}"))
-        verdict = check(rule, case)
+        verdict = judge(rule, case, registry)
         if verdict.kind != "vacuous":
             break
     return case, verdict
