@@ -222,6 +222,7 @@ class BagEngine:
     lakes: dict[str, list[Row]] = field(default_factory=dict)
     lake_columns: str = ""
     is_measured: bool = False
+    steps_run: int = 0
 
     def settings(self) -> dict[str, str]:
         return dict(self.session)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tempura.cli.bench import bench
+from tempura.cli.calibrate import calibrate_command
 from tempura.cli.declare import init, query, table
 from tempura.cli.demo import demo
 from tempura.cli.effectiveness import effectiveness
@@ -107,6 +108,22 @@ for command in OF_TABLES:
     table.add_command(command)
 for command in OF_QUERIES:
     query.add_command(command)
-for command in (init, table, query, plan, explain, run, result, changes, verify, history, status, gc, demo, bench):
+for command in (
+    init,
+    table,
+    query,
+    plan,
+    explain,
+    run,
+    result,
+    changes,
+    verify,
+    history,
+    status,
+    gc,
+    calibrate_command,
+    demo,
+    bench,
+):
     main.add_command(command)
 bench.add_command(effectiveness)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
+from tempura.cost.model import BUILT_IN
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan
 from tempura.rules.methods import METHODS
 from tempura.search.planner import MARGIN, make_plan
@@ -41,6 +42,8 @@ class Known:
             "methods": ",".join(METHODS if "all" in methods else methods),
             "points": " ".join(f"{point.weight:g}{'!' * point.output}{'.' * point.done}" for point in problem.points),
             **{f"table {name}": _promised(table) for name, table in tables},
+            # What was chosen by the prices that are built in was so before it was noted.
+            **({"prices": problem.prices.origin} if problem.prices.origin != BUILT_IN else {}),
         }
         sizes = {f"table {name}": float(table.rows(problem.first)) for name, table in tables}
         sizes |= {str(key): facts.rows or 0.0 for key, facts in problem.stored.items() if key in problem.states}

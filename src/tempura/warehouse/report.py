@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tempura.cost.model import BUILT_IN
 from tempura.errors import Reason, TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.explain.character import RECOMPUTED, Character
@@ -27,7 +28,7 @@ class QueryPlan:
     """A plan of a query. ``labels`` name its time points; ``does`` says what its steps do, by time point; ``forecasts`` are what is
     assumed to arrive after the first of them; ``waiting`` are rows that it counts on and that have not been registered; ``correction``:
     what its prices were multiplied by. ``followed`` is the number of the run that compared all plans, where this one goes on as that chose
-    (``warehouse.follow``)."""
+    (``warehouse.follow``); ``prices`` are built in, or were calibrated at some time."""
 
     plan: ProgressivePlan
     labels: tuple[str, ...]
@@ -36,6 +37,7 @@ class QueryPlan:
     waiting: tuple[str, ...] = ()
     correction: Correction = NONE
     followed: int | None = None
+    prices: str = BUILT_IN
 
     @property
     def cost(self) -> int:
@@ -67,9 +69,9 @@ class QueryPlan:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What its prices were multiplied by, and whether it was compared with others, a line for each."""
+        """From what prices it is, what they were multiplied by, and whether it was compared with others, a line for each."""
         follows = f"goes on as run {self.followed} chose, which compared all: the others' costs are of then"
-        return tuple(filter(None, (self.correction.text, follows if self.followed else "")))
+        return tuple(filter(None, (f"prices: {self.prices}", self.correction.text, follows if self.followed else "")))
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -87,7 +89,7 @@ class QueryPlan:
         """The plan as plain data: costs in nanoseconds of one core."""
         assumed = [asdict(forecast) for forecast in self.forecasts]
         found = to_json(self.plan, self.labels, self.does) | {"assumed": assumed, "waiting": list(self.waiting)}
-        return found | {"correction": asdict(self.correction), "followed": self.followed}
+        return found | {"correction": asdict(self.correction), "followed": self.followed, "prices": self.prices}
 
     def _time(self, label: str) -> int:
         for time, known in enumerate(self.labels):
@@ -107,7 +109,7 @@ def plan_of(plan: ProgressivePlan, situation: Situation, first: bool, followed: 
         )
         first = first and step.emit is None
     known = (situation.forecasts, situation.waiting, situation.correction)
-    return QueryPlan(plan, situation.labels, does, *known, followed)
+    return QueryPlan(plan, situation.labels, does, *known, followed, situation.problem.prices.origin)
 
 
 def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, ...]:

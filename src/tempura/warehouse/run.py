@@ -121,6 +121,8 @@ class Run:
             weight=self.situation.problem.points[now].weight,
             estimated_cost=self.step.cost,
             estimated_fixed=self.situation.correction.before(self.step),
+            prices=self.situation.problem.prices.origin,
+            steps_run=self.situation.steps_run,
             cpu_seconds=outcome.cpu_seconds if outcome else 0.0,
             driver_seconds=outcome.usage.driver_seconds if outcome else 0.0,
             wall_seconds=outcome.wall_seconds if outcome else 0.0,

@@ -34,7 +34,8 @@ class Situation:
     """A planning problem and what its leaves mean. ``pinned`` gives the versions of the tables at the first points: at the point of
     the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder,
     ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
-    that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by."""
+    that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by; ``steps_run`` by the
+    session before."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -47,6 +48,7 @@ class Situation:
     forecasts: tuple[Forecast, ...] = ()
     waiting: tuple[str, ...] = ()
     correction: Correction = NONE
+    steps_run: int = 0
 
     @property
     def now(self) -> int:
@@ -120,11 +122,12 @@ def assess(
     states = {s.key(0): s for s in past.states} if past else {}
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
-    correction = correction_of(steps) if site.engine.is_measured else NONE
+    run = site.engine.steps_run
+    correction = correction_of(steps, run, site.engine.prices.origin) if site.engine.is_measured else NONE
     problem = Problem(lifted.rel, points, facts, frozenset(states), stored, correction.of(site.engine.prices))
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
-    return Situation(*known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction)
+    return Situation(*known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction, steps_run=run)
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:
