@@ -79,9 +79,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Course | None]:
     """The courses for which plans were made, None for each time that all were compared."""
     found: list[Course | None] = []
 
-    def noting(problem: Problem, methods: object, margin: float, course: Course | None = None) -> ProgressivePlan:
+    def noting(problem: Problem, methods: object, course: Course | None = None, **known: float) -> ProgressivePlan:
         found.append(course)
-        return make_plan(problem, methods, margin=margin, course=course)  # type: ignore[arg-type]
+        return make_plan(problem, methods, course=course, **known)  # type: ignore[arg-type]
 
     monkeypatch.setattr(follow, "make_plan", noting)
     return found

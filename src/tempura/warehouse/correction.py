@@ -6,7 +6,7 @@ of warm sessions. What depends on rows is not corrected: it is wrong where rows 
 speak for plans that have not been tried.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -58,13 +58,19 @@ def correction_of(runs: Sequence[StepManifest], steps_run: int, prices: str = BU
     the same ``prices``; not the query's first run, for which Spark generates and compiles code as for no other. Of runs of before it was
     noted, nobody knows how warm they were.
     """
-    warm = warmth(steps_run)
-    like = (run for run in runs[1:] if run.steps_run is not None and warmth(run.steps_run) == warm)
-    known = [run for run in like if run.estimated_fixed and run.prices == prices][-_LAST:]
+    known = [run for run in runs_like(runs[1:], steps_run, prices) if run.estimated_fixed][-_LAST:]
     if len(known) < _LEAST:
         return NONE
     found = median(run.driver_seconds * 1e9 / run.estimated_fixed for run in known)
-    return Correction(min(_MOST, max(1 / _MOST, found)), len(known), warm)
+    return Correction(min(_MOST, max(1 / _MOST, found)), len(known), warmth(steps_run))
+
+
+def runs_like(runs: Iterable[StepManifest], steps_run: int, prices: str) -> Iterator[StepManifest]:
+    """Those of some runs whose sessions were as warm as one that has run so many steps, and that were estimated by the same prices."""
+    warm = warmth(steps_run)
+    for run in runs:
+        if run.steps_run is not None and warmth(run.steps_run) == warm and run.prices == prices:
+            yield run
 
 
 def warmth(steps_run: int) -> str:

@@ -16,6 +16,7 @@ from tempura.search.planner import MARGIN
 from tempura.warehouse import phases
 from tempura.warehouse.clock import version_text
 from tempura.warehouse.correction import NONE, Correction
+from tempura.warehouse.doubt import NO_DOUBT, Doubt
 from tempura.warehouse.forecast import Forecast
 from tempura.warehouse.phases import Phases
 from tempura.warehouse.required import character_of
@@ -28,7 +29,8 @@ class QueryPlan:
     """A plan of a query. ``labels`` name its time points; ``does`` says what its steps do, by time point; ``forecasts`` are what is
     assumed to arrive after the first of them; ``waiting`` are rows that it counts on and that have not been registered; ``correction``:
     what its prices were multiplied by. ``followed`` is the number of the run that compared all plans, where this one goes on as that chose
-    (``warehouse.follow``); ``prices`` are built in, or were calibrated at some time."""
+    (``warehouse.follow``); ``prices`` are built in, or were calibrated at some time;
+    ``doubt`` is what earlier runs say of plans with states."""
 
     plan: ProgressivePlan
     labels: tuple[str, ...]
@@ -38,6 +40,7 @@ class QueryPlan:
     correction: Correction = NONE
     followed: int | None = None
     prices: str = BUILT_IN
+    doubt: Doubt = NO_DOUBT
 
     @property
     def cost(self) -> int:
@@ -71,7 +74,12 @@ class QueryPlan:
     def remarks(self) -> tuple[str, ...]:
         """From what prices it is, what they were multiplied by, and whether it was compared with others, a line for each."""
         follows = f"goes on as run {self.followed} chose, which compared all: the others' costs are of then"
-        return tuple(filter(None, (f"prices: {self.prices}", self.correction.text, follows if self.followed else "")))
+        return tuple(
+            filter(
+                None,
+                (f"prices: {self.prices}", self.correction.text, self.doubt.text, follows if self.followed else ""),
+            )
+        )
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -89,7 +97,12 @@ class QueryPlan:
         """The plan as plain data: costs in nanoseconds of one core."""
         assumed = [asdict(forecast) for forecast in self.forecasts]
         found = to_json(self.plan, self.labels, self.does) | {"assumed": assumed, "waiting": list(self.waiting)}
-        return found | {"correction": asdict(self.correction), "followed": self.followed, "prices": self.prices}
+        return found | {
+            "correction": asdict(self.correction),
+            "followed": self.followed,
+            "prices": self.prices,
+            "doubt": asdict(self.doubt),
+        }
 
     def _time(self, label: str) -> int:
         for time, known in enumerate(self.labels):
@@ -109,7 +122,7 @@ def plan_of(plan: ProgressivePlan, situation: Situation, first: bool, followed: 
         )
         first = first and step.emit is None
     known = (situation.forecasts, situation.waiting, situation.correction)
-    return QueryPlan(plan, situation.labels, does, *known, followed, situation.problem.prices.origin)
+    return QueryPlan(plan, situation.labels, does, *known, followed, situation.problem.prices.origin, situation.doubt)
 
 
 def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, ...]:
@@ -121,7 +134,10 @@ def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, .
         return (*lost, *map(str, plan.fallbacks))
     cheapest = min(others, key=lambda a: a.cost)
     compared = f"{seconds(cheapest.cost)} by {cheapest.method}, against {seconds(plan.cost)}"
-    less = "more" if cheapest.cost >= plan.cost else f"less, but by under {MARGIN:.0%}, which estimates may be wrong by"
+    unsure = f"by under {MARGIN:.0%}, which estimates may be wrong by"
+    if situation.doubt.runs:
+        unsure = f"not by the factor of {situation.doubt.factor:.1f} by which that took more than was promised before"
+    less = "more" if cheapest.cost >= plan.cost else f"less, but {unsure}"
     return (*lost, *map(str, plan.fallbacks), f"to maintain it is estimated to cost {less}: {compared}")
 
 

@@ -123,6 +123,7 @@ class Run:
             estimated_fixed=self.situation.correction.before(self.step),
             prices=self.situation.problem.prices.origin,
             steps_run=self.situation.steps_run,
+            correction=self.situation.correction.fixed,
             cpu_seconds=outcome.cpu_seconds if outcome else 0.0,
             driver_seconds=outcome.usage.driver_seconds if outcome else 0.0,
             wall_seconds=outcome.wall_seconds if outcome else 0.0,

@@ -17,6 +17,7 @@ from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
 from tempura.warehouse.clock import Input
 from tempura.warehouse.correction import NONE, Correction, correction_of
+from tempura.warehouse.doubt import NO_DOUBT, Doubt, doubt_of
 from tempura.warehouse.engine import Engine, Settings, Source
 from tempura.warehouse.facts import Versions, forecast_of, table_facts
 from tempura.warehouse.forecast import Forecast, intervals, of_a_view, points_to_come
@@ -35,7 +36,7 @@ class Situation:
     the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder,
     ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
     that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by; ``steps_run`` by the
-    session before."""
+    session before; ``doubt`` is what earlier runs say of plans with states."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -49,6 +50,7 @@ class Situation:
     waiting: tuple[str, ...] = ()
     correction: Correction = NONE
     steps_run: int = 0
+    doubt: Doubt = NO_DOUBT
 
     @property
     def now(self) -> int:
@@ -122,12 +124,15 @@ def assess(
     states = {s.key(0): s for s in past.states} if past else {}
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
-    run = site.engine.steps_run
-    correction = correction_of(steps, run, site.engine.prices.origin) if site.engine.is_measured else NONE
+    run, origin = site.engine.steps_run, site.engine.prices.origin
+    correction = correction_of(steps, run, origin) if site.engine.is_measured else NONE
+    doubt = doubt_of(steps, run, origin, correction)
     problem = Problem(lifted.rel, points, facts, frozenset(states), stored, correction.of(site.engine.prices))
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
-    return Situation(*known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction, steps_run=run)
+    return Situation(
+        *known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction, steps_run=run, doubt=doubt
+    )
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:

@@ -56,7 +56,8 @@ class StepManifest:
     it maintained the result or recomputed it (None in manifests of before that was told). ``pins`` tell the versions that it read from
     those of other tables of the same names. ``phases``: what the run took by phase, but for committing this. ``estimated_fixed``:
     what of the estimate does not depend on rows, by uncorrected prices (0 where it was not noted), which were of ``prices``
-    (``CostModel.origin``). ``steps_run``: by the session before (None where it was not noted). ``choice``: when all plans were
+    (``CostModel.origin``). ``steps_run``: by the session before (None where it was not noted). ``correction``: what the driver's prices
+    were multiplied by in ``estimated_cost``. ``choice``: when all plans were
     compared, and what was chosen (None where another run cannot follow that). Paths of states and output are
     relative to the warehouse."""
 
@@ -88,6 +89,7 @@ class StepManifest:
     choice: Choice | None = None
     prices: str = BUILT_IN
     steps_run: int | None = None
+    correction: float = 1.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -99,6 +101,7 @@ class StepManifest:
             "estimated_fixed": self.estimated_fixed,
             "prices": self.prices,
             "steps_run": self.steps_run,
+            "correction": self.correction,
             "choice": self.choice.to_json() if self.choice else None,
             "slot": self.slot.to_json(),
             "skipped": [slot.to_json() for slot in self.skipped],
@@ -124,6 +127,7 @@ class StepManifest:
             estimated_fixed=data.get("estimated_fixed", 0),
             prices=data.get("prices", BUILT_IN),
             steps_run=data.get("steps_run"),
+            correction=data.get("correction", 1.0),
             choice=Choice.from_json(data["choice"]) if data.get("choice") else None,
             **{name: data[name] for name in _PLAIN},
         )
