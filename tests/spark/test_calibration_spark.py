@@ -60,6 +60,7 @@ def test_prices_are_measured(spark: SparkSession, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(bench, "_STEPS", 1)
     monkeypatch.setattr(bench, "JOBS", tuple(replace(job, times=1) for job in JOBS))
     monkeypatch.setattr(driver, "_WARM_UP", 1)
+    monkeypatch.setattr(driver, "_QUERIES", {"star": driver._QUERIES["star"]})
     stages: list[str] = []
     found = calibrate(spark, seconds=1, rows=50_000, progress=stages.append)
     assert found.rounds == 1

@@ -18,6 +18,7 @@ from tempura.warehouse.follow import Choice, Known
 from tempura.warehouse.query import Query
 from tempura.warehouse.steps import StepManifest
 from tests.unit import test_follow
+from tests.unit.bag_engine import COUNT
 from tests.unit.test_churn import VIEWS
 from tests.unit.test_follow import World
 from tests.unit.test_reports import facts
@@ -162,6 +163,17 @@ def test_after_a_loss_the_next_plan_knows(paying: World) -> None:
     others = [a.cost for a in plan.plan.alternatives if not a.chosen]
     assert min(others) < plan.cost, "it promises more than recomputing all the same"
     assert any("took more than was promised before" in why for why in plan.does[plan.steps[0].time].why)
+
+
+def test_what_another_query_lost_does_not_count(paying: World) -> None:
+    """The runs of before a replacement were of other plans."""
+    taking(paying, 50.0)
+    for _ in range(5):
+        paying.refresh(300)
+    assert paying.query.plan().doubt.runs
+    paying.wh.replace_query("q", COUNT)
+    paying.arrive(300)
+    assert paying.query.plan().doubt == NO_DOUBT
 
 
 def test_without_a_loss_it_goes_on(paying: World) -> None:

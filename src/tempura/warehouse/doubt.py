@@ -41,7 +41,8 @@ NO_DOUBT = Doubt()
 
 
 def doubt_of(runs: Sequence[StepManifest], steps_run: int, prices: str, correction: Correction) -> Doubt:
-    """What a query's last runs say of plans with states. Runs count that the next one is like (``correction.runs_like``)."""
+    """What a query's last runs say of plans with states; ``runs`` are those of the query as it is, and those
+    count that the next one is like (``correction.runs_like``)."""
     if not correction.runs:
         # What the driver takes is not known yet, and would be taken for what rows take.
         return NO_DOUBT

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from tempura.algebra.canonical import fingerprint
 from tempura.algebra.rel import scans
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import StoredState
@@ -126,7 +127,8 @@ def assess(
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
     run, origin = site.engine.steps_run, site.engine.prices.origin
     correction = correction_of(steps, run, origin) if site.engine.is_measured else NONE
-    doubt = doubt_of(steps, run, origin, correction)
+    mark = fingerprint(lifted.rel)
+    doubt = doubt_of([step for step in steps if step.fingerprint == mark], run, origin, correction)
     problem = Problem(lifted.rel, points, facts, frozenset(states), stored, correction.of(site.engine.prices))
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
