@@ -171,6 +171,21 @@ def test_jobs_are_described_as_the_model_prices_them() -> None:
         assert own + SPARK.node == pytest.approx(SPARK.grouping(rows, 24.0), abs=1) or groups != rows
 
 
+@pytest.mark.parametrize(("each", "rounds"), [(1.0, 9), (10.0, 7), (14.0, 4), (20.0, 3), (35.0, 1), (500.0, 1)])
+def test_there_are_as_many_rounds_as_there_is_time_for(each: float, rounds: int) -> None:
+    """Of 120 seconds a quarter is for steps, and two rounds are to warm up; a slow machine has fewer than are to be trusted."""
+    clock = [0.0]
+    told: list[str] = []
+
+    def run(what: str) -> dict[str, Any]:
+        told.append(what)
+        clock[0] += each
+        return {}
+
+    assert len(bench._rounds(run, 0.0, 120.0, lambda: clock[0])) == rounds
+    assert told == ["warming up"] * 2 + [f"round {n}" for n in range(1, rounds + 1)]
+
+
 def test_noise_is_that_of_most_jobs() -> None:
     assert noise({"a": [1.0, 1.0, 1.0], "b": [1.0, 1.1, 0.9], "c": [1.0, 5.0, 9.0]}) == pytest.approx(0.14826)
 

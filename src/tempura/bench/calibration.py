@@ -29,6 +29,9 @@ ROWS = 1_000_000
 SECONDS = 120.0
 """How long to measure, unless something else is asked for."""
 
+Round = Mapping[str, Usage]
+"""What each job took."""
+
 _LEAST, _MOST = 3, 9
 """Rounds: fewer say nothing, more say nothing new."""
 
@@ -311,23 +314,15 @@ def calibrate(
     rows: int = ROWS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Calibration:
-    """Measure the prices of a session's machine in about so many ``seconds``: three rounds at least, and all the steps."""
+    """Measure the prices of a session's machine in about so many ``seconds``."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tempura-calibrate-") as folder:
         cores = {"spark.sql.shuffle.partitions": str(spark.sparkContext.defaultParallelism)}
         tables = Tables(session_as_asked(spark), session_as_asked(spark, cores), Path(folder), rows)
         progress("making tables")
         tables.make()
-        rounds: list[Mapping[str, Usage]] = []
-        while len(rounds) < _WARM_UP + _MOST:
-            at = len(rounds) - _WARM_UP + 1
-            told = f"round {at}" if at > 0 else "warming up"
-            rounds.append({job.name: _middle(tables, job, progress, told) for job in JOBS})
-            spent = time.monotonic() - began
-            if at >= _LEAST and spent + spent / len(rounds) > seconds * _OF_JOBS:
-                break
+        measured = _rounds(lambda told: {j.name: _middle(tables, j, progress, told) for j in JOBS}, began, seconds)
         described = {job.name: job.consists(tables) for job in JOBS}
-        measured = rounds[_WARM_UP:]
         prices = in_proportion(fitted(described, EQUATIONS, [_taken(usages) for usages in measured], SPARK))
         model = with_prices(prices, "being measured")
         level = level_of(spark, model, Path(folder) / "warehouse", _STEPS, progress)
@@ -343,6 +338,20 @@ def calibrate(
         level=round(level.factor, 3),
         prices=leveled(prices, level.factor, level.error),
     )
+
+
+def _rounds(
+    run: Callable[[str], Round], began: float, seconds: float, now: Callable[[], float] = time.monotonic
+) -> list[Round]:
+    """Rounds after those to warm up: as many as there is time for, three if they end before all of the time is spent."""
+    rounds: list[Round] = []
+    for n in range(1 - _WARM_UP, _MOST + 1):
+        started = now()
+        rounds.append(run(f"round {n}" if n > 0 else "warming up"))
+        after_next = 2 * now() - started - began
+        if n >= 1 and after_next > seconds * (_OF_JOBS if n >= _LEAST else 1.0):
+            break
+    return rounds[_WARM_UP:]
 
 
 def _middle(tables: Tables, job: Job, progress: Callable[[str], None], told: str) -> Usage:
