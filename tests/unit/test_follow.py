@@ -140,7 +140,15 @@ def lost_states(world: World) -> None:
         shutil.rmtree(world.wh.path / part.path)
 
 
-@pytest.mark.parametrize("happen", [more_at_once, rows_that_leave, rows_of_the_other_table, lost_states])
+def prices_were_measured(world: World) -> None:
+    engine = world.wh.query("q")._site.engine
+    assert isinstance(engine, BagEngine)
+    engine.prices = replace(engine.prices, origin="calibrated 2026-11-22 19:30 UTC")
+
+
+@pytest.mark.parametrize(
+    "happen", [more_at_once, rows_that_leave, rows_of_the_other_table, lost_states, prices_were_measured]
+)
 def test_all_are_compared_when_something_else_happens(world: World, happen: Callable[[World], None]) -> None:
     choice = world.settled()
     world.arrive(100)
