@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 import tempura as tp
 from tempura.bench import calibration as bench
 from tempura.bench import driver
-from tempura.bench.calibration import JOBS, Job, Tables, calibrate
+from tempura.bench.calibration import calibrate
 from tempura.bench.jobs import session_as_asked
+from tempura.bench.priced import JOBS, Job, Tables
 from tempura.cost.calibration import VARIABLE, keep, with_prices
 from tempura.cost.fit import BOUND
 from tempura.cost.model import BUILT_IN, SPARK

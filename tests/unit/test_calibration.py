@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tempura.bench import calibration as bench
-from tempura.bench.calibration import EQUATIONS, JOBS, Tables
+from tempura.bench.priced import EQUATIONS, JOBS, Tables, group, read, shuffle, write
 from tempura.cost.calibration import (
     VARIABLE,
     Calibration,
@@ -161,12 +161,12 @@ def test_the_driver_is_raised_to_what_steps_take() -> None:
 def test_jobs_are_described_as_the_model_prices_them() -> None:
     """The formulas of calibration are those of the cost model: if one changes, so must the other."""
     rows, bytes = 12_345.0, 8.0 + 8.0 * 3
-    assert bench.read(rows, 3).cost(SPARK) == pytest.approx(SPARK.read(rows, bytes), abs=1)
-    assert bench.write(rows, 3).cost(SPARK) == pytest.approx(SPARK.write(rows, bytes), abs=1)
-    assert bench.shuffle(rows, 3).cost(SPARK) == pytest.approx(SPARK._shuffle(rows, bytes), abs=1)
+    assert read(rows, 3).cost(SPARK) == pytest.approx(SPARK.read(rows, bytes), abs=1)
+    assert write(rows, 3).cost(SPARK) == pytest.approx(SPARK.write(rows, bytes), abs=1)
+    assert shuffle(rows, 3).cost(SPARK) == pytest.approx(SPARK._shuffle(rows, bytes), abs=1)
     for groups in (100.0, 90_000.0):
         many = groups > SPARK.few_groups
-        own = bench.group(rows, groups, groups, many).cost(SPARK)
+        own = group(rows, groups, groups, many).cost(SPARK)
         assert own == pytest.approx(SPARK._group(rows, groups, 8.0 + 8.0 * 2), abs=1)
         assert own + SPARK.node == pytest.approx(SPARK.grouping(rows, 24.0), abs=1) or groups != rows
 
