@@ -228,6 +228,7 @@ class BagEngine:
     lake_columns: str = ""
     topics: dict[str, BagTopic] = field(default_factory=dict)
     is_measured: bool = False
+    steps_run: int = 0
 
     def settings(self) -> dict[str, str]:
         return dict(self.session)

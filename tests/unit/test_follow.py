@@ -80,9 +80,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Course | None]:
     """The courses for which plans were made, None for each time that all were compared."""
     found: list[Course | None] = []
 
-    def noting(problem: Problem, methods: object, margin: float, course: Course | None = None) -> ProgressivePlan:
+    def noting(problem: Problem, methods: object, course: Course | None = None, **known: float) -> ProgressivePlan:
         found.append(course)
-        return make_plan(problem, methods, margin=margin, course=course)  # type: ignore[arg-type]
+        return make_plan(problem, methods, course=course, **known)  # type: ignore[arg-type]
 
     monkeypatch.setattr(follow, "make_plan", noting)
     return found
@@ -141,7 +141,15 @@ def lost_states(world: World) -> None:
         shutil.rmtree(world.wh.path / part.path)
 
 
-@pytest.mark.parametrize("happen", [more_at_once, rows_that_leave, rows_of_the_other_table, lost_states])
+def prices_were_measured(world: World) -> None:
+    engine = world.wh.query("q")._site.engine
+    assert isinstance(engine, BagEngine)
+    engine.prices = replace(engine.prices, origin="calibrated 2026-11-22 19:30 UTC")
+
+
+@pytest.mark.parametrize(
+    "happen", [more_at_once, rows_that_leave, rows_of_the_other_table, lost_states, prices_were_measured]
+)
 def test_all_are_compared_when_something_else_happens(world: World, happen: Callable[[World], None]) -> None:
     choice = world.settled()
     world.arrive(100)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,8 +80,10 @@ def test_a_large_state_is_kept_or_not_begun_with(arriving: int) -> None:
 def as_if_large(by: int) -> CostModel:
     """Prices by which a few rows cost as much as ``by`` times as many."""
     model = CostModel()
-    rows = {f.name: getattr(model, f.name) * by for f in fields(model) if f.name.endswith(("_row", "_byte"))}
-    sizes = {"broadcast_bytes": model.broadcast_bytes // by, "few_groups": model.few_groups // by}
+    rows: dict[str, Any] = {
+        f.name: getattr(model, f.name) * by for f in fields(model) if f.name.endswith(("_row", "_byte"))
+    }
+    sizes: dict[str, Any] = {"broadcast_bytes": model.broadcast_bytes // by, "few_groups": model.few_groups // by}
     return replace(model, group=model.group * by, **sizes, **rows)
 
 

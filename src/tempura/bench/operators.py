@@ -1,5 +1,6 @@
 """``tempura bench operators``: what Spark's operators cost per row, in CPU time of its tasks, and what jobs of few rows cost, in CPU
-time of tasks and of the driver. The prices of :mod:`tempura.cost.model` were set from this.
+time of tasks and of the driver. The prices of :mod:`tempura.cost.model` were set from this; ``tempura calibrate``
+(:mod:`tempura.bench.calibration`) measures those of a machine, with tables of its own.
 
 Each job reads TPC-DS or TPC-H tables from Parquet and ends in a sink that drops the rows, so that a figure includes reading. ``over`` names
 the job that is contained in another (for aggregates the one without a key, because few rows reach the sink); ``ns_per_row`` is
@@ -19,18 +20,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from tempura.bench.jobs import session_as_asked, usage_of
 from tempura.data.tpcds import Dataset, generate
 from tempura.execute.contract import Usage
-from tempura.execute.metrics import Meter
 
 Row = dict[str, Any]
 _ON = "ss_item_sk = sr_item_sk AND ss_ticket_number = sr_ticket_number"
 _WARM_UP = 2
-_SETTINGS = {
-    # What is asked for is what is measured: no change of plans on the way.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +104,8 @@ def _few_joined(t: Tables) -> DataFrame:
 
 def _few_grouped(t: Tables) -> DataFrame:
     by_both = t.few.groupBy("sm_ship_mode_sk", "sm_type").agg(fn.count("*").alias("n"))
-    return by_both.groupBy("sm_type").agg(fn.sum("n").alias("n")).groupBy("n").agg(fn.max("sm_type"))
+    # Not a sum: Spark would count in one go.
+    return by_both.groupBy("sm_type").agg(fn.max("n").alias("n")).groupBy("n").agg(fn.max("sm_type"))
 
 
 def _few_projected(t: Tables) -> DataFrame:
@@ -201,10 +198,7 @@ def measure(
     spark: SparkSession, scale: float, repeats: int = 5, progress: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Run every job to warm up and ``repeats`` times to measure; plain data with the median of each."""
-    session = spark.newSession()
-    for key, value in _SETTINGS.items():
-        session.conf.set(key, value)
-    tables = Tables(session, generate(scale), generate(scale, suite="tpch"))
+    tables = Tables(session_as_asked(spark), generate(scale), generate(scale, suite="tpch"))
     with tempfile.TemporaryDirectory(prefix="tempura-bench-") as folder:
         usages = {}
         for job in JOBS:
@@ -215,19 +209,10 @@ def measure(
 
 
 def _median(tables: Tables, job: Job, repeats: int, folder: Path) -> Usage:
-    runs = [_once(tables, job, folder) for _ in range(_WARM_UP + repeats)][_WARM_UP:]
+    to = folder if job.write else None
+    runs = [usage_of(job.frame(tables), to) for _ in range(_WARM_UP + repeats)][_WARM_UP:]
     middle = median(run.cpu_seconds for run in runs)
     return min(runs, key=lambda run: abs(run.cpu_seconds - middle))
-
-
-def _once(tables: Tables, job: Job, folder: Path) -> Usage:
-    frame = job.frame(tables)
-    with Meter(tables.spark.sparkContext) as meter:
-        if job.write:
-            frame.write.mode("overwrite").parquet(f"file:{folder}/written")
-        else:
-            frame.write.format("noop").mode("overwrite").save()
-    return meter.usage
 
 
 def _row(job: Job, usages: Mapping[str, Usage], counts: Mapping[str, int]) -> Row:

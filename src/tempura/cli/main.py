@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tempura.cli.bench import bench
+from tempura.cli.calibrate import calibrate_command
 from tempura.cli.declare import init, query, table
 from tempura.cli.demo import demo
 from tempura.cli.effectiveness import effectiveness
@@ -122,6 +123,7 @@ for command in (
     status,
     gc,
     rules,
+    calibrate_command,
     demo,
     bench,
 ):

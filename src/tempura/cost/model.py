@@ -2,7 +2,7 @@
 generates code and starts jobs.
 
 Integers, because comparing floats would let rounding noise decide between plans. The constants describe Spark 4 on local
-Parquet files; `tempura bench operators` measures such prices again.
+Parquet files; `tempura calibrate` measures those of a machine (`cost/calibration.py`).
 """
 
 from collections.abc import Callable
@@ -39,13 +39,18 @@ from tempura.cost.stats import StoredFacts
 from tempura.physical.operators import Load, Read
 from tempura.tvr.views import View
 
+BUILT_IN = "built in"
+FIXED = ("node", "scan", "file", "job", "exchange")
+"""The prices that do not depend on rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
     """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each, and those of ``node`` (any
     operator), ``scan`` (of files that are read together), ``exchange`` and ``job`` are the driver's for the greater part. Up to
     ``broadcast_bytes`` a side of a join is sent to every task; where it could have more than ``broadcast_bound``, Spark decides. With
-    more than ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they leave its fast map."""
+    more than ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they leave its fast map. ``origin``: where
+    the prices come from, for people; prices of two origins are not those of one machine."""
 
     read_row: int = 10
     read_byte: float = 2.0
@@ -70,10 +75,11 @@ class CostModel:
     sort_row: int = 400
     broadcast_bytes: int = 30_000_000
     broadcast_bound: int = 500_000_000
+    origin: str = BUILT_IN
 
     def scaled(self, fixed: float) -> "CostModel":
         """Prices with those that do not depend on rows multiplied."""
-        return replace(self, **{name: round(getattr(self, name) * fixed) for name in _FIXED})
+        return replace(self, **{name: round(getattr(self, name) * fixed) for name in FIXED})
 
     def parts(self, price: Callable[["CostModel"], int]) -> tuple[int, int]:
         """A price, and the part of it that does not depend on rows: by that much it is higher where all such prices are twice as high."""
@@ -187,9 +193,6 @@ class CostModel:
     def _group(self, rows: float, groups: float, row_bytes: float) -> int:
         row = self.group_row if groups <= self.few_groups else self.many_row
         return round(rows * row + groups * self.group) + self._shuffle(groups, row_bytes)
-
-
-_FIXED = ("node", "scan", "file", "job", "exchange")
 
 
 @lru_cache(maxsize=16)

@@ -43,13 +43,15 @@ def make_plan(
     switches: Switches = ALL_ON,
     strict: bool = False,
     margin: float = 0.0,
+    doubt: float = 1.0,
     course: Course | None = None,
 ) -> ProgressivePlan:
     """The cheapest plan for the time points of a problem that are not done.
 
     ``methods`` are names of the problem's registry; several, or ``all``, let each part of the query use any of them. Such a plan
     never costs more than the best plan of a single method, because those are candidates too, unless there is a ``margin``: the part of
-    what recomputing costs that work ahead has to promise to save, or it is not done. ``listener`` is told what the search does
+    what recomputing costs that work ahead has to promise to save, or it is not done; or ``doubt``, by which the cost of other plans is
+    multiplied before it is compared with recomputing. ``listener`` is told what the search does
     (``search.events``). ``without`` names rules that are not to be used, ``switches`` turn off what makes the search fast. ``strict``:
     incremental work begins with the first point (a past one, if there is one), and what was current before a run is loaded by it, not
     computed, whatever that costs. ``course``: only what an earlier plan went about it by is tried, and nothing is compared, unless that
@@ -78,18 +80,18 @@ def make_plan(
     plans = plans_of(Keep.BOTH)
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
-    if _loads_what_it_forgets(_best(plans, margin), problem):
+    if _loads_what_it_forgets(_best(plans, margin, doubt), problem):
         either = [found for keep in (Keep.NEW, Keep.PAST) if (found := plans_of(keep))]
-        plans = min(either, key=lambda found: _best(found, margin).cost, default=plans)
-    best = _best(plans, margin)
+        plans = min(either, key=lambda found: _best(found, margin, doubt).cost, default=plans)
+    best = _best(plans, margin, doubt)
     steps = _with_methods(best, problem.registry)
     return replace(best, steps=steps, alternatives=_alternatives(plans, best), effort=counter.effort, registry=made_by)
 
 
-def _best(plans: Sequence[ProgressivePlan], margin: float) -> ProgressivePlan:
+def _best(plans: Sequence[ProgressivePlan], margin: float, doubt: float) -> ProgressivePlan:
     # Among equals the simplest: no mixture, and a recompute rather than states that do not pay.
     cheapest = min(plans, key=lambda plan: (plan.cost, plan.method.count("+"), plan.method != "batch"))
-    return _unless_a_bet(cheapest, plans, margin)
+    return _unless_a_bet(cheapest, plans, margin, doubt)
 
 
 def _loads_what_it_forgets(plan: ProgressivePlan, problem: Problem) -> bool:
@@ -111,11 +113,15 @@ def _searches(space: Space, names: tuple[str, ...]) -> list[Found]:
     return found
 
 
-def _unless_a_bet(cheapest: ProgressivePlan, plans: Sequence[ProgressivePlan], margin: float) -> ProgressivePlan:
-    """The cheapest plan; recomputation instead if that is cheaper now, and later dearer by less than may be wrong in the estimates."""
+def _unless_a_bet(
+    cheapest: ProgressivePlan, plans: Sequence[ProgressivePlan], margin: float, doubt: float
+) -> ProgressivePlan:
+    """The cheapest plan; recomputation instead if that is cheaper now, and later dearer by less than may be wrong in the estimates; or if
+    the other one would be dearer by as much as is doubted of it."""
     batch = next((plan for plan in plans if plan.method == "batch"), cheapest)
-    is_bet = cheapest.steps[0].cost > batch.steps[0].cost
-    return batch if is_bet and cheapest.cost > (1 - margin) * batch.cost else cheapest
+    is_bet = doubt * cheapest.steps[0].cost > batch.steps[0].cost
+    promised = (1 - margin) * batch.cost if is_bet else batch.cost
+    return batch if doubt * cheapest.cost > promised else cheapest
 
 
 def _used_methods(registry: Registry, steps: Sequence[Step], names: tuple[str, ...]) -> str:

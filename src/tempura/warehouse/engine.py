@@ -160,6 +160,10 @@ class Engine(Protocol):
     def is_measured(self) -> bool:
         """Whether what it says that steps took was measured, so that prices may be corrected by it."""
 
+    @property
+    def steps_run(self) -> int:
+        """How many steps its session has run: the first ones take several times as much of the driver."""
+
     def settings(self) -> dict[str, str]:
         """The settings of the user's session that change results."""
 

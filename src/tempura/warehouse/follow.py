@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
+from tempura.cost.model import BUILT_IN
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan
 from tempura.search.planner import MARGIN, make_plan
 from tempura.search.problem import Problem, TableFacts
@@ -14,8 +15,8 @@ from tempura.search.problem import Problem, TableFacts
 _MOST = 16
 """So many runs may follow one comparison: what creeps is seen in the end."""
 
-_SIZE, _CHANGE, _DRIVER, _COST = 1.25, 2.0, 1.5, 1.25
-"""By how much sizes of tables and states, sizes of changes, the driver's prices and the plan's cost may differ from those of the
+_SIZE, _CHANGE, _DRIVER, _DOUBT, _COST = 1.25, 2.0, 1.5, 1.25, 1.25
+"""By how much sizes of tables and states, sizes of changes, the driver's prices, the doubt and the plan's cost may differ from those of the
 comparison."""
 
 _FEW = 1_000.0
@@ -25,15 +26,17 @@ _FEW = 1_000.0
 @dataclass(frozen=True, slots=True)
 class Known:
     """What a plan is chosen by. ``given`` has to be the same for another run to choose alike; the ``sizes`` of tables and states and the
-    sizes of ``changes``, in rows, about the same, and ``driver``, what the driver's prices were multiplied by."""
+    sizes of ``changes``, in rows, about the same, and so ``driver``, what the driver's prices were multiplied by, and ``doubt``, what the
+    cost of plans with states was (``warehouse.doubt``)."""
 
     given: Mapping[str, str]
     sizes: Mapping[str, float]
     changes: Mapping[str, float]
     driver: float
+    doubt: float = 1.0
 
     @staticmethod
-    def of(problem: Problem, methods: Sequence[str], driver: float) -> "Known":
+    def of(problem: Problem, methods: Sequence[str], driver: float, doubt: float) -> "Known":
         """What is known when a problem is posed."""
         tables = problem.tables.items()
         given = {
@@ -41,10 +44,12 @@ class Known:
             "methods": ",".join(problem.registry.names_of(methods)),
             "points": " ".join(f"{point.weight:g}{'!' * point.output}{'.' * point.done}" for point in problem.points),
             **{f"table {name}": _promised(table) for name, table in tables},
+            # What was chosen by the prices that are built in was so before it was noted.
+            **({"prices": problem.prices.origin} if problem.prices.origin != BUILT_IN else {}),
         }
         sizes = {f"table {name}": float(table.rows(problem.first)) for name, table in tables}
         sizes |= {str(key): facts.rows or 0.0 for key, facts in problem.stored.items() if key in problem.states}
-        return Known(given, sizes, {name: float(rows) for name, rows in _changes(problem)}, driver)
+        return Known(given, sizes, {name: float(rows) for name, rows in _changes(problem)}, driver, doubt)
 
     def is_like(self, other: "Known") -> bool:
         """Whether two differ in nothing that decides."""
@@ -53,6 +58,7 @@ class Known:
             and _alike(self.sizes, other.sizes, _SIZE)
             and _alike(self.changes, other.changes, _CHANGE)
             and _is_near(self.driver, other.driver, _DRIVER)
+            and _is_near(self.doubt, other.doubt, _DOUBT)
         )
 
 
@@ -93,10 +99,11 @@ class Follower:
     """Plans the ``n``-th run of a query by cost: as the newest of its ``choices`` says that was made for what is like what is known now,
     else by comparing all. ``choice`` is the one that the plan goes by, once there is a plan; None where nobody should follow it."""
 
-    def __init__(self, n: int, choices: Iterable[Choice], driver: float) -> None:
+    def __init__(self, n: int, choices: Iterable[Choice], driver: float, doubt: float = 1.0) -> None:
         self._n = n
         self._choices = tuple(choices)
         self._driver = driver
+        self._doubt = doubt
         self.choice: Choice | None = None
 
     @property
@@ -106,15 +113,15 @@ class Follower:
 
     def __call__(self, problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
         """A plan. Raises TempuraError as ``search.planner`` does."""
-        known = Known.of(problem, methods, self._driver)
+        known = Known.of(problem, methods, self._driver, self._doubt)
         like = (choice for choice in self._choices if self._n - choice.n <= _MOST and choice.known.is_like(known))
         choice = max(like, key=lambda choice: choice.n, default=None)
-        plan = make_plan(problem, methods, margin=MARGIN, course=choice.course if choice else None)
+        plan = make_plan(problem, methods, margin=MARGIN, doubt=self._doubt, course=choice.course if choice else None)
         if choice and plan.course is choice.course:
             if taken := choice.taken(plan):
                 self.choice = choice
                 return taken
-            plan = make_plan(problem, methods, margin=MARGIN)
+            plan = make_plan(problem, methods, margin=MARGIN, doubt=self._doubt)
         others = tuple(replace(a, fallbacks=()) for a in plan.alternatives if not a.chosen)
         if plan.course and not _builds(plan, problem):
             self.choice = Choice(self._n, plan.course, plan.cost, known, others)

@@ -472,7 +472,7 @@ class Query:
 
     def _planned(self, situation: Situation, demand: Demand, history: History) -> tuple[ProgressivePlan, Follower]:
         choices = (run.choice for run in history.steps if run.choice)
-        follower = Follower(history.next, choices, situation.correction.fixed)
+        follower = Follower(history.next, choices, situation.correction.fixed, situation.doubt.factor)
         plan = demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, follower)
         return plan, follower
 

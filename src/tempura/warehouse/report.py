@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tempura.cost.model import BUILT_IN
 from tempura.errors import Reason, TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.explain.character import RECOMPUTED, Character
@@ -18,6 +19,7 @@ from tempura.search.problem import Problem
 from tempura.warehouse import phases
 from tempura.warehouse.clock import version_text
 from tempura.warehouse.correction import NONE, Correction
+from tempura.warehouse.doubt import NO_DOUBT, Doubt
 from tempura.warehouse.forecast import Forecast
 from tempura.warehouse.phases import Phases
 from tempura.warehouse.required import character_of
@@ -30,7 +32,8 @@ class QueryPlan:
     """A plan of a query. ``labels`` name its time points; ``does`` says what its steps do, by time point; ``forecasts`` are what is
     assumed to arrive after the first of them; ``waiting`` are rows that it counts on and that have not been registered; ``correction``:
     what its prices were multiplied by. ``followed`` is the number of the run that compared all plans, where this one goes on as that chose
-    (``warehouse.follow``). ``problem`` is what it was planned for, by which ``methods``."""
+    (``warehouse.follow``). ``problem`` is what it was planned for, by which ``methods``; ``prices`` are built in, or were calibrated
+    at some time; ``doubt`` is what earlier runs say of plans with states."""
 
     plan: ProgressivePlan
     labels: tuple[str, ...]
@@ -41,6 +44,8 @@ class QueryPlan:
     followed: int | None = None
     problem: Problem | None = None
     methods: tuple[str, ...] = (ALL,)
+    prices: str = BUILT_IN
+    doubt: Doubt = NO_DOUBT
 
     @property
     def cost(self) -> int:
@@ -83,9 +88,14 @@ class QueryPlan:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What its prices were multiplied by, and whether it was compared with others, a line for each."""
+        """From what prices it is, what they were multiplied by, and whether it was compared with others, a line for each."""
         follows = f"goes on as run {self.followed} chose, which compared all: the others' costs are of then"
-        return tuple(filter(None, (self.correction.text, follows if self.followed else "")))
+        return tuple(
+            filter(
+                None,
+                (f"prices: {self.prices}", self.correction.text, self.doubt.text, follows if self.followed else ""),
+            )
+        )
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -104,7 +114,12 @@ class QueryPlan:
         _, below = _shown(show)
         assumed = [asdict(forecast) for forecast in self.forecasts]
         found = to_json(self.plan, self.labels, self.does) | {"assumed": assumed, "waiting": list(self.waiting)}
-        found |= {"correction": asdict(self.correction), "followed": self.followed}
+        found |= {
+            "correction": asdict(self.correction),
+            "followed": self.followed,
+            "prices": self.prices,
+            "doubt": asdict(self.doubt),
+        }
         return found | {name: section_json(name, self.plan, self._problem, self.methods) for name in below}
 
     def _time(self, label: str) -> int:
@@ -131,7 +146,10 @@ def plan_of(
         )
         first = first and step.emit is None
     known = (situation.forecasts, situation.waiting, situation.correction)
-    return QueryPlan(plan, situation.labels, does, *known, followed, situation.problem, methods)
+    prices = situation.problem.prices.origin
+    return QueryPlan(
+        plan, situation.labels, does, *known, followed, situation.problem, methods, prices, situation.doubt
+    )
 
 
 def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, ...]:
@@ -143,7 +161,10 @@ def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, .
         return (*lost, *map(str, plan.fallbacks))
     cheapest = min(others, key=lambda a: a.cost)
     compared = f"{seconds(cheapest.cost)} by {cheapest.method}, against {seconds(plan.cost)}"
-    less = "more" if cheapest.cost >= plan.cost else f"less, but by under {MARGIN:.0%}, which estimates may be wrong by"
+    unsure = f"by under {MARGIN:.0%}, which estimates may be wrong by"
+    if situation.doubt.runs:
+        unsure = f"not by the factor of {situation.doubt.factor:.1f} by which that took more than was promised before"
+    less = "more" if cheapest.cost >= plan.cost else f"less, but {unsure}"
     return (*lost, *map(str, plan.fallbacks), f"to maintain it is estimated to cost {less}: {compared}")
 
 

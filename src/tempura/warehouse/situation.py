@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from tempura.algebra.canonical import fingerprint
 from tempura.algebra.rel import scans
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import StoredState
@@ -19,6 +20,7 @@ from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
 from tempura.warehouse.clock import Input
 from tempura.warehouse.correction import NONE, Correction, correction_of
+from tempura.warehouse.doubt import NO_DOUBT, Doubt, doubt_of
 from tempura.warehouse.engine import Engine, Settings, Source
 from tempura.warehouse.facts import Versions, forecast_of, table_facts
 from tempura.warehouse.forecast import Forecast, intervals, of_a_view, points_to_come
@@ -36,7 +38,8 @@ class Situation:
     """A planning problem and what its leaves mean. ``pinned`` gives the versions of the tables at the first points: at the point of
     the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder,
     ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
-    that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by."""
+    that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by; ``steps_run`` by the
+    session before; ``doubt`` is what earlier runs say of plans with states."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -49,6 +52,8 @@ class Situation:
     forecasts: tuple[Forecast, ...] = ()
     waiting: tuple[str, ...] = ()
     correction: Correction = NONE
+    steps_run: int = 0
+    doubt: Doubt = NO_DOUBT
 
     @property
     def now(self) -> int:
@@ -123,12 +128,17 @@ def assess(
     states = {s.key(0): s for s in past.states} if past else {}
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
-    correction = correction_of(steps) if site.engine.is_measured else NONE
+    run, origin = site.engine.steps_run, site.engine.prices.origin
+    correction = correction_of(steps, run, origin) if site.engine.is_measured else NONE
+    mark = fingerprint(lifted.rel)
+    doubt = doubt_of([step for step in steps if step.fingerprint == mark], run, origin, correction)
     prices = correction.of(site.engine.prices)
     problem = Problem(lifted.rel, points, facts, frozenset(states), stored, prices, rules)
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
-    return Situation(*known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction)
+    return Situation(
+        *known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction, steps_run=run, doubt=doubt
+    )
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:

@@ -3,18 +3,22 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
-from tempura.cost.model import SPARK, CostModel
+from tempura.cost.calibration import prices_of
+from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, Clocks, StepOutcome, StoredOutput
 from tempura.execute.draft import Draft
 from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.execute.jvm import Jvm
+from tempura.execute.machine import machine_of
 from tempura.execute.metrics import clocks
 from tempura.execute.naming import attribute
 from tempura.execute.spark import Answer, SparkExecutor
@@ -74,15 +78,20 @@ _WRITING = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
 
+_STEPS_RUN: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
+"""Of all warehouses of a process: what they warm up is one virtual machine."""
+
 
 class SparkEngine:
     """Runs a warehouse in clones of the user's session, which is never changed.
 
     ``session`` is called when Spark is first needed; that raises TempuraError SPARK_CONNECT for a session without access to Catalyst.
+    ``prices``: those of the machine, measured or built in, unless they are given.
     """
 
-    def __init__(self, session: Callable[[], SparkSession]) -> None:
+    def __init__(self, session: Callable[[], SparkSession], prices: CostModel | None = None) -> None:
         self._start = session
+        self._prices = prices
 
     @cached_property
     def _session(self) -> SparkSession:
@@ -98,13 +107,17 @@ class SparkEngine:
     def version(self) -> str:
         return str(self._session.version)
 
-    @property
+    @cached_property
     def prices(self) -> CostModel:
-        return SPARK
+        return self._prices or prices_of(machine_of(self._session))
 
     @property
     def is_measured(self) -> bool:
         return True
+
+    @property
+    def steps_run(self) -> int:
+        return _STEPS_RUN.get(self._session.sparkContext, 0)
 
     def settings(self) -> dict[str, str]:
         return semantic_settings(self._session)
@@ -158,7 +171,9 @@ class SparkEngine:
             for name, value in for_few_rows(session).items():
                 session.conf.set(name, value)
         executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses, self.prices, deleted)
-        return executor.run(work.step, work.folder, self._whole(session, work.query))
+        outcome = executor.run(work.step, work.folder, self._whole(session, work.query))
+        _STEPS_RUN[self._session.sparkContext] = self.steps_run + 1
+        return outcome
 
     def _whole(self, session: SparkSession, query: WholeQuery | None) -> Answer | None:
         if query is None or not is_answered_alike(query.lifted, query.tables):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tempura.cost.model import BUILT_IN
 from tempura.execute.contract import Part, StoredOutput, StoredState
 from tempura.explain.character import Character
 from tempura.physical.operators import StateKey
@@ -54,7 +55,9 @@ class StepManifest:
     read (DDL; not known of steps of earlier versions) say what could change its result. ``does``: whether
     it maintained the result or recomputed it (None in manifests of before that was told). ``pins`` tell the versions that it read from
     those of other tables of the same names. ``phases``: what the run took by phase, but for committing this. ``estimated_fixed``:
-    what of the estimate does not depend on rows, by uncorrected prices (0 where it was not noted). ``choice``: when all plans were
+    what of the estimate does not depend on rows, by uncorrected prices (0 where it was not noted), which were of ``prices``
+    (``CostModel.origin``). ``steps_run``: by the session before (None where it was not noted). ``correction``: what the driver's prices
+    were multiplied by in ``estimated_cost``. ``choice``: when all plans were
     compared, and what was chosen (None where another run cannot follow that). Paths of states and output are
     relative to the warehouse."""
 
@@ -84,6 +87,9 @@ class StepManifest:
     phases: Phases = field(default_factory=dict)
     estimated_fixed: int = 0
     choice: Choice | None = None
+    prices: str = BUILT_IN
+    steps_run: int | None = None
+    correction: float = 1.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -93,6 +99,9 @@ class StepManifest:
             "driver_seconds": self.driver_seconds,
             "phases": phases.to_json(self.phases),
             "estimated_fixed": self.estimated_fixed,
+            "prices": self.prices,
+            "steps_run": self.steps_run,
+            "correction": self.correction,
             "choice": self.choice.to_json() if self.choice else None,
             "slot": self.slot.to_json(),
             "skipped": [slot.to_json() for slot in self.skipped],
@@ -116,6 +125,9 @@ class StepManifest:
             driver_seconds=data.get("driver_seconds", 0.0),
             phases=phases.from_json(data.get("phases", {})),
             estimated_fixed=data.get("estimated_fixed", 0),
+            prices=data.get("prices", BUILT_IN),
+            steps_run=data.get("steps_run"),
+            correction=data.get("correction", 1.0),
             choice=Choice.from_json(data["choice"]) if data.get("choice") else None,
             **{name: data[name] for name in _PLAIN},
         )
