@@ -91,7 +91,7 @@ class Estimator:
     """Rows of relations, given the tables. One instance per planning problem; results are remembered. ``meaning`` says what classes
     of a memo stand for: all expressions of a class have one estimate. ``staircase`` says when each table is seen. ``counted`` gives the
     rows that a class had at the first time point, where they are known: its estimates at all times are multiplied by as much as the one
-    at that point was off."""
+    at that point was off. ``known`` gives the rows of an operator or view where more is known than tables tell."""
 
     def __init__(
         self,
@@ -99,11 +99,13 @@ class Estimator:
         meaning: Resolve = as_it_is,
         staircase: Staircase = TOGETHER,
         counted: Callable[[Rel], float | None] = lambda rel: None,
+        known: Callable[[Rel], float | None] = lambda rel: None,
     ) -> None:
         self._tables = tables
         self._meaning = meaning
         self._staircase = staircase
         self._counted = counted
+        self._known = known
         self._off: dict[Rel, float] = {}
         self._rows: dict[Rel, float] = {}
         self._distinct: dict[tuple[Rel, Column], float] = {}
@@ -120,7 +122,8 @@ class Estimator:
         """Estimated number of rows (for signed bags: of entries), at least 0."""
         known = self._rows.get(rel)
         if known is None:
-            known = self._rows[rel] = max(0.0, self._estimate(rel))
+            told = self._known(rel)
+            known = self._rows[rel] = max(0.0, self._estimate(rel) if told is None else told)
         return known
 
     def few_deleted(self, rel: Rel) -> float | None:

@@ -199,12 +199,14 @@ class Usage:
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What a step wrote, and what it took. ``rows`` gives the stored rows per sink (the state's key as text, or "output")."""
+    """What a step wrote, and what it took. ``rows`` gives the stored rows per sink (the state's key as text, or "output"); ``counted``, by
+    name (``plan.progressive.Size``), the rows of operators and those that were expected."""
 
     states: dict[StateKey, StoredState]
     output: StoredOutput | None
     usage: Usage
     rows: Mapping[str, int] = field(default_factory=dict)
+    counted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def cpu_seconds(self) -> float:

@@ -102,6 +102,10 @@ class Draft:
         """The same rows in so many partitions, by the hash of their keys."""
         return self._made("partitioned", partitions, _names(keys))
 
+    def named(self, name: str) -> "Draft":
+        """The same rows; what is at the top, a join, aggregation or filter, has a name under which its rows are found when it has run."""
+        return Draft(self.session, compiled(self.session, "Rows").named(self.plan, name))
+
     def scalar(self) -> SparkColumn:
         """The value of the only row and column as a column of other rows: a scalar sub-query."""
         subquery = "org.apache.spark.sql.catalyst.expressions.ScalarSubquery"

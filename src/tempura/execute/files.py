@@ -45,15 +45,15 @@ _WRITING = {
 
 
 class Files:
-    """Writes and reads relations as folders of Parquet files. The session itself is never changed: writes run in a clone."""
+    """Writes and reads relations as folders of Parquet files. The session itself is never changed: writes run in a clone, ``writer``."""
 
     def __init__(self, session: SparkSession, buckets: int | None = None) -> None:
         self._session = session
         self._buckets = buckets or int(str(session.conf.get("spark.sql.shuffle.partitions")))
         self._jvm = Jvm(session)
-        self._writer = clone(session)
+        self.writer = clone(session)
         for name, value in _WRITING.items():
-            self._writer.conf.set(name, value)
+            self.writer.conf.set(name, value)
 
     def save(self, rows: Relation, columns: Sequence[Column], bucket: tuple[int, ...], folder: Path) -> StoredState:
         """Write a state into a new folder. Columns of types that Spark does not hash as it groups them are not bucketed by."""
@@ -120,7 +120,7 @@ class Files:
         return _restored(self._read([stored.path], stored.schema, (), 0), columns, ()).dataframe()
 
     def _write(self, rows: Relation, columns: Sequence[Column], folder: Path) -> str:
-        named = rows.draft.select(*_positional(columns), *rows.carry()).dataframe(self._writer)
+        named = rows.draft.select(*_positional(columns), *rows.carry()).dataframe(self.writer)
         named.write.mode("error").parquet(_uri(folder))
         return named.schema.json()
 

@@ -68,7 +68,8 @@ def aggregate_call(call: AggregateCall) -> SparkColumn:
 
 
 class Renderer:
-    """Renders the expressions of one step; equal sub-expressions become one plan. ``notes`` say how joins are made.
+    """Renders the expressions of one step; equal sub-expressions become one plan. ``notes`` say how joins are made, ``names`` under which
+    names operators are found when they have run.
 
     ``persist`` are the expressions whose rows are kept in memory or on disk once computed, because several parts of the step
     read them; :meth:`release` frees them. :meth:`define` replaces an expression by rows that are already there.
@@ -80,8 +81,10 @@ class Renderer:
         leaf: Leaf,
         persist: frozenset[Rel] = frozenset(),
         notes: Mapping[Rel, Note] = MappingProxyType({}),
+        names: Mapping[Rel, str] = MappingProxyType({}),
     ) -> None:
         self._session = session
+        self._names = names
         self._notes = notes
         self._leaf = leaf
         self._persist = persist
@@ -102,6 +105,8 @@ class Renderer:
         """The rows of an expression. Raises TempuraError for what Spark cannot compute (``NOT_COMPARABLE``, ``NOT_EXECUTABLE``)."""
         if rel not in self._done:
             made = self._operator(rel, [self.relation(input) for input in rel.inputs])
+            if rel in self._names:
+                made = replace(made, draft=made.draft.named(self._names[rel]))
             self._done[rel] = self._kept(made) if rel in self._persist else made
         return self._done[rel]
 

@@ -13,6 +13,7 @@ from tempura.algebra.scalar import Column, SortKey
 from tempura.cost.model import SPARK, CostModel
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
+from tempura.execute.counting import RowCounter
 from tempura.execute.draft import Draft
 from tempura.execute.failure import errors_by_code, is_of_broadcast
 from tempura.execute.files import Files, possible_bucket
@@ -79,23 +80,29 @@ class SparkExecutor:
         context = self._session.sparkContext
         with errors_by_code(), cancelled_when_interrupted(context), Meter(context) as meter:
             try:
-                states, output = self._run(step, folder, answer, step.notes)
+                with RowCounter(self._files.writer, step) as counter:
+                    states, output = self._run(step, folder, answer, step.notes, counter.names)
             except Py4JJavaError as error:
                 if not is_of_broadcast(error):
                     raise
                 self._progress("again: what was to be sent to every task was too large for that")
                 shutil.rmtree(folder)
-                states, output = self._run(step, folder, answer, {})
+                states, output = self._run(step, folder, answer, {}, {})
         counts = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
-        return StepOutcome(states, output, meter.usage, counts)
+        return StepOutcome(states, output, meter.usage, counts, counter.counted())
 
     def _run(
-        self, step: Step, folder: Path, answer: Answer | None, notes: Mapping[Rel, Note]
+        self,
+        step: Step,
+        folder: Path,
+        answer: Answer | None,
+        notes: Mapping[Rel, Note],
+        names: Mapping[Rel, str],
     ) -> tuple[dict[StateKey, StoredState], StoredOutput | None]:
         sinks = sinks_of(step)
         states: dict[StateKey, StoredState] = {}
         output: StoredOutput | None = None
-        renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks), notes)
+        renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks), notes, names)
         try:
             for i, sink in enumerate(sinks):
                 self._progress(f"{sink.name} ({i + 1} of {len(sinks)})")

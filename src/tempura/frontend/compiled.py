@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tempura.frontend.java import Java, java
 
-_SOURCES = ("Walk", "Names", "Rules", "Tree", "Plans")
+_SOURCES = ("Walk", "Names", "Rules", "Tree", "Plans", "Rows")
 """The classes. Each may use those before it."""
 
 _compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()

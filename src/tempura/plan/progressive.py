@@ -14,11 +14,21 @@ from tempura.tvr.views import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """Under what name the rows of an operator or a view are remembered, whichever run computes it, and how many are expected by what is
+    known of the tables alone."""
+
+    name: str
+    expected: float
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """What the planner knows about an operator of a step. ``cost`` in nanoseconds of one core, of this operator alone;
     ``rule`` made it, of the plan's ``method`` or methods that have it; ``view`` names the view of a TVR that it computes, where it
     computes one; of a join ``broadcast`` is the side, 0 or 1, that is sent to every task. ``fixed`` is the part of the cost that does not
-    depend on rows: the driver's for the greater part. ``by_definition``: the rule applies the operator to whole snapshots of its inputs."""
+    depend on rows: the driver's for the greater part. ``by_definition``: the rule applies the operator to whole snapshots of its inputs.
+    ``sizes``: what its rows are worth remembering as; ``counted``: whether ``rows`` are as an earlier run has counted."""
 
     rows: float
     cost: int
@@ -28,6 +38,8 @@ class Note:
     broadcast: int | None = None
     fixed: int = 0
     by_definition: bool = False
+    sizes: tuple[Size, ...] = ()
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
 from tempura.cost.bounds import Bounds
 from tempura.physical.growth import Growth, growth
 from tempura.physical.operators import Load, StateKey
-from tempura.plan.progressive import Note, Save, Step
+from tempura.plan.progressive import Note, Save, Size, Step
 from tempura.rules.dsl import Rule
 from tempura.search.consolidation import consolidated_late
 from tempura.search.graph import ONE_PART, Alternative, Graph
@@ -97,8 +97,10 @@ class Extraction:
                     self._joins[rel] = built
                 estimate = self._graph.estimate
                 cost, fixed = self._graph.model.parts(lambda model: model.operator(rel, estimate))
-                name, by_definition = (way.rule.name, way.rule.by_definition) if way.rule else ("", False)
-                note = Note(estimate.rows(rel), cost, name, fixed=fixed, by_definition=by_definition)
+                name, defined = (way.rule.name, way.rule.by_definition) if way.rule else ("", False)
+                sizes, counted = self._sizes(rel), self._graph.counts.rows(rel) is not None
+                about = Note(estimate.rows(rel), cost, name, fixed=fixed, by_definition=defined)
+                note = replace(about, sizes=sizes, counted=counted)
                 self._notes.setdefault(goal.time, {}).setdefault(done[rel], note)
         return done[rel]
 
@@ -110,7 +112,12 @@ class Extraction:
         if known is None:
             cost, fixed = self._graph.load_parts(goal.view) if isinstance(rel, Load) else (0, 0)
             known = Note(rows, cost, fixed=fixed)
-        notes[rel] = replace(known, view=known.view or goal.view.label)
+        sizes = dict.fromkeys((*known.sizes, *self._sizes(goal.view)))
+        notes[rel] = replace(known, view=known.view or goal.view.label, sizes=tuple(sizes))
+
+    def _sizes(self, rel: Rel) -> tuple[Size, ...]:
+        size = self._graph.counts.size(rel)
+        return (size,) if size else ()
 
     # --- buckets ---
 

@@ -48,6 +48,7 @@ class Graph:
         self.query = space.query
         self.memo = space.memo
         self.estimate = space.estimate
+        self.counts = space.counts
         self.tell = space.tell
         self.model = space.model
         self.cost = space.cost

@@ -10,6 +10,7 @@ from tempura.memo.events import Event, Listener
 from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
 from tempura.search.begun import Begun
+from tempura.search.counts import Counts
 from tempura.search.facts import PlanFacts
 from tempura.search.joins import JoinOrders
 from tempura.search.problem import Problem, staircase
@@ -74,8 +75,16 @@ class Space:
         Saturation(self.memo, laws, expected, self.tell, switches).run()
         self.query = self.memo.find(self.query)
         self._counted = {key.expression: facts.rows for key, facts in problem.stored.items()}
-        self.estimate = Estimator(problem.tables, self.memo.representative, self.staircase, self._rows_counted)
+        self.counts = self._counts()
+        tables, meaning = problem.tables, self.memo.representative
+        self.estimate = Estimator(tables, meaning, self.staircase, self._rows_counted, self.counts.rows)
         self.orders = JoinOrders(self.model, self.estimate)
+
+    def _counts(self) -> Counts:
+        """What runs have counted, now that the classes are known."""
+        expected = Estimator(self.problem.tables, self.memo.representative, self.staircase)
+        facts = PlanFacts(self.problem.tables, self.memo, 0, self.staircase)
+        return Counts(self.problem.counted, expected, self.memo, facts, self.staircase)
 
     def _rows_counted(self, rel: Rel) -> float | None:
         """The rows that a class had at the point of the past, if some run has stored them."""

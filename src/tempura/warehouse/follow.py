@@ -1,6 +1,7 @@
 """Planning a run as one before it was planned: where tables change as they did, the same rules lead to the best plan again, and to try
 them alone takes a tenth of comparing all. Sizes and prices are those of now."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -46,6 +47,7 @@ class Known:
             **{f"table {name}": _promised(table) for name, table in tables},
             # What was chosen by the prices that are built in was so before it was noted.
             **({"prices": problem.prices.origin} if problem.prices.origin != BUILT_IN else {}),
+            **({"counted": _hashed(problem.counted)} if problem.counted else {}),
         }
         sizes = {f"table {name}": float(table.rows(problem.first)) for name, table in tables}
         sizes |= {str(key): facts.rows or 0.0 for key, facts in problem.stored.items() if key in problem.states}
@@ -132,6 +134,10 @@ def _builds(plan: ProgressivePlan, problem: Problem) -> bool:
     """Whether states are built from the tables now, for runs to come: who did as this run did would build them again and again."""
     assert plan.course
     return bool(plan.steps[0].saves) and plan.course.start >= problem.first
+
+
+def _hashed(names: Iterable[str]) -> str:
+    return hashlib.sha256(" ".join(sorted(names)).encode()).hexdigest()
 
 
 def _promised(table: TableFacts) -> str:

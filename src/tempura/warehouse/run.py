@@ -137,6 +137,7 @@ class Run:
             schemas=self.schemas,
             pins={name: self.situation.tables[name].mark(n) for name, n in self.situation.versions.items()},
             choice=self.choice,
+            counted=dict(outcome.counted) if outcome else {},
         )
 
     def _saved(self, key: StateKey, stored: StoredState) -> SavedState:

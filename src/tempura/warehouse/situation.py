@@ -32,6 +32,9 @@ from tempura.warehouse.steps import SavedState, StepManifest, absolute
 from tempura.warehouse.table import Arrivals, Site
 from tempura.warehouse.transaction import untorn
 
+LOOKED_BACK = 16
+"""Of so many runs is known what they counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -133,12 +136,17 @@ def assess(
     mark = fingerprint(lifted.rel)
     doubt = doubt_of([step for step in steps if step.fingerprint == mark], run, origin, correction)
     prices = correction.of(site.engine.prices)
-    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, prices, rules)
+    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted_by(steps))
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
     return Situation(
         *known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction, steps_run=run, doubt=doubt
     )
+
+
+def counted_by(steps: Sequence[StepManifest]) -> dict[str, tuple[float, float]]:
+    """What the last runs of a query counted, the newest of each."""
+    return {name: rows for step in steps[-LOOKED_BACK:] for name, rows in step.counted.items()}
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:

@@ -57,8 +57,9 @@ class StepManifest:
     those of other tables of the same names. ``phases``: what the run took by phase, but for committing this. ``estimated_fixed``:
     what of the estimate does not depend on rows, by uncorrected prices (0 where it was not noted), which were of ``prices``
     (``CostModel.origin``). ``steps_run``: by the session before (None where it was not noted). ``correction``: what the driver's prices
-    were multiplied by in ``estimated_cost``. ``choice``: when all plans were
-    compared, and what was chosen (None where another run cannot follow that). Paths of states and output are
+    were multiplied by in ``estimated_cost``. ``choice``: when all plans were compared, and what was chosen (None where another run
+    cannot follow that). ``counted``: the rows of operators by name, and how many were expected (``search.counts``). Paths of states and
+    output are
     relative to the warehouse."""
 
     n: int
@@ -90,6 +91,7 @@ class StepManifest:
     prices: str = BUILT_IN
     steps_run: int | None = None
     correction: float = 1.0
+    counted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -103,6 +105,7 @@ class StepManifest:
             "steps_run": self.steps_run,
             "correction": self.correction,
             "choice": self.choice.to_json() if self.choice else None,
+            "counted": {name: list(rows) for name, rows in self.counted.items()},
             "slot": self.slot.to_json(),
             "skipped": [slot.to_json() for slot in self.skipped],
             "states": [state.to_json() for state in self.states],
@@ -129,6 +132,7 @@ class StepManifest:
             steps_run=data.get("steps_run"),
             correction=data.get("correction", 1.0),
             choice=Choice.from_json(data["choice"]) if data.get("choice") else None,
+            counted={name: (float(rows), float(of)) for name, (rows, of) in data.get("counted", {}).items()},
             **{name: data[name] for name in _PLAIN},
         )
 

@@ -104,7 +104,12 @@ public final class Plans {
         for (int i = 0; i < aggregates.size(); i++) {
             outputs.add(named(expression(aggregates.get(i))));
         }
-        return (LogicalPlan) made(Aggregate.class, new Object[] {seq(groups), seq(outputs), input});
+        return aggregate(seq(groups), seq(outputs), input);
+    }
+
+    /** The same of what is at hand. */
+    public static LogicalPlan aggregate(Seq groups, Seq outputs, LogicalPlan input) {
+        return (LogicalPlan) made(Aggregate.class, new Object[] {groups, outputs, input});
     }
 
     /** Each row once. */

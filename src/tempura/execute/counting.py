@@ -1,0 +1,102 @@
+"""How many rows came out of the joins, aggregations and filters of a step, as Spark counts them anyway."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from tempura.algebra.rel import Aggregate, Filter, Join, Negate, Project, Rel, Sort, Union
+from tempura.algebra.states import Partial
+from tempura.frontend.compiled import compiled
+from tempura.plan.progressive import Step
+
+_log = logging.getLogger(__name__)
+
+_NAMED = (Join, Aggregate, Partial, Filter)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of an operator: its rows, Spark's name of the physical operator, and the names of the joins that it ran over."""
+
+    rows: int
+    way: str
+    below: frozenset[str]
+
+
+class RowCounter:
+    """Counts the rows of the operators of a step that is computed in a session inside a ``with`` block. ``names`` are to be given to
+    what is rendered (:meth:`Draft.named`)."""
+
+    def __init__(self, session: SparkSession, step: Step) -> None:
+        self._session = session
+        self._step = step
+        noted = (rel for rel, note in step.notes.items() if note.sizes and isinstance(rel, _NAMED))
+        self.names: Mapping[Rel, str] = {rel: f"o{i}" for i, rel in enumerate(noted)}
+        self._listener: Any = None
+        self._found: dict[Rel, Found] = {}
+
+    def __enter__(self) -> "RowCounter":
+        if self.names:
+            self._listener = compiled(self._session, "Rows").listen(self._session._jsparkSession)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._listener is None:
+            return
+        try:
+            if error is None:
+                # Events reach listeners asynchronously.
+                self._session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+                self._found = self._as_planned(dict(_parsed(self._listener.counted())))
+            self._listener.end(self._session._jsparkSession)
+        except Py4JError:
+            # What is not known makes estimates worse, and no run fails for that.
+            _log.debug("rows were not counted", exc_info=True)
+
+    def counted(self) -> dict[str, tuple[float, float]]:
+        """By name of a size (``Note.sizes``) the rows, and those that were expected, once the block has ended."""
+        rows = {rel: self._rows(rel) for rel in self._step.notes}
+        sizes = ((size, found) for rel, found in rows.items() for size in self._step.notes[rel].sizes)
+        return {size.name: (float(found), size.expected) for size, found in sizes if found is not None}
+
+    def _rows(self, rel: Rel) -> int | None:
+        """The rows of an operator: counted, or those of its inputs; None when they are not known."""
+        if rel in self._found:
+            return self._found[rel].rows
+        if not isinstance(rel, Project | Negate | Sort | Union):
+            return None
+        inputs = [self._rows(input) for input in rel.inputs]
+        known = [rows for rows in inputs if rows is not None]
+        return sum(known) if len(known) == len(inputs) else None
+
+    def _as_planned(self, found: Mapping[str, Found]) -> dict[Rel, Found]:
+        """What was computed as it was planned. Spark's optimizer moves joins, semi-joins above all: one that ran over other joins than in
+        the plan had other rows. Those that did not run at all, for one side was empty, are missed nowhere."""
+        ran = {rel: found[name] for rel, name in self.names.items() if name in found}
+        missing = {name for rel, name in self.names.items() if isinstance(rel, Join) and name not in found}
+        return {rel: one for rel, one in ran.items() if self._joins_below(rel) - missing == one.below}
+
+    def _joins_below(self, rel: Rel) -> set[str]:
+        """The names of the joins that are computed for an operator: not those below what is saved and read again."""
+        saved = {save.rel for save in self._step.saves}
+        found: set[str] = set()
+        stack = [input for input in rel.inputs if input not in saved]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Join) and node in self.names:
+                found.add(self.names[node])
+            stack += [input for input in node.inputs if input not in saved]
+        return found
+
+
+def _parsed(text: str) -> Iterator[tuple[str, Found]]:
+    for line in text.splitlines():
+        name, rows, way, *below = line.split(" ")
+        yield name, Found(int(rows), way, frozenset(below))

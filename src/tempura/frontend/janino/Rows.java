@@ -1,0 +1,259 @@
+package tempura;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedSubqueryColumnAliases;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CommandResultExec;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.adaptive.QueryStageExec;
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.joins.BaseJoinExec;
+import org.apache.spark.sql.util.QueryExecutionListener;
+import org.apache.spark.util.AccumulatorV2;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/**
+ * How many rows came out of operators, as Spark counts them anyway. An operator is given a name in the logical plan, which its successors
+ * inherit until they run.
+ */
+public final class Rows implements QueryExecutionListener {
+    private static final TreeNodeTag NAME = new TreeNodeTag("tempura.name");
+
+    private final List plans = new ArrayList();
+
+    /** A plan whose top, a join, aggregation or filter, has a name; if there is none below mere projections, the plan as it is. */
+    public LogicalPlan named(LogicalPlan plan, String name) {
+        // By constructors: what differs by names only is equal, and would be taken for what it was.
+        if (plan instanceof Project) {
+            return new Project(((Project) plan).projectList(), named(((Project) plan).child(), name));
+        }
+        if (plan instanceof UnresolvedSubqueryColumnAliases) {
+            UnresolvedSubqueryColumnAliases renaming = (UnresolvedSubqueryColumnAliases) plan;
+            return new UnresolvedSubqueryColumnAliases(renaming.outputColumnNames(), named(renaming.child(), name));
+        }
+        if (plan instanceof Join && ((Join) plan).condition().isDefined()) {
+            Join join = (Join) plan;
+            Expression on = named((Expression) join.condition().get(), name);
+            return new Join(join.left(), join.right(), join.joinType(), Option.apply(on), join.hint());
+        }
+        if (plan instanceof Filter) {
+            return new Filter(named(((Filter) plan).condition(), name), ((Filter) plan).child());
+        }
+        return plan instanceof Aggregate ? named((Aggregate) plan, name) : plan;
+    }
+
+    /** A condition with the name on each part. Parts move: to the input of a projection, to one side of a join; what has a part has its name. */
+    private static Expression named(Expression condition, String name) {
+        if (condition instanceof And) {
+            return new And(named(((And) condition).left(), name), named(((And) condition).right(), name));
+        }
+        Expression part = (Expression) condition.clone();
+        part.setTagValue(NAME, name);
+        return part;
+    }
+
+    /** An aggregation with the name on all that it computes. */
+    private static LogicalPlan named(Aggregate plan, String name) {
+        List outputs = new ArrayList();
+        Seq given = plan.aggregateExpressions();
+        for (int i = 0; i < given.size(); i++) {
+            Expression output = (Expression) ((Expression) given.apply(i)).clone();
+            nameAll(output, name);
+            outputs.add(output);
+        }
+        return Plans.aggregate(plan.groupingExpressions(), PythonUtils.toSeq(outputs), plan.child());
+    }
+
+    private static void nameAll(Expression expression, String name) {
+        expression.setTagValue(NAME, name);
+        for (int i = 0; i < expression.children().size(); i++) {
+            nameAll((Expression) expression.children().apply(i), name);
+        }
+    }
+
+    /** From now on look at what a session runs. */
+    public Rows listen(SparkSession session) {
+        Rows listener = new Rows();
+        session.listenerManager().register(listener);
+        return listener;
+    }
+
+    /** Look no longer. */
+    public void end(SparkSession session) {
+        session.listenerManager().unregister(this);
+    }
+
+    public synchronized void onSuccess(String function, QueryExecution execution, long nanoseconds) {
+        plans.add(execution.executedPlan());
+    }
+
+    public void onFailure(String function, QueryExecution execution, Exception error) {
+    }
+
+    /** A line per named operator that ran: its name, its rows, how it was done, and the names of the joins that it was done over. */
+    public synchronized String counted() {
+        Map found = new LinkedHashMap();
+        for (Object plan : plans) {
+            Map here = new LinkedHashMap();
+            look((SparkPlan) plan, here);
+            for (Object entry : here.values()) {
+                Found one = (Found) entry;
+                Found known = (Found) found.get(one.name);
+                if (known == null || known.rows < one.rows) {
+                    found.put(one.name, one);
+                }
+            }
+        }
+        StringBuilder text = new StringBuilder();
+        for (Object one : found.values()) {
+            Found it = (Found) one;
+            text.append(it.name).append(' ').append(it.rows).append(' ').append(it.way);
+            for (Object below : it.below) {
+                text.append(' ').append(below);
+            }
+            text.append('\n');
+        }
+        return text.toString();
+    }
+
+    private static final class Found {
+        final String name;
+        final String way;
+        final Set plans = new HashSet();
+        final Set below = new TreeSet();
+        long rows;
+
+        Found(String name, String way) {
+            this.name = name;
+            this.way = way;
+        }
+    }
+
+    /** Find what is named in a physical plan; the names of the joins in it. */
+    private static Set look(SparkPlan plan, Map found) {
+        Set joins = new HashSet();
+        if (plan instanceof AdaptiveSparkPlanExec) {
+            joins.addAll(look(((AdaptiveSparkPlanExec) plan).executedPlan(), found));
+        } else if (plan instanceof QueryStageExec) {
+            joins.addAll(look(((QueryStageExec) plan).plan(), found));
+        } else if (plan instanceof InMemoryTableScanExec) {
+            joins.addAll(look(((InMemoryTableScanExec) plan).relation().cachedPlan(), found));
+        } else if (plan instanceof CommandResultExec) {
+            joins.addAll(look(((CommandResultExec) plan).commandPhysicalPlan(), found));
+        } else if (plan instanceof ReusedExchangeExec) {
+            joins.addAll(look(((ReusedExchangeExec) plan).child(), new HashMap()));
+        } else {
+            Seq children = plan.children();
+            for (int i = 0; i < children.size(); i++) {
+                joins.addAll(look((SparkPlan) children.apply(i), found));
+            }
+        }
+        String name = nameOf(plan);
+        Option rows = plan.metrics().get("numOutputRows");
+        if (name != null && rows.isDefined()) {
+            add(found, name, plan, ((Number) ((AccumulatorV2) rows.get()).value()).longValue(), joins);
+        }
+        if (name != null && plan instanceof BaseJoinExec) {
+            joins.add(name);
+        }
+        return joins;
+    }
+
+    /**
+     * An operator that Spark has pushed into each term of a sum has the rows of all. One that is computed twice has them once; an
+     * aggregation is found at each of its phases, of which the last, with the fewest rows, counts.
+     */
+    private static void add(Map found, String name, SparkPlan plan, long rows, Set below) {
+        Found known = (Found) found.get(name);
+        if (known == null) {
+            known = new Found(name, plan.getClass().getSimpleName());
+            known.rows = rows;
+            found.put(name, known);
+        } else if (plan instanceof BaseAggregateExec) {
+            known.rows = Math.min(known.rows, rows);
+        } else if (!known.plans.contains(plan.canonicalized())) {
+            known.rows += rows;
+        }
+        known.plans.add(plan.canonicalized());
+        known.below.addAll(below);
+    }
+
+    /** The name of what a physical operator carries out; null if it has none, or if it is not only that. */
+    private static String nameOf(SparkPlan plan) {
+        if (plan instanceof FilterExec) {
+            return nameOf(((FilterExec) plan).condition());
+        }
+        Option link = plan instanceof BaseJoinExec || plan instanceof BaseAggregateExec ? plan.logicalLink() : Option.empty();
+        if (link.isDefined() && link.get() instanceof Join && plan instanceof BaseJoinExec) {
+            Option on = ((Join) link.get()).condition();
+            return on.isDefined() ? nameOf((Expression) on.get()) : null;
+        }
+        if (link.isDefined() && link.get() instanceof Aggregate && plan instanceof BaseAggregateExec) {
+            Set names = new HashSet();
+            Seq outputs = ((Aggregate) link.get()).aggregateExpressions();
+            for (int i = 0; i < outputs.size(); i++) {
+                collectAggregates((Expression) outputs.apply(i), names);
+            }
+            return only(names);
+        }
+        return null;
+    }
+
+    /** The name that all parts of a condition have, but for tests for NULL, which Spark adds; null if they have none, or several. */
+    private static String nameOf(Expression condition) {
+        Set names = new HashSet();
+        collect(condition, names);
+        return only(names);
+    }
+
+    private static String only(Set names) {
+        return names.size() == 1 ? (String) names.iterator().next() : null;
+    }
+
+    private static void collectAggregates(Expression output, Set names) {
+        if (output instanceof AggregateExpression) {
+            Option name = output.getTagValue(NAME);
+            names.add(name.isDefined() ? name.get() : null);
+            return;
+        }
+        for (int i = 0; i < output.children().size(); i++) {
+            collectAggregates((Expression) output.children().apply(i), names);
+        }
+    }
+
+    private static void collect(Expression condition, Set names) {
+        Option name = condition.getTagValue(NAME);
+        if (name.isDefined()) {
+            names.add(name.get());
+        } else if (condition instanceof And) {
+            collect(((And) condition).left(), names);
+            collect(((And) condition).right(), names);
+        } else if (!(condition instanceof IsNotNull)) {
+            names.add(null);
+        }
+    }
+}

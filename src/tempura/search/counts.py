@@ -1,0 +1,91 @@
+"""What runs have counted, as estimates of what runs to come will find.
+
+A refresh is like the one before it: the same views of the same classes, one time later. So an operator over views is named by what it
+computes and by how long before its own time each view is of: whoever computes it again, at a later time of the ledger or of the plan, finds
+the name again. Its rows are expected to be off from what tables let expect by as much as they were when they were counted.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from math import ceil
+
+from tempura.algebra.canonical import operator_text
+from tempura.algebra.rel import Aggregate, Filter, Join, Rel
+from tempura.algebra.states import Partial
+from tempura.cost.estimate import Estimator
+from tempura.memo.memo import Memo
+from tempura.plan.progressive import Size
+from tempura.search.facts import PlanFacts
+from tempura.tvr.staircase import Staircase, Time
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View
+
+COUNTED = (Join, Aggregate, Partial, Filter)
+"""Operators whose rows are neither those of their input nor known. Spark counts what comes out of them anyway."""
+
+
+class Counts:
+    """Rows of operators and views, as ``counted`` by runs before: by name the rows, and how many were expected then. ``expected`` is an
+    estimator that knows nothing of what was counted."""
+
+    def __init__(
+        self,
+        counted: Mapping[str, tuple[float, float]],
+        expected: Estimator,
+        memo: Memo,
+        facts: PlanFacts,
+        staircase: Staircase,
+    ) -> None:
+        self._counted = counted
+        self._expected = expected
+        self._memo = memo
+        self._facts = facts
+        self._order = ",".join(staircase.order)
+        self._names: dict[Rel, str | None] = {}
+
+    def rows(self, rel: Rel) -> float | None:
+        """How many rows an operator or a view is expected to have, if a run has counted them; else None."""
+        known = self._counted.get(self.name(rel) or "") if self._counted else None
+        if known is None:
+            return None
+        rows, expected = known
+        # One more of each: of few rows nobody knows by how much an estimate is off.
+        return self._expected.rows(rel) * (rows + 1) / (expected + 1)
+
+    def size(self, rel: Rel) -> Size | None:
+        """Under what name the rows of an operator or a view are to be remembered; None where they are not."""
+        name = self.name(rel)
+        return Size(name, self._expected.rows(rel)) if name else None
+
+    def name(self, rel: Rel) -> str | None:
+        """The name of an operator over views, or of a view; None of what is not counted."""
+        if not isinstance(rel, COUNTED) and not (isinstance(rel, View) and isinstance(rel.at, Delta)):
+            return None
+        if rel not in self._names:
+            self._names[rel] = self._find_name(rel)
+        return self._names[rel]
+
+    def _find_name(self, rel: Rel) -> str | None:
+        views = [leaf for leaf in rel.walk() if not leaf.inputs]
+        if not all(isinstance(leaf, View) for leaf in views):
+            return None
+        now = max(ceil(leaf.at.until) for leaf in views if isinstance(leaf, View))
+        return hashlib.sha256(self._text(rel, now).encode()).hexdigest()[:20]
+
+    def _text(self, rel: Rel, now: int) -> str:
+        if isinstance(rel, View):
+            return f"{self._memo.fingerprint(rel.tvr)}{self._at(rel, now)}"
+        return operator_text(rel, [f"({self._text(input, now)})" for input in rel.inputs])
+
+    def _at(self, view: View, now: int) -> str:
+        match view.at:
+            case Snapshot(t) | State(t):
+                times: tuple[Time, ...] = (t,)
+            case Delta(t, u) | StateDelta(t, u):
+                times = (t, u)
+        return f"{type(view.at).__name__} {' '.join(self._before(view.tvr, t, now) for t in times)}"
+
+    def _before(self, tvr: Rel, t: Time, now: int) -> str:
+        """How many times before now a point is: none where nothing has changed since."""
+        if self._facts.is_unchanged(tvr, t, now):
+            return "0"
+        return f"{now - t}" if t == int(t) else f"{now - t} of {self._order}"
