@@ -1,6 +1,7 @@
 """Queries run path by path, each at a pace of its own, are what recomputing gives: at the end, and at each flush of the result."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,11 +9,16 @@ import pytest
 from tempura.algebra.bag import EMPTY, SignedBag
 from tempura.algebra.evaluate import Evaluation, evaluate
 from tempura.algebra.rel import Rel, Scan
+from tempura.errors import TempuraError
 from tempura.pace.cut import Cut, Operator, Path, cut
 from tempura.pace.run import PacedRun
+from tempura.pace.run_groups import Grouping
+from tempura.pace.run_join import Joining
+from tempura.pace.run_linear import Change
 from tests.plans.random_queries import QueryGenerator, Table, random_table
 
 STEPS = 6
+Spoil = Callable[[PacedRun, pytest.MonkeyPatch], None]
 
 
 class Oracle:
@@ -82,6 +88,66 @@ def run_and_compare(seed: int, spoil: Callable[[PacedRun], None] = lambda run: N
 def leaf_rows(leaf: Rel, tables: dict[str, Table]) -> SignedBag:
     assert isinstance(leaf, Scan)
     return tables[leaf.table].snapshot(STEPS - 1)
+
+
+def reversed_segments(run: PacedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments that read others run before these."""
+    monkeypatch.setattr(run, "cut", replace(run.cut, segments=run.cut.segments[::-1]))
+
+
+def only_old_sides(run: PacedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of the right side meets the left side as it was before the flush."""
+
+    def apply(join: Joining, *changes: Change) -> Change:
+        left, right = changes
+        return BEFORE(join, [], right) + BEFORE(join, left, [])
+
+    monkeypatch.setattr(Joining, "apply", lambda join, *changes: [*apply(join, *changes)][1:])
+
+
+def only_released_once(run: PacedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waited on a path through two flushes of its source is released without the first."""
+    release = PacedRun._release
+
+    def last(self: PacedRun, path: Path, paths: set[int]) -> Change:
+        if path.source is not None and len(self._waiting[path.number]) > 1:
+            self._waiting[path.number] = self._waiting[path.number][1:]
+        return release(self, path, paths)
+
+    monkeypatch.setattr(PacedRun, "_release", last)
+
+
+def groups_stay(run: PacedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group's new row comes without its old one being taken away."""
+    emit = Grouping._emit
+
+    def forgetful(self: Grouping, name: object, out: Change) -> None:
+        self._given.pop(name, None)
+        emit(self, name, out)
+
+    monkeypatch.setattr(Grouping, "_emit", forgetful)
+
+
+def matches_forgotten(run: PacedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that match something only now are not seen by those that kept them alone."""
+    monkeypatch.setattr(Joining, "_settle", lambda self, side, touched, out: SETTLE(self, side, {}, out))
+
+
+BEFORE, SETTLE = Joining.apply, Joining._settle
+
+
+@pytest.mark.parametrize(
+    "mutant", [reversed_segments, only_old_sides, only_released_once, groups_stay, matches_forgotten]
+)
+def test_a_wrong_run_is_refuted(mutant: Spoil, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuted = 0
+    for seed in range(120):
+        with monkeypatch.context() as patch:
+            try:
+                run_and_compare(seed, lambda run, patch=patch: mutant(run, patch))  # type: ignore[misc]
+            except (AssertionError, TempuraError, KeyError, IndexError):
+                refuted += 1
+    assert refuted >= 3
 
 
 @pytest.mark.parametrize("block", range(20))

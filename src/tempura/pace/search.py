@@ -49,16 +49,17 @@ def ladder(simulation: Simulation, every: bool = False) -> tuple[int, ...]:
 
 
 class Search:
-    """Searches over the paces of one simulation. ``points`` remembers what has been simulated."""
+    """Searches over the paces of one simulation. ``batch`` is the work of one flush of all data, where
+    the simulation has flushes behind it already."""
 
-    def __init__(self, simulation: Simulation, goal: Goal, every: bool = False) -> None:
+    def __init__(self, simulation: Simulation, goal: Goal, every: bool = False, batch: float | None = None) -> None:
         self.simulation = simulation
         self.goal = goal
         self.rungs = ladder(simulation, every)
         self._next = dict(zip(self.rungs, self.rungs[1:], strict=False))
         self._previous = dict(zip(self.rungs[1:], self.rungs, strict=False))
         self._known: dict[tuple[int, ...], tuple[float, float]] = {}
-        self.batch = self.point([1] * len(simulation.cut.paths)).total
+        self.batch = self.point([1] * len(simulation.cut.paths)).total if batch is None else batch
 
     def relaxed(self, points: Sequence[Point]) -> "Search":
         """A search for the bound that the nearest of points that miss the goal comes to, and a little more."""

@@ -84,6 +84,10 @@ class Simulation:
         """What each operator and path of one configuration gives out, per step."""
         return self._run(np.asarray([paces], dtype=np.int64))[1]
 
+    def flushes(self, paces: Sequence[int]) -> Mask:
+        """Whether each path is flushed at each step, under one configuration."""
+        return np.stack([at.now[0] for at in self._masks(np.asarray([paces], dtype=np.int64))])
+
     def _run(self, paces: Paces) -> tuple[Array, dict[Node, Flow]]:
         masks = self._masks(paces)
         self.effort.simulated += len(paces)

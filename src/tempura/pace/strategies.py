@@ -10,7 +10,7 @@ from tempura.pace.goal import STRATEGIES, Goal, Plan, Point, StrategyName
 from tempura.pace.search import Search
 from tempura.pace.simulate import Simulation
 
-_MOST = 500_000
+_MOST = 100_000
 """Configurations that an exhaustive search goes through."""
 
 _CHUNK = 256
@@ -20,15 +20,20 @@ Chooser = Callable[[Search], list[Point]]
 
 
 def plan_paces(
-    simulation: Simulation, goal: Goal, strategy: StrategyName | Mapping[str, int] = "inqp", seed: int = 0
+    simulation: Simulation,
+    goal: Goal,
+    strategy: StrategyName | Mapping[str, int] = "inqp",
+    seed: int = 0,
+    batch: float | None = None,
 ) -> Plan:
     """Paces for a goal. ``strategy`` is a name, or paces by the names of tables, and segments (``s0``), that paths
-    start at; ``hand`` is the inverse of the bound on the final work. ``seed`` is for ``sample``.
+    start at; ``hand`` is the inverse of the bound on the final work. ``seed`` is for ``sample``; ``batch`` is the
+    work of one flush of all data, where flushes have been already.
 
     Raises TempuraError BAD_PACES for a strategy that does not exist, hand-set paces that do not fit the query or
     break the rule that no path is faster than one below, and for an exhaustive search that would not end.
     """
-    search = Search(simulation, goal)
+    search = Search(simulation, goal, batch=batch)
     if isinstance(strategy, str):
         if strategy not in STRATEGIES:
             what = f"There is no strategy {strategy!r}."
@@ -92,13 +97,10 @@ def _by_hand(search: Search) -> list[Point]:
 def _exhaustive(search: Search) -> list[Point]:
     """The best of all configurations."""
     best: Point | None = None
-    configurations = search.all(search.rungs)
-    seen = 0
-    for chunk in _chunks(configurations):
-        seen += len(chunk)
-        if seen > _MOST:
-            what = f"There are more than {_MOST:,} pace configurations."
-            raise TempuraError("BAD_PACES", what, "Give a smaller max_pace, or use the strategy inqp.")
+    if sum(1 for _ in islice(search.all(search.rungs), _MOST + 1)) > _MOST:
+        what = f"There are more than {_MOST:,} pace configurations."
+        raise TempuraError("BAD_PACES", what, "Give a smaller max_pace, or use the strategy inqp.")
+    for chunk in _chunks(search.all(search.rungs)):
         best = search.best([*search.points(chunk), *([best] if best else [])])
     assert best is not None, "all ones is a configuration"
     return [best]
