@@ -6,7 +6,8 @@ the last flush (of 100 paces at 100 steps, 19 remain). The strategy ``greedy`` i
 where no raise by one step saves final work. Often the second step would: to release a table's groups twice doubles
 their changes, to release them twenty times leaves few to the end. So the strategy ``inqp`` then *leaps*: it raises a
 path, alone or with those above it, by several steps at once, by the same measure. And it looks back: what was raised
-on the way may not be needed any more, so paces are lowered while the goal stays met.
+on the way may not be needed any more, so paces are lowered while the goal stays met. What it comes to
+is a tenth below the bound where that costs nothing, since expected work is not exactly what comes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,9 @@ _NOTHING = 1e-9
 
 _NEAR = 0.01
 """Where a goal is out of reach, what is within this part of the nearest that is in reach will do."""
+
+_MARGIN, _FREE = 0.1, 1e-4
+"""By how much a bound on the final work is undercut, and what part of the batch's work may be spent on that."""
 
 
 def incrementability(final: tuple[float, float], total: tuple[float, float], scale: float = 1.0) -> float:
@@ -180,17 +184,28 @@ class Search:
 
     def lowered(self, at: Point) -> Point:
         """A configuration with paces lowered for as long as the goal is met and less is done."""
+        small = _NOTHING * self.batch
         while True:
-            moves = list(self._descents(at))
-            better = [
-                point
-                for point in self.points(moves)
-                if self.is_met(point)
-                and self.goal.score(point.total, point.final) < self.goal.score(at.total, at.final)
-            ]
+            now = self.goal.score(at.total, at.final)[0] - small
+            tried = self.points(list(self._descents(at)))
+            better = [p for p in tried if self.is_met(p) and self.goal.score(p.total, p.final)[0] < now]
             if not better:
                 return at
             at = min(better, key=lambda point: self.goal.score(point.total, point.final))
+
+    def with_margin(self, at: Point) -> Point:
+        """A configuration that stays below a bound on the final work, as far as that is free: expected work is not
+        what comes."""
+        if self.goal.final_work is None or not self.is_met(at):
+            return at
+        limit, enough = at.total + _FREE * self.batch, (1 - _MARGIN) * self.goal.final_work * self.batch
+        while at.final > enough:
+            tried = self.points([paces for _, paces in self.moves(at)])
+            free = [point for point in tried if point.total <= limit and point.final < at.final]
+            if not free:
+                break
+            at = min(free, key=lambda point: (point.final, point.total))
+        return at
 
     def _descents(self, at: Point) -> Iterator[tuple[int, ...]]:
         """Each path by a step, and by many, with those above it that would be faster."""

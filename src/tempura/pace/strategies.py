@@ -73,6 +73,7 @@ def _inqp(search: Search) -> list[Point]:
     if not any(map(search.is_met, starts)):
         search = search.relaxed(starts)
     chosen = search.best([search.lowered(point) if search.is_met(point) else point for point in starts])
+    chosen = search.with_margin(chosen)
     return way if chosen.paces == way[-1].paces else [*way, chosen]
 
 
