@@ -207,3 +207,13 @@ def test_what_makes_no_sense_is_refused() -> None:
 
 def test_paces_by_name_leave_the_others_as_fast_as_they_can_be() -> None:
     assert paces_by_name(cut(per_item()), {"sales": 6, "items": 4}, 100) == (6, 4, 6, 4)
+
+
+@pytest.mark.parametrize("name", ["per item", "dearest", "outer", "anti"])
+def test_raising_by_one_gives_nothing_that_rungs_do_not(name: str) -> None:
+    """Algorithm 2 to the letter goes through the paces between the rungs, and ends no better."""
+    for bound in (0.5, 0.25):
+        sim = simulation(QUERIES[name])
+        letter, rungs = (Search(sim, Goal(final_work=bound), every).greedy() for every in (True, False))
+        assert rungs[-1].final <= bound * rungs[0].total
+        assert rungs[-1].total <= letter[-1].total * 1.01
