@@ -15,6 +15,10 @@ _MOST = 100_000
 
 _CHUNK = 256
 
+_SURE = 0.9
+"""Of the additional work of a uniform pace a found configuration has to be expected to take less than this part to be taken in its place:
+estimates are not surer than that, and one pace for all has the lower final work."""
+
 Chooser = Callable[[Search], list[Point]]
 """Gives points of which the last is chosen."""
 
@@ -69,11 +73,14 @@ def _inqp(search: Search) -> list[Point]:
     """Algorithm 2 with leaps, looked back upon; the best uniform pace, which is a configuration like any other, is
     another start."""
     way = search.greedy(leaps=True)
-    starts = [way[-1], search.best(search.uniform())]
+    uniform = search.best(search.uniform())
+    starts = [way[-1], uniform]
     if not any(map(search.is_met, starts)):
         search = search.relaxed(starts)
     chosen = search.best([search.lowered(point) if search.is_met(point) else point for point in starts])
     chosen = search.with_margin(chosen)
+    if search.is_met(uniform) and chosen.total - search.batch > _SURE * (uniform.total - search.batch):
+        chosen = uniform
     return way if chosen.paces == way[-1].paces else [*way, chosen]
 
 
