@@ -25,13 +25,14 @@ class Groups:
     """``number`` groups in the end, of ``rows`` rows together. ``is_one``: without keys, so that there is always one.
     ``shows_updates``: a group that gets rows changes its values (not of DISTINCT). ``only_extremes``: all aggregates
     are MIN or MAX, which change when a new extreme comes, as one of n rows in any order is with probability 1 / n.
-    ``sees_updates``: it reads columns that updates change."""
+    ``has_extremes``: some are. ``sees_updates``: it reads columns that updates change."""
 
     number: float
     rows: float
     is_one: bool = False
     shows_updates: bool = True
     only_extremes: bool = False
+    has_extremes: bool = False
     sees_updates: bool = True
 
     @property

@@ -84,7 +84,7 @@ def looked_through(kind: Blocking, given: Flow) -> Array:
     all rows."""
     busy = given.tuples > 0
     match kind:
-        case Groups(only_extremes=True):
+        case Groups(has_extremes=True):
             return np.minimum(given.dele + given.upd, given.after)
         case FirstRows(limit):
             return np.where(busy, np.minimum(limit, given.after), 0.0)

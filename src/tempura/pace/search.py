@@ -11,6 +11,7 @@ is a tenth below the bound where that costs nothing, since expected work is not 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from math import inf
 
 import numpy as np
@@ -68,8 +69,7 @@ class Search:
     def relaxed(self, points: Sequence[Point]) -> "Search":
         """A search for the bound that the nearest of points that miss the goal comes to, and a little more."""
         nearest = self.best(points)
-        made = Search.__new__(Search)
-        made.__dict__.update(self.__dict__)
+        made = copy(self)
         if self.goal.final_work is not None:
             made.goal = Goal(final_work=min(1.0, nearest.final / self.batch * (1 + _NEAR)))
         return made

@@ -17,7 +17,7 @@ from tempura.algebra.scalar import Expr
 from tempura.algebra.window import Window
 from tempura.pace.arrivals import Arrivals
 from tempura.pace.changing import changing_columns, reads_changes
-from tempura.pace.cut import Cut, Operator, Path, Segment
+from tempura.pace.cut import Cut, Operator, Path
 from tempura.pace.flow import Array, Flow, Mask, Release, flips, release_at, sensitivity
 from tempura.pace.flow_groups import Groups
 from tempura.pace.flow_join import Matching, joined
@@ -105,19 +105,14 @@ class Simulation:
                     steps = steps + self.work.operator(node, inputs, flows[node], np.zeros(1))
                 else:
                     kind = self._blocking[segment]
-                    given[segment.number] = into = self._given(node, flows, masks, segment)
+                    given[segment.number] = into = self._given(node, flows, masks)
                     steps = steps + self.work.operator(
                         node, [flows[i] for i in node.inputs], None, looked_through(kind, into)
                     )
             self.effort.priced += len(paces) * len(segment.operators)
             if segment.is_result and isinstance(segment.root, Operator):
-                steps = steps + self._read(segment, flows)
+                steps = steps + flows[segment.root].tuples  # which the result's reader sees
         return steps, flows
-
-    def _read(self, segment: Segment, flows: Mapping[Node, Flow]) -> Array:
-        """The result's reader sees what comes out."""
-        made = flows[segment.root]
-        return made.tuples
 
     def _masks(self, paces: Paces) -> list[Release]:
         """When each path is flushed."""
@@ -144,7 +139,7 @@ class Simulation:
         nothing = np.zeros_like(came)
         return Flow(came, nothing, nothing, nothing)
 
-    def _given(self, node: Operator, flows: Mapping[Node, Flow], masks: Sequence[Release], segment: Segment) -> Flow:
+    def _given(self, node: Operator, flows: Mapping[Node, Flow], masks: Sequence[Release]) -> Flow:
         """All that goes into a blocking operator."""
         if not node.inputs:
             shape = masks[0].now.shape if masks else (1, self.arrivals.steps)
@@ -196,6 +191,7 @@ class Simulation:
                     is_one=not op.rel.keys,
                     shows_updates=bool(functions),
                     only_extremes=bool(functions) and set(functions) <= {"Min", "Max"},
+                    has_extremes=bool(set(functions) & {"Min", "Max"}),
                     sees_updates=reads_changes(op.rel, changes),
                 )
             case TopK():
