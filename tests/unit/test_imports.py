@@ -17,7 +17,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("plan.progressive",),  # what a plan is made of is plain data, so that a search may return it
     ("memo",),
     ("rules", "cost"),
-    ("search", "laws"),
+    ("search", "laws", "pace"),
     ("plan",),
     ("frontend", "execute", "explain"),
     ("warehouse", "data"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from math import sqrt
 
 from tempura.algebra.arithmetic import Exact, average, cast, divide, exact, fit, mode_of
+from tempura.algebra.evaluate_text import OF_TEXT, year
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Ref
 from tempura.algebra.sql_order import ordering_key
 from tempura.errors import TempuraError
@@ -153,6 +154,14 @@ def _arithmetic(operate: Callable[[Exact, Exact], Exact]) -> Callable[..., objec
     return compute
 
 
+def _of_text(function: Callable[..., object]) -> Callable[..., object]:
+    def compute(call: Call, *values: object) -> object:
+        refuse_collation(*(operand.type for operand in call.operands))
+        return function(call, *values)
+
+    return compute
+
+
 _STRICT: Mapping[str, Callable[..., object]] = {
     "Not": lambda call, value: not value,
     "EqualTo": _compare(lambda a, b: a == b),
@@ -167,4 +176,6 @@ _STRICT: Mapping[str, Callable[..., object]] = {
     "Sqrt": lambda call, value: sqrt(value),
     "Divide": lambda call, left, right: divide(left, right, call.type, mode_of(call.detail)),
     "Cast": lambda call, value: cast(value, call.operands[0].type, call.type, mode_of(call.detail)),
+    "Year": year,
+    **{name: _of_text(function) for name, function in OF_TEXT.items()},
 }

@@ -11,6 +11,7 @@ from tempura.cli.calibrate import calibrate_command
 from tempura.cli.declare import init, query, table
 from tempura.cli.demo import demo
 from tempura.cli.effectiveness import effectiveness
+from tempura.cli.paces import paces
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
 from tempura.cli.rules import rules
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
@@ -129,3 +130,4 @@ for command in (
 ):
     main.add_command(command)
 bench.add_command(effectiveness)
+bench.add_command(paces)

@@ -1,0 +1,212 @@
+"""What is known of each operator of a cut query: selectivities, join selectivity factors, numbers of groups. From the
+tables' statistics, or from an earlier run (Thrifty Query Execution via Incrementability, 3.1.2 and 5.2).
+Cardinalities follow from these and from what arrives; nothing is known of a query by its name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from random import Random
+
+from tempura.algebra.expand import Expand
+from tempura.algebra.generate import Generate
+from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Rel, TopK, Values
+from tempura.algebra.window import Window, partition_keys
+from tempura.cost.estimate import Estimator
+from tempura.cost.stats import TableFacts
+from tempura.pace.cut import Cut, Operator, Path
+from tempura.pace.run import PacedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """``factor`` is, of a filter, a generator or what is recomputed, rows out ÷ rows in; of a join, pairs ÷ (left
+    rows x right rows); of an aggregation or a window, the number of groups in the end. ``covered``: the shares of a
+    join's left and right rows that match in the end."""
+
+    factor: float = 1.0
+    covered: tuple[float, float] = (1.0, 1.0)
+
+
+Statistics = Mapping[Operator, Known]
+
+
+def estimated(cut: Cut, tables: Mapping[str, TableFacts]) -> Statistics:
+    """From the statistics of the tables, all of whose rows have come, by the planner's own estimator."""
+    estimator = Estimator(tables, cut.memo.representative)
+    return {op: _estimated(op.rel, estimator) for segment in cut.segments for op in segment.operators}
+
+
+def _estimated(rel: Rel, estimator: Estimator) -> Known:
+    match rel:
+        case Filter() | Generate():
+            return Known(estimator.rows(rel) / max(1.0, estimator.rows(rel.input)))
+        case Expand():
+            return Known(float(len(rel.projections)))
+        case Join():
+            return _of_join(rel, estimator)
+        case Aggregate():
+            return Known(estimator.rows(rel))
+        case Window():
+            return Known(estimator.groups(rel.input, partition_keys(rel.partition, rel.functions)))
+        case TopK():
+            return Known(float(rel.limit))
+        case Opaque():
+            return Known(estimator.rows(rel) / max(1.0, sum(map(estimator.rows, rel.inputs))))
+        case Values():
+            return Known(float(len(rel.rows)))
+    return Known()
+
+
+def _of_join(rel: Join, estimator: Estimator) -> Known:
+    left, right = (max(1.0, estimator.rows(side)) for side in rel.inputs)
+    pairs = estimator.rows(replace(rel, kind="inner", marker=None))
+    matched = estimator.rows(replace(rel, kind="semi", marker=None))
+    other = estimator.rows(Join(rel.right, rel.left, "semi", rel.on)) if rel.kind == "full" else 0.0
+    return Known(pairs / (left * right), (min(1.0, matched / left), min(1.0, other / right)))
+
+
+Node = Operator | Path
+
+
+def measured(cut: Cut, run: PacedRun, before: Statistics, tables: Mapping[str, float]) -> Statistics:
+    """From what went through the operators of a run so far, as if the rows to come were like those that have come: of
+    ``tables`` so many in the end. ``before`` stays where nothing has been seen."""
+    shares: dict[Node, float] = {}
+    found: dict[Operator, Known] = {}
+    for segment in cut.segments:
+        for node in segment.nodes:
+            if isinstance(node, Path):
+                shares[node] = _share_of_path(cut, node, run, found, tables)
+            else:
+                given = [shares[input] for input in node.inputs]
+                found[node] = _measured(node, run, before[node], given)
+                shares[node] = _share_given_out(node, given)
+    return found
+
+
+def _share_of_path(
+    cut: Cut, path: Path, run: PacedRun, found: Mapping[Operator, Known], tables: Mapping[str, float]
+) -> float:
+    """The share of a path's rows that has been released."""
+    held = run.seen[path].held
+    if path.table is not None:
+        return min(1.0, held / max(1.0, tables[path.table]))
+    root = cut.segments[path.source or 0].root
+    assert isinstance(root, Operator), "only the result is a path itself"
+    return min(1.0, held / max(1.0, found[root].factor)) if isinstance(root.rel, Aggregate) else 1.0
+
+
+def _share_given_out(op: Operator, given: list[float]) -> float:
+    """The share of an operator's rows that has come out, where the given shares of its inputs have come in."""
+    both = isinstance(op.rel, Join) and op.rel.kind in ("inner", "left", "full", "single")
+    return float(prod(given)) if both else given[0] if given else 1.0
+
+
+def _measured(op: Operator, run: PacedRun, before: Known, shares: list[float]) -> Known:
+    rel, held = op.rel, [run.seen[input].held for input in op.inputs]
+    if not held or min(held) <= 0:
+        return before
+    out = run.seen[op].held
+    match rel:
+        case Filter() | Generate() | Opaque():
+            return Known(out / sum(held))
+        case Join():
+            return _join_measured(op, run, held, before, shares)
+        case Aggregate() if rel.keys:
+            return Known(_groups_in_the_end(out, held[0], shares[0]))
+    return before
+
+
+def _join_measured(op: Operator, run: PacedRun, held: list[int], before: Known, shares: list[float]) -> Known:
+    pairs, matched = run.matched(op)
+    left, right = (
+        _covered_in_the_end(own / rows, pairs / max(1, own), share)
+        for own, rows, share in zip(matched, held, reversed(shares), strict=True)
+    )
+    return Known(pairs / (held[0] * held[1]), (left, right) if any(matched) else before.covered)
+
+
+def _covered_in_the_end(share: float, each: float, there: float) -> float:
+    """The share of rows that match in the end, of which ``share`` match when a part of the other side is ``there``,
+    by ``each`` rows."""
+    if there >= 1.0 or share <= 0.0:
+        return share
+    missed: float = (1 - there) ** max(1.0, each / there)
+    return min(1.0, share / (1 - missed))
+
+
+def _groups_in_the_end(groups: int, rows: int, share: float) -> float:
+    """How many groups there are when all rows are there, if ``groups`` have rows among the share of them: G (1 - (1 -
+    x)^(N / G)) = g, solved by bisection."""
+    if share >= 1.0 or groups >= rows:
+        return groups / min(1.0, max(share, 1e-9))
+    total = rows / share
+    low, high = float(groups), total
+    for _ in range(50):
+        middle = (low + high) / 2
+        there = middle * (1 - (1 - share) ** (total / middle))
+        low, high = (middle, high) if there < groups else (low, middle)
+    return high
+
+
+def biased(statistics: Statistics, ratio: float, random: Random) -> Statistics:
+    """Statistics that are wrong: each operator's selectivity and number of groups times a factor of its own between 1
+    and ``ratio`` (Thrifty Query Execution via Incrementability, 5.4). A share stays at most 1."""
+    low, high = min(1.0, ratio), max(1.0, ratio)
+
+    def wrong(op: Operator, known: Known) -> Known:
+        by = random.uniform(low, high)
+        if isinstance(op.rel, Filter):
+            return Known(min(1.0, known.factor * by))
+        if isinstance(op.rel, Join):
+            return Known(known.factor * by, (min(1.0, known.covered[0] * by), min(1.0, known.covered[1] * by)))
+        if isinstance(op.rel, Aggregate | Window):
+            return Known(max(1.0, known.factor * by))
+        return known
+
+    return {op: wrong(op, known) for op, known in statistics.items()}
+
+
+def rows_in_the_end(cut: Cut, statistics: Statistics, tables: Mapping[str, float]) -> dict[Node, float]:
+    """How many rows each operator and path has given out, net, when ``tables`` are complete."""
+    rows: dict[Node, float] = {}
+    for segment in cut.segments:
+        for node in segment.nodes:
+            if isinstance(node, Path):
+                rows[node] = tables[node.table] if node.table is not None else rows[cut.segments[node.source or 0].root]
+            else:
+                rows[node] = _rows(node, statistics[node], [rows[input] for input in node.inputs])
+    return rows
+
+
+def _rows(op: Operator, known: Known, given: list[float]) -> float:
+    rel = op.rel
+    match rel:
+        case Aggregate():
+            return 1.0 if not rel.keys else min(known.factor, max(given[0], 1.0))
+        case TopK():
+            return min(known.factor, given[0])
+        case Values():
+            return known.factor
+        case Join():
+            return _rows_of_join(rel, known, *given)
+        case Filter() | Generate() | Expand() | Opaque():
+            return known.factor * sum(given)
+    return sum(given)
+
+
+def _rows_of_join(rel: Join, known: Known, left: float, right: float) -> float:
+    pairs = known.factor * left * right
+    covered = [min(1.0, share) * rows for share, rows in zip(known.covered, (left, right), strict=True)]
+    match rel.kind:
+        case "inner":
+            return pairs
+        case "semi":
+            return covered[0]
+        case "anti":
+            return left - covered[0]
+        case "exists":
+            return left
+        case "full":
+            return pairs + left - covered[0] + right - covered[1]
+    return pairs + left - covered[0]
