@@ -120,11 +120,11 @@ def test_a_witness_that_knows_too_little_is_refuted(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_witness_that_keeps_what_it_did_not_see_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def insert(self: steps.Witness, rows: Sequence[Row], tuples: Sequence[Tuple]) -> None:
+    def insert(self: steps.Witness, rows: Sequence[Tuple], tuples: Sequence[Tuple]) -> None:
         for row, key in self._present(rows):
-            own = [t for t in tuples if t[0] is row]
+            own = [t for t in tuples if t[0] is row[0]]
             if own and key in self._cache.entries:
-                self._cache.extend(key, self._of_one_match(own))
+                self._cache.extend(key, self._changes(row))
 
     monkeypatch.setattr(steps.Witness, "insert", insert)
     assert is_refuted(with_random_caches(CachedJoin))

@@ -71,6 +71,8 @@ class Cache:
 
     def extend(self, key: object, tuples: list[Tuple]) -> None:
         """Add tuples to the value of a key that is there."""
+        if not tuples:
+            return
         self.entries[key] += tuples
         self.bytes += self._tuple_bytes * len(tuples)
         if self.limit is not None and self.bytes > self.limit:
@@ -79,6 +81,8 @@ class Cache:
     def remove(self, key: object, place: int, row: Row) -> None:
         """Take the tuples with a row at a place from the value of a key that is there."""
         value = self.entries[key]
+        if not value:
+            return
         kept = [t for t in value if t[place] is not row]
         self.bytes -= self._tuple_bytes * (len(value) - len(kept))
         self.entries[key] = kept

@@ -4,6 +4,7 @@ Source: *Adaptive Caching for Continuous Queries*, section 3. Orders and caches 
 there, and a cache begins empty.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,10 +13,10 @@ from tempura.algebra.bag import Row as Values
 from tempura.errors import TempuraError
 from tempura.streams.cache import Cache, Group
 from tempura.streams.candidates import Candidate, Orders, is_possible
-from tempura.streams.pipeline import Pipeline, required_indexes
+from tempura.streams.pipeline import Pipeline
 from tempura.streams.query import JoinQuery, LastTime
 from tempura.streams.steps import Layout
-from tempura.streams.store import Row, Store, Tuple
+from tempura.streams.store import Store, Tuple
 from tempura.streams.window import WindowOperator
 
 
@@ -46,12 +47,12 @@ class Changes:
 
 
 class ContinuousJoin:
-    """What every way to compute a continuous join has in common: windows over the inputs. ``processed`` counts the changes of rows that
-    went through pipelines, those that windows make included."""
+    """What every way to compute a continuous join has in common: windows over the inputs. ``counts`` are the changes of rows of
+    each input so far, those that windows make included."""
 
     def __init__(self, query: JoinQuery) -> None:
         self.query = query
-        self.processed = 0
+        self.counts = [0] * len(query.inputs)
         self._windows = [WindowOperator(query, n) for n in range(len(query.inputs))]
         self._timed = [n for n, input in enumerate(query.inputs) if isinstance(input.window, LastTime)]
         self._now = float("-inf")
@@ -69,6 +70,11 @@ class ContinuousJoin:
             found.append(self.change(batch.input, changed.inserted, changed.deleted))
         return found
 
+    @property
+    def processed(self) -> int:
+        """The changes of rows so far."""
+        return sum(self.counts)
+
     def _advance(self, time: float) -> Iterator[Changes]:
         if time < self._now:
             what = f"a batch of time {time} comes after one of time {self._now}."
@@ -79,7 +85,7 @@ class ContinuousJoin:
             if gone:
                 yield self.change(input, [], gone)
 
-    def change(self, input: int, inserted: Sequence[Row], deleted: Sequence[Row]) -> Changes:
+    def change(self, input: int, inserted: Sequence[Tuple], deleted: Sequence[Tuple]) -> Changes:
         """The changes of the result that rows make that come into a window, or leave it."""
         raise NotImplementedError(type(self).__name__)
 
@@ -98,6 +104,7 @@ class CachedJoin(ContinuousJoin):
         self.caches: dict[Group, Cache] = {}
         self.stores = [Store(classes) for classes in query.classes]
         self.pipelines: list[Pipeline] = []
+        self._countdown = sys.maxsize
         self.reorder(self.orders)
         self.use(used)
 
@@ -109,8 +116,6 @@ class CachedJoin(ContinuousJoin):
         while not is_possible(self.query, orders, kept):
             kept.pop()
         self.orders = orders
-        for store, needed in zip(self.stores, required_indexes(self.query, orders), strict=True):
-            store.require(sorted(needed))
         self._set(kept)
 
     def use(self, used: Iterable[Candidate]) -> None:
@@ -122,9 +127,16 @@ class CachedJoin(ContinuousJoin):
 
     def _set(self, used: Sequence[Candidate]) -> None:
         self.used = tuple(used)
-        groups = dict.fromkeys(c.group for c in used)
-        self.caches = {group: self.caches.get(group) or self.new_cache(group) for group in groups}
+        self.caches = {g: self.caches.get(g) or self.new_cache(g) for g in self.groups_kept(used)}
+        for store in self.stores:
+            store.forget_wants()
         self.pipelines = [self.compile(n, self.used) for n in range(len(self.orders))]
+        for store in self.stores:
+            store.prune()
+
+    def groups_kept(self, used: Sequence[Candidate]) -> list[Group]:
+        """The groups that have a cache, each once."""
+        return list(dict.fromkeys(c.group for c in used))
 
     def new_cache(self, group: Group) -> Cache:
         """An empty cache for a group."""
@@ -134,7 +146,10 @@ class CachedJoin(ContinuousJoin):
         """The pipeline of an input when it looks up in these caches; all caches are updated by it."""
         return Pipeline(self.query, self.stores, self.orders, input, used, self.caches)
 
-    def change(self, input: int, inserted: Sequence[Row], deleted: Sequence[Row]) -> Changes:
+    def change(self, input: int, inserted: Sequence[Tuple], deleted: Sequence[Tuple]) -> Changes:
+        self._countdown -= 1
+        if self._countdown < 0:
+            return self.attend(input, inserted, deleted)
         pipeline, store = self.pipelines[input], self.stores[input]
         plus: list[Tuple] = []
         minus: list[Tuple] = []
@@ -144,8 +159,12 @@ class CachedJoin(ContinuousJoin):
         if deleted:
             minus = pipeline.delete(deleted)
             store.delete(deleted)
-        self.processed += len(inserted) + len(deleted)
+        self.counts[input] += len(inserted) + len(deleted)
         return Changes(pipeline.layout, plus, minus)
+
+    def attend(self, input: int, inserted: Sequence[Tuple], deleted: Sequence[Tuple]) -> Changes:
+        """What is done with a batch when the countdown has ended, instead of :meth:`change`; here it never does."""
+        raise NotImplementedError(type(self).__name__)
 
     @property
     def bytes_used(self) -> int:

@@ -3,12 +3,14 @@
 Source: *Adaptive Caching for Continuous Queries*, sections 3.1 and 3.2.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from tempura.algebra.scalar import Expr
 from tempura.streams.cache import Cache, Group
 from tempura.streams.candidates import Candidate, Orders, update_point
 from tempura.streams.query import Class, JoinQuery
+from tempura.streams.statistics import ProbeWindows
 from tempura.streams.steps import (
     KEY,
     Fill,
@@ -17,19 +19,21 @@ from tempura.streams.steps import (
     Update,
     Witness,
     arranger,
+    changing,
     compare_all,
     filling,
+    key_of,
     look_up,
     probe,
     sources_of,
     test_of,
 )
-from tempura.streams.store import Row, Store, Tuple
+from tempura.streams.store import Store, Tuple
 
 
 class Pipeline:
-    """The steps of one input. ``order`` is its join order, ``layout`` the inputs of the tuples that it gives, in their order; ``joins``
-    are the steps that join or look up, without the updates of caches."""
+    """The steps of one input. ``order`` is its join order, ``layout`` the inputs of the tuples that it gives, in their order;
+    ``watched`` are looked at by a step of their own where their segments begin."""
 
     def __init__(
         self,
@@ -39,21 +43,26 @@ class Pipeline:
         input: int,
         used: Sequence[Candidate],
         caches: Mapping[Group, Cache],
+        watched: Mapping[Candidate, ProbeWindows] = MappingProxyType({}),
     ) -> None:
         self.input = input
         self.order = orders[input]
         self.layout: Layout = (input,)
-        self.joins: list[Step] = []
         self._query = query
         self._stores = stores
         self._inserts: list[Step] = []
         self._deletes: list[Step] = []
         self._witnesses: list[tuple[int, Witness]] = []
-        self._rows: Sequence[Row] = ()
+        self._joined: list[frozenset[int]] = []
+        self._rows: Sequence[Tuple] = ()
         own = {c.start: c for c in used if c.pipeline == input}
         groups = {group: update_point(query, orders, group, input, own.values()) for group in caches}
         joined = 0
         while joined < len(self.order):
+            for c, windows in watched.items():
+                if c.start == joined:
+                    observe = windows.observer(key_of(sources_of(query, self.layout, c.group.key)))
+                    self._add_update_step(observe, observe)
             if joined in own:
                 self._add_look_up(own[joined], caches[own[joined].group])
                 joined = own[joined].end
@@ -64,20 +73,20 @@ class Pipeline:
                 if input in group.inputs and point is not None and point.joins == joined:
                     self._add_update(caches[group], point.exact)
 
-    def insert(self, rows: Sequence[Row]) -> list[Tuple]:
+    def insert(self, rows: Sequence[Tuple]) -> list[Tuple]:
         """The tuples of the join that come with rows of this input."""
         if self._witnesses:
             return self._insert_witnessed(rows)
-        tuples: list[Tuple] = [(row,) for row in rows]
+        tuples = list(rows)
         for step in self._inserts:
             tuples = step(tuples)
             if not tuples:
                 break
         return tuples
 
-    def delete(self, rows: Sequence[Row]) -> list[Tuple]:
+    def delete(self, rows: Sequence[Tuple]) -> list[Tuple]:
         """The tuples of the join that go with rows of this input."""
-        tuples: list[Tuple] = [(row,) for row in rows]
+        tuples = list(rows)
         for step in self._deletes:
             tuples = step(tuples)
             if not tuples:
@@ -86,26 +95,42 @@ class Pipeline:
             witness.delete(rows)
         return tuples
 
-    def _insert_witnessed(self, rows: Sequence[Row]) -> list[Tuple]:
-        tuples: list[Tuple] = [(row,) for row in rows]
+    def insert_by(self, tuples: list[Tuple], do: Callable[[Step, list[Tuple]], list[Tuple]]) -> list[Tuple]:
+        """As :meth:`insert` for a single row, each join done by ``do``; updates of caches are not its business."""
+        self._rows = tuples
+        for at, step in enumerate(self._inserts):
+            tuples = do(step, tuples) if self._joined[at] else step(tuples)
+            if not tuples:
+                self._nothing_passes(at, self._rows)
+                break
+        return tuples
+
+    def _insert_witnessed(self, rows: Sequence[Tuple]) -> list[Tuple]:
+        tuples = list(rows)
         self._rows = rows
         for at, step in enumerate(self._inserts):
             tuples = step(tuples)
             if not tuples:
-                for place, witness in self._witnesses:
-                    if place > at:
-                        witness.insert(rows, tuples)
+                self._nothing_passes(at, rows)
                 break
         return tuples
 
-    def _add(self, step: Step) -> None:
-        self.joins.append(step)
+    def _nothing_passes(self, at: int, rows: Sequence[Tuple]) -> None:
+        """Tell witnesses that stand after a step that rows get no further than there."""
+        # Of one row, or of all at the first join, it is known what they did not match: nothing in X, and they change no tuple of X.
+        unmatched = self._joined[at] if at == 0 or len(rows) == 1 else frozenset[int]()
+        for place, witness in self._witnesses:
+            if place > at and not (unmatched and unmatched <= witness.inputs):
+                witness.insert(rows, [])
+
+    def _add(self, step: Step, joined: Iterable[int]) -> None:
+        self._joined.append(frozenset(joined))
         self._inserts.append(step)
         self._deletes.append(step)
 
     def _add_join(self, other: int) -> None:
         conditions = newly_bound(self._query, self.layout, (*self.layout, other))
-        self._add(joining(self._query, self._stores, self.layout, other, conditions))
+        self._add(joining(self._query, self._stores, self.layout, other, conditions), (other,))
         self.layout = (*self.layout, other)
 
     def _add_look_up(self, c: Candidate, cache: Cache) -> None:
@@ -114,17 +139,23 @@ class Pipeline:
         within = newly_bound(query, (), group.inputs)
         test = test_of(query, layout, [x for x in newly_bound(query, self.layout, layout) if x not in within])
         fill = fill_of(query, self._stores, group, self.order[c.start : c.end])
-        self._add(look_up(cache, sources_of(query, self.layout, group.key), fill, test))
+        self._add(look_up(cache, sources_of(query, self.layout, group.key), fill, test), group.inputs)
         self.layout = layout
+
+    def _add_update_step(self, insert: Step, delete: Step) -> None:
+        """A step that lets everything pass."""
+        self._inserts.append(insert)
+        self._joined.append(frozenset())
+        self._deletes.append(delete)
 
     def _add_update(self, cache: Cache, exact: bool) -> None:
         if exact:
             update = Update(cache, self.layout, sources_of(self._query, self.layout, cache.group.key))
-            self._inserts.append(update.insert)
-            self._deletes.append(update.delete)
+            self._add_update_step(update.insert, update.delete)
             return
         classes = self._query.classes[self.input]
-        witness = Witness(cache, self.layout, [classes.index(c) for c in cache.group.key])
+        slots = [classes.index(c) for c in cache.group.key]
+        witness = Witness(cache, self.layout, slots, changes_of(self._query, self._stores, cache.group, self.input))
         self._witnesses.append((len(self._inserts), witness))
 
         def step(tuples: list[Tuple]) -> list[Tuple]:
@@ -132,6 +163,22 @@ class Pipeline:
             return tuples
 
         self._inserts.append(step)
+        self._joined.append(frozenset())
+
+
+def changes_of(query: JoinQuery, stores: Sequence[Store], group: Group, input: int) -> Callable[[Tuple], list[Tuple]]:
+    """The function that computes the tuples of a group that a row of one of its inputs is part of, by joins of their own. The group's
+    key is known from the row, so each of the others can be joined."""
+    layout: Layout = (input,)
+    steps: list[Step] = []
+    rest = [n for n in group.inputs if n != input]
+    while rest:
+        other = next(n for n in rest if key_with(query, layout, n))
+        rest.remove(other)
+        conditions = newly_bound(query, layout, (*layout, other))
+        steps.append(joining(query, stores, layout, other, conditions))
+        layout = (*layout, other)
+    return changing(steps, arranger(layout, group.inputs))
 
 
 def fill_of(query: JoinQuery, stores: Sequence[Store], group: Group, order: Sequence[int]) -> Fill:
@@ -159,7 +206,7 @@ def joining(
     test = test_of(query, (*layout, other), conditions)
     if query.inputs[other].name in query.scanned:
         return compare_all(stores[other], sources, [query.classes[other].index(c) for c in key], test)
-    return probe(stores[other].tables[key], sources, test)
+    return probe(stores[other].index(key), sources, test)
 
 
 def key_with(query: JoinQuery, layout: Layout, other: int, of_key: Sequence[Class] = ()) -> tuple[Class, ...]:
@@ -173,13 +220,3 @@ def newly_bound(query: JoinQuery, before: Iterable[int], after: Iterable[int]) -
     known, all_known = frozenset(before), frozenset(after)
     reads = [(c, query.reads(c)) for c in query.conditions]
     return [c for c, read in reads if len(read) > 1 and read <= all_known and not read <= known]
-
-
-def required_indexes(query: JoinQuery, orders: Orders) -> list[set[tuple[Class, ...]]]:
-    """Per input the sets of classes by which pipelines of these orders look its rows up; fills of caches need no others."""
-    needed: list[set[tuple[Class, ...]]] = [set() for _ in orders]
-    for input, order in enumerate(orders):
-        for n, other in enumerate(order):
-            if query.inputs[other].name not in query.scanned:
-                needed[other].add(key_with(query, (input, *order[:n]), other))
-    return needed

@@ -24,7 +24,10 @@ Step = Callable[[list[Tuple]], list[Tuple]]
 KeyOf = Callable[[Tuple], object]
 Test = Callable[[Tuple], bool]
 
-NOTHING: tuple[Row, ...] = ()
+NOTHING: tuple[Tuple, ...] = ()
+
+MANY = 8
+"""Passing tuples that are looked at in the time that one join takes."""
 
 
 def sources_of(query: JoinQuery, layout: Layout, key: Sequence[Class], of_key: Sequence[Class] = ()) -> list[list[int]]:
@@ -71,18 +74,18 @@ def probe(table: Table, sources: Sequence[Sequence[int]], test: Test | None) -> 
         if place == 0 and test is None:
 
             def first(tuples: list[Tuple]) -> list[Tuple]:
-                return [(*t, s) for t in tuples for s in get(t[0].key[slot], NOTHING)]
+                return [t + s for t in tuples for s in get(t[0].key[slot], NOTHING)]
 
             return first
 
         def single(tuples: list[Tuple]) -> list[Tuple]:
-            return [(*t, s) for t in tuples for s in get(t[place].key[slot], NOTHING)]
+            return [t + s for t in tuples for s in get(t[place].key[slot], NOTHING)]
 
         return _tested(single, test)
     key = key_of(sources)
 
     def several(tuples: list[Tuple]) -> list[Tuple]:
-        return [(*t, s) for t in tuples for s in get(key(t), NOTHING)]
+        return [t + s for t in tuples for s in get(key(t), NOTHING)]
 
     return _tested(several, test)
 
@@ -92,7 +95,7 @@ def compare_all(store: Store, sources: Sequence[Sequence[int]], slots: Sequence[
 
     def nested(tuples: list[Tuple]) -> list[Tuple]:
         wanted = [(t, [t[place].key[slot] for place, slot in sources]) for t in tuples]
-        return [(*t, s) for t, key in wanted for s in store.rows() if [s.key[n] for n in slots] == key]
+        return [t + s for t, key in wanted for s in store.rows() if [s[0].key[n] for n in slots] == key]
 
     return _tested(nested, test)
 
@@ -118,6 +121,20 @@ def filling(steps: Sequence[Step], arrange: Callable[[Tuple], Tuple], single: bo
         return [arrange(t) for t in tuples]
 
     return fill
+
+
+def changing(steps: Sequence[Step], arrange: Callable[[Tuple], Tuple]) -> Callable[[Tuple], list[Tuple]]:
+    """The function that computes what a row is joined with by ``steps``."""
+
+    def changes(row: Tuple) -> list[Tuple]:
+        tuples = [row]
+        for step in steps:
+            tuples = step(tuples)
+            if not tuples:
+                return tuples
+        return [arrange(t) for t in tuples]
+
+    return changes
 
 
 def look_up(cache: Cache, sources: Sequence[Sequence[int]], fill: Fill, test: Test | None) -> Step:
@@ -198,41 +215,44 @@ class Witness:
     """CacheUpdate of a globally consistent cache: X is cached, and the tuples that pass are those of X ⋈ Y (section 6).
 
     A row's own key is the cache's key u, and whether a tuple of X has a match in Y depends on u alone. So if anything passes, every
-    tuple of X with the row does; if nothing passes, nothing is known about X, and the key is dropped. A deleted row is taken from the
-    entry itself.
+    tuple of X with the row does. If nothing passes, the row may be part of tuples of X that have no match in Y: then, and where many
+    more tuples pass than X has, the row's tuples of X are joined apart (``changes``). A deleted row is taken from the entry itself. All
+    this is for keys that the cache holds; others cost one look.
     """
 
-    def __init__(self, cache: Cache, layout: Layout, slots: Sequence[int]) -> None:
+    def __init__(
+        self, cache: Cache, layout: Layout, slots: Sequence[int], changes: Callable[[Tuple], list[Tuple]]
+    ) -> None:
+        self.inputs = frozenset(cache.group.inputs)
         self._cache = cache
         self._slot = slots[0] if len(slots) == 1 else None
         self._slots = tuple(slots)
+        self._changes = changes
+        self._many = MANY * len(cache.group.inputs)
         self._arrange = arranger(layout, cache.group.inputs)
         self._place = cache.group.inputs.index(layout[0])
         self._beyond = tuple(n for n, input in enumerate(layout) if input not in cache.group.inputs)
 
-    def _present(self, rows: Sequence[Row]) -> list[tuple[Row, object]]:
+    def _present(self, rows: Sequence[Tuple]) -> list[tuple[Tuple, object]]:
         entries = self._cache.entries
         if self._slot is not None:
             slot = self._slot
-            return [(row, row.key[slot]) for row in rows if row.key[slot] in entries]
-        keys = ((row, tuple([row.key[n] for n in self._slots])) for row in rows)
+            return [(row, row[0].key[slot]) for row in rows if row[0].key[slot] in entries]
+        keys = ((row, tuple([row[0].key[n] for n in self._slots])) for row in rows)
         return [(row, key) for row, key in keys if key in entries]
 
-    def insert(self, rows: Sequence[Row], tuples: Sequence[Tuple]) -> None:
+    def insert(self, rows: Sequence[Tuple], tuples: Sequence[Tuple]) -> None:
         """Bring the entries of the rows' keys up to date with the tuples that pass."""
         for row, key in self._present(rows):
-            own = tuples if len(rows) == 1 else [t for t in tuples if t[0] is row]
-            if key not in self._cache.entries:
-                continue  # it went with a row of the same batch
-            if own:
-                self._cache.extend(key, self._of_one_match(own))
-            else:
-                self._cache.drop(key)
+            own = tuples if len(rows) == 1 else [t for t in tuples if t[0] is row[0]]
+            new = self._of_one_match(own) if 0 < len(own) <= self._many else self._changes(row)
+            if key in self._cache.entries:  # it may have had to go for a row of the same batch
+                self._cache.extend(key, new)
 
-    def delete(self, rows: Sequence[Row]) -> None:
+    def delete(self, rows: Sequence[Tuple]) -> None:
         """Take deleted rows from the entries of their keys."""
         for row, key in self._present(rows):
-            self._cache.remove(key, self._place, row)
+            self._cache.remove(key, self._place, row[0])
 
     def _of_one_match(self, tuples: Sequence[Tuple]) -> list[Tuple]:
         """The tuples of X: those with the first tuple's match in Y, so that each is there once."""

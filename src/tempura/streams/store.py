@@ -14,9 +14,6 @@ from tempura.algebra.scalar import Column, Expr
 from tempura.streams.query import Class, JoinQuery
 
 Key = tuple[object, ...]
-Table = dict[object, "dict[Row, None]"]
-"""An index: the rows of each key. A key of one class is its value, else the tuple of the values."""
-
 _NAN = object()
 """In a key, for every NaN: SQL's equality takes them as equal, Python's does not."""
 
@@ -32,7 +29,11 @@ class Row:
 
 
 Tuple = tuple[Row, ...]
-"""An intermediate result: a row of each of some inputs, by reference."""
+"""An intermediate result: a row of each of some inputs, by reference. A row on its own is a tuple of one."""
+
+
+Table = dict[object, "dict[Tuple, None]"]
+"""An index: the rows of each key, as tuples of one. A key of one class is its value, else the tuple of the values."""
 
 
 def key_maker(query: JoinQuery, input: int) -> Callable[[Values], Key | None]:
@@ -91,72 +92,81 @@ def _normal(value: object) -> object:
 class Store:
     """The rows of one input, under an index for each set of classes by which some operator looks rows up.
 
-    The tables of the indexes are the same objects as long as they are required, so that operators may hold them.
+    An index is one object as long as there is one, so that operators may hold it.
     """
 
     def __init__(self, classes: tuple[Class, ...]) -> None:
         self._classes = classes
-        self.tables: dict[tuple[Class, ...], Table] = {classes: {}}
+        self._wanted: set[tuple[Class, ...]] = set()
+        self.tables: dict[tuple[Class, ...], Table] = {}
         self._single: list[tuple[int, Table]] = []
         self._several: list[tuple[tuple[int, ...], Table]] = []
-        self.require([classes])
+        self.index(classes)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Tuple]:
         """All rows, in the order of their keys' first occurrence."""
-        return chain.from_iterable(next(iter(self.tables.values())).values())
+        some = next(iter(self.tables.values()), {})
+        return chain.from_iterable(some.values())
 
     def __len__(self) -> int:
         return sum(map(len, next(iter(self.tables.values())).values()))
 
-    def require(self, wanted: Iterable[tuple[Class, ...]]) -> None:
-        """Have an index on each of these sets of classes, and no other; on all of the input's where none is wanted."""
-        keep = dict.fromkeys(wanted) or {self._classes: None}
-        rows = list(self.rows())
-        old = self.tables
-        self.tables = {classes: old.get(classes, {}) for classes in keep}
-        self._single, self._several = [], []
-        new_single, new_several = list[tuple[int, Table]](), list[tuple[tuple[int, ...], Table]]()
-        for classes, table in self.tables.items():
+    def index(self, classes: tuple[Class, ...]) -> Table:
+        """The index on a set of classes, made of the rows there are when it is first asked for."""
+        self._wanted.add(classes)
+        if classes not in self.tables:
             places = tuple(self._classes.index(c) for c in classes)
-            known = classes in old
-            if len(places) == 1:
-                self._single.append((places[0], table))
-                new_single += [] if known else [(places[0], table)]
-            else:
-                self._several.append((places, table))
-                new_several += [] if known else [(places, table)]
-        _insert(rows, new_single, new_several)
+            table: Table = {}
+            single, several = ([(places[0], table)], []) if len(places) == 1 else ([], [(places, table)])
+            _insert(list(self.rows()), single, several)
+            self.tables[classes] = table
+            self._single += single
+            self._several += several
+        return self.tables[classes]
 
-    def insert(self, rows: Iterable[Row]) -> None:
+    def forget_wants(self) -> None:
+        """From now on, count anew which indexes are asked for."""
+        self._wanted.clear()
+
+    def prune(self) -> None:
+        """Drop the indexes that nobody has asked for since; one stays."""
+        kept = {c: t for c, t in self.tables.items() if c in self._wanted}
+        if kept:
+            self.tables = kept
+            of = [(tuple(self._classes.index(c) for c in classes), table) for classes, table in kept.items()]
+            self._single = [(places[0], table) for places, table in of if len(places) == 1]
+            self._several = [(places, table) for places, table in of if len(places) != 1]
+
+    def insert(self, rows: Iterable[Tuple]) -> None:
         """Add rows."""
         _insert(rows, self._single, self._several)
 
-    def delete(self, rows: Iterable[Row]) -> None:
+    def delete(self, rows: Iterable[Tuple]) -> None:
         """Take rows away, which must be there."""
         for place, table in self._single:
             for row in rows:
-                _drop(table, row.key[place], row)
+                _drop(table, row[0].key[place], row)
         for places, table in self._several:
             for row in rows:
-                _drop(table, tuple([row.key[n] for n in places]), row)
+                _drop(table, tuple([row[0].key[n] for n in places]), row)
 
 
 def _insert(
-    rows: Iterable[Row], single: Sequence[tuple[int, Table]], several: Sequence[tuple[tuple[int, ...], Table]]
+    rows: Iterable[Tuple], single: Sequence[tuple[int, Table]], several: Sequence[tuple[tuple[int, ...], Table]]
 ) -> None:
     for place, table in single:
         for row in rows:
-            key = row.key[place]
+            key = row[0].key[place]
             if key in table:
                 table[key][row] = None
             else:
                 table[key] = {row: None}
     for places, table in several:
         for row in rows:
-            table.setdefault(tuple([row.key[n] for n in places]), {})[row] = None
+            table.setdefault(tuple([row[0].key[n] for n in places]), {})[row] = None
 
 
-def _drop(table: Table, key: object, row: Row) -> None:
+def _drop(table: Table, key: object, row: Tuple) -> None:
     found = table[key]
     if len(found) == 1:
         assert row in found, "a row is deleted that is not stored"

@@ -12,7 +12,7 @@ from tempura.algebra.bag import Row as Values
 from tempura.algebra.bag import identity
 from tempura.errors import TempuraError
 from tempura.streams.query import Input, JoinQuery, LastRows, LastTime
-from tempura.streams.store import Row, key_maker
+from tempura.streams.store import Row, Tuple, key_maker
 
 _PLAIN = ("tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "binary")
 
@@ -21,8 +21,8 @@ _PLAIN = ("tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "
 class Changed:
     """What a batch does to a relation: the rows that came, and those that went. A row may be in both, and comes first then."""
 
-    inserted: list[Row] = field(default_factory=list)
-    deleted: list[Row] = field(default_factory=list)
+    inserted: list[Tuple] = field(default_factory=list)
+    deleted: list[Tuple] = field(default_factory=list)
 
 
 class WindowOperator:
@@ -37,11 +37,11 @@ class WindowOperator:
         self._input: Input = query.inputs[input]
         self._key = key_maker(query, input)
         self._identity = _identity_of(self._input)
-        self._rows: deque[tuple[float, Values, Row | None]] = deque()
+        self._rows: deque[tuple[float, Values, Tuple | None]] = deque()
         self._gone: dict[Hashable, int] = {}
         self._absent = 0
         self._deletes = self._input.window is None
-        self._stored: dict[Hashable, deque[Row | None]] = {}
+        self._stored: dict[Hashable, deque[Tuple | None]] = {}
 
     def apply(self, inserts: Sequence[Values], deletes: Sequence[Values] = (), time: float = 0.0) -> Changed:
         """The window's changes when rows are inserted, then others deleted, all at one time.
@@ -53,7 +53,7 @@ class WindowOperator:
         changed = Changed()
         for values in inserts:
             key = self._key(values)
-            row = None if key is None else Row(values, key)
+            row = None if key is None else (Row(values, key),)
             if row is not None:
                 changed.inserted.append(row)
             if self._deletes:

@@ -11,7 +11,7 @@ from tempura.streams.join import Changes, ContinuousJoin
 from tempura.streams.pipeline import newly_bound
 from tempura.streams.query import JoinQuery
 from tempura.streams.steps import KeyOf, Layout, Test, key_of, sources_of, test_of
-from tempura.streams.store import Row, Tuple
+from tempura.streams.store import Tuple
 
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
 """An input, or the join of two trees."""
@@ -100,9 +100,9 @@ class XJoin(ContinuousJoin):
             self._paths[n].append(_Hop(sides[1], sides[0], is_left=False, test=test))
         return left + right
 
-    def change(self, input: int, inserted: Sequence[Row], deleted: Sequence[Row]) -> Changes:
-        plus: list[Tuple] = [(row,) for row in inserted]
-        minus: list[Tuple] = [(row,) for row in deleted]
+    def change(self, input: int, inserted: Sequence[Tuple], deleted: Sequence[Tuple]) -> Changes:
+        plus = list(inserted)
+        minus = list(deleted)
         for hop in self._paths[input]:
             if not plus:
                 break
@@ -111,7 +111,7 @@ class XJoin(ContinuousJoin):
             if not minus:
                 break
             minus = hop.delete(minus)
-        self.processed += len(inserted) + len(deleted)
+        self.counts[input] += len(inserted) + len(deleted)
         return Changes(self._layout, plus, minus)
 
     @property
