@@ -113,3 +113,31 @@ def batches_of(point: Point, count: int, seed: int) -> list[Batch]:
         Batch(stream, [(value,) for value in values[stream].draw(rng, length)])
         for stream, length in arrivals(rng, point.rates, count)
     ]
+
+
+def three_way(window: int, multiplicity: int, scanned: Sequence[str] = ()) -> JoinQuery:
+    """R(A) ⋈ S(A, B) ⋈ T(B) of section 7.2. T's window holds ``multiplicity`` times as many rows as the others', so that it spans as many
+    values."""
+    r = Input("R", (Column("R.a", "a", "int"),), LastRows(window))
+    s = Input("S", (Column("S.a", "a", "int"), Column("S.b", "b", "int")), LastRows(window))
+    t = Input("T", (Column("T.b", "b", "int"),), LastRows(window * multiplicity))
+    on = all_of([equal(r.columns[0], s.columns[0]), equal(s.columns[1], t.columns[0])])
+    return JoinQuery((r, s, t), on, frozenset(scanned))
+
+
+def three_way_batches(
+    count: int, rates: tuple[float, float, float], domain: int, multiplicity: int, seed: int, fanout: int = 1
+) -> list[Batch]:
+    """``count`` rows. Values come from one domain in one order, round and round: each once in R and S, ``multiplicity`` times in T, one
+    after the other. ``fanout``: so many consecutive values of S.a are equal in R and S, so that a row of T meets more rows of R ⋈ S."""
+    rng = Random(seed)
+    at = [0, 0, 0]
+    found: list[Batch] = []
+    for stream, length in arrivals(rng, rates, count):
+        rows: list[tuple[object, ...]] = []
+        for n in range(at[stream], at[stream] + length):
+            a = n % domain // fanout
+            rows.append(((a,), (a, n % domain), (n // multiplicity % domain,))[stream])
+        at[stream] += length
+        found.append(Batch(stream, rows))
+    return found

@@ -34,13 +34,14 @@ EXHAUSTIVE_INPUTS = 6
 @dataclass(frozen=True, slots=True)
 class Settings:
     """``interval``: changes of rows between re-optimisations. ``quota``: how many candidates there may be with globally consistent
-    caches; 0 for prefix caches only. ``threshold``: p. ``gap`` and ``profiling_gap``: batches between two rows that are measured,
-    and while candidates are profiled. ``caching``, ``ordering``: whether caches and orders are chosen at all."""
+    caches; 0 for prefix caches only. ``threshold``: p. ``gap`` and ``profiling_gap``: batches between two rows that are measured
+    (a hundredth of the interval unless given), and while candidates are profiled. ``caching``, ``ordering``: whether caches and orders
+    are chosen at all."""
 
-    interval: int = 50_000
+    interval: int = 100_000
     quota: int = 6
     threshold: float = 0.2
-    gap: int = 200
+    gap: int | None = None
     profiling_gap: int = 3
     caching: bool = True
     ordering: bool = True
@@ -71,6 +72,7 @@ class AdaptiveJoin(CachedJoin):
         self._appraised: dict[Candidate, Appraisal] = {}
         self._plain: dict[int, Pipeline] = {}
         self._turn = 0
+        self._gap = settings.gap or max(50, settings.interval // 100)
         super().__init__(query, orders)
         self.profiler = Profiler(query, self.stores, self.clock)
         self.profiler.renew(self.orders)
@@ -89,7 +91,7 @@ class AdaptiveJoin(CachedJoin):
         if input == self._turn and inserted:
             changes = self._measured(input, inserted, deleted)
             self._turn = (self._turn + 1) % len(self.orders)
-            gap = self.settings.profiling_gap if self._profiling else self.settings.gap
+            gap = self.settings.profiling_gap if self._profiling else self._gap
             self._countdown = self._random.randrange(2 * gap)
         else:
             changes = self.change(input, inserted, deleted)

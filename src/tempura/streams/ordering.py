@@ -7,26 +7,31 @@ place.
 """
 
 from collections.abc import Callable
+from math import hypot
 
 from tempura.streams.profiler import Joins
 
-MARGIN = 0.25
+MARGIN = 0.15
 """A join moves only if its fanout is smaller by this share, so that orders do not change back and forth (thrashing)."""
+
+ERRORS = 3.5
+"""And by so many standard errors: rows differ, and a pipeline has many pairs of joins."""
+
+ENOUGH = 20
+"""Observations before a fanout counts."""
 
 
 def improved(order: tuple[int, ...], joins: Joins, looks: Callable[[int], int]) -> tuple[int, ...]:
     """The order with the first violation of the greedy invariant repaired; the same order when there is none. What comes after the
     place is not known for the new order, so it stays and is measured anew."""
     for place, current in enumerate(order[:-1]):
-        known = {
-            other: found.value
-            for other in order[place:]
-            if (found := joins.fanouts.get((place, other))) is not None and found.is_complete
-        }
+        seen = {other: joins.fanouts.get((place, other)) for other in order[place:]}
+        known = {other: found for other, found in seen.items() if found is not None and len(found) >= ENOUGH}
         if current not in known:
             return order
-        ranks = {other: (fanout - 1) / looks(other) for other, fanout in known.items()}
+        ranks = {other: (fanout.value - 1) / looks(other) for other, fanout in known.items()}
         best = min(ranks, key=lambda other: ranks[other])
-        if best != current and (ranks[current] - ranks[best]) * looks(best) > MARGIN * max(known[current], 0.05):
+        least = max(MARGIN * known[current].value, ERRORS * hypot(known[current].error, known[best].error))
+        if best != current and (ranks[current] - ranks[best]) * looks(best) > least:
             return (*order[:place], best, *(other for other in order[place:] if other != best))
     return order

@@ -22,8 +22,8 @@ SAMPLE = 8
 ROWS = 4
 """The rows of which the mean is one observation."""
 
-FANOUTS = 60
-"""The observations of a fanout: of single rows they differ much more than costs do, and a wrong order costs all caches of a pipeline."""
+FANOUTS = 100
+"""The observations of a fanout: of single rows they differ much, and a changed order costs all caches of a pipeline."""
 
 
 @dataclass

@@ -4,7 +4,7 @@ Source: *Adaptive Caching for Continuous Queries*, section 4.3 and appendix A.
 """
 
 from collections import deque
-from math import log
+from math import log, sqrt
 
 from tempura.streams.steps import KeyOf, Step
 from tempura.streams.store import Tuple
@@ -38,6 +38,12 @@ class Average:
     def last(self) -> float:
         """The most recent observation."""
         return self._last[-1]
+
+    @property
+    def error(self) -> float:
+        """The standard error of the estimate."""
+        mean, n = self.value, len(self._last)
+        return sqrt(sum((x - mean) ** 2 for x in self._last)) / n if n else 0.0
 
     @property
     def is_complete(self) -> bool:
