@@ -86,7 +86,7 @@ def random_query(rng: Random, most: int = 5) -> JoinQuery:
         )
     rng.shuffle(parts)
     on: Expr = reduce(lambda a, b: Call("And", (a, b), "boolean"), parts)
-    scanned = frozenset({rng.choice(inputs).name}) if rng.random() < 0.1 else frozenset[str]()
+    scanned = frozenset(rng.choice(inputs).columns) if rng.random() < 0.1 else frozenset[Column]()
     return JoinQuery(inputs, on, scanned)
 
 

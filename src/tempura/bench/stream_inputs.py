@@ -115,14 +115,14 @@ def batches_of(point: Point, count: int, seed: int) -> list[Batch]:
     ]
 
 
-def three_way(window: int, multiplicity: int, scanned: Sequence[str] = ()) -> JoinQuery:
+def three_way(window: int, multiplicity: int, index_on_b: bool = True) -> JoinQuery:
     """R(A) ⋈ S(A, B) ⋈ T(B) of section 7.2. T's window holds ``multiplicity`` times as many rows as the others', so that it spans as many
-    values."""
+    values. ``index_on_b``: whether S has an index on B."""
     r = Input("R", (Column("R.a", "a", "int"),), LastRows(window))
     s = Input("S", (Column("S.a", "a", "int"), Column("S.b", "b", "int")), LastRows(window))
     t = Input("T", (Column("T.b", "b", "int"),), LastRows(window * multiplicity))
     on = all_of([equal(r.columns[0], s.columns[0]), equal(s.columns[1], t.columns[0])])
-    return JoinQuery((r, s, t), on, frozenset(scanned))
+    return JoinQuery((r, s, t), on, frozenset() if index_on_b else frozenset([s.columns[1]]))
 
 
 def three_way_batches(
@@ -138,6 +138,20 @@ def three_way_batches(
         for n in range(at[stream], at[stream] + length):
             a = n % domain // fanout
             rows.append(((a,), (a, n % domain), (n // multiplicity % domain,))[stream])
+        at[stream] += length
+        found.append(Batch(stream, rows))
+    return found
+
+
+def n_way_batches(multiplicity: Sequence[int], count: int, domain: int, seed: int) -> list[Batch]:
+    """``count`` rows of streams on one attribute: values go round and round a domain, each as often as the stream's multiplicity, and
+    the stream is as many times faster."""
+    rng = Random(seed)
+    at = [0] * len(multiplicity)
+    found: list[Batch] = []
+    for stream, length in arrivals(rng, multiplicity, count):
+        begin = at[stream]
+        rows = [(n // multiplicity[stream] % domain,) for n in range(begin, begin + length)]
         at[stream] += length
         found.append(Batch(stream, rows))
     return found

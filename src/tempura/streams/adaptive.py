@@ -7,6 +7,7 @@ selected anew only when some statistic has changed by more than a share p (c).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -154,7 +155,8 @@ class AdaptiveJoin(CachedJoin):
     def _repair_orders(self) -> bool:
         """Whether A-Greedy changed an order; then caches of that pipeline are gone, and candidates are profiled anew."""
         orders = tuple(
-            improved(o, j, self.profiler.looks) for o, j in zip(self.orders, self.profiler.joins, strict=True)
+            improved(order, self.profiler.joins[n], partial(self.profiler.looks, n))
+            for n, order in enumerate(self.orders)
         )
         if orders == self.orders:
             return False

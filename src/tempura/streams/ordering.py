@@ -21,7 +21,7 @@ ENOUGH = 20
 """Observations before a fanout counts."""
 
 
-def improved(order: tuple[int, ...], joins: Joins, looks: Callable[[int], int]) -> tuple[int, ...]:
+def improved(order: tuple[int, ...], joins: Joins, looks: Callable[[int, int], int]) -> tuple[int, ...]:
     """The order with the first violation of the greedy invariant repaired; the same order when there is none. What comes after the
     place is not known for the new order, so it stays and is measured anew."""
     for place, current in enumerate(order[:-1]):
@@ -29,9 +29,9 @@ def improved(order: tuple[int, ...], joins: Joins, looks: Callable[[int], int]) 
         known = {other: found for other, found in seen.items() if found is not None and len(found) >= ENOUGH}
         if current not in known:
             return order
-        ranks = {other: (fanout.value - 1) / looks(other) for other, fanout in known.items()}
+        ranks = {other: (fanout.value - 1) / looks(place, other) for other, fanout in known.items()}
         best = min(ranks, key=lambda other: ranks[other])
         least = max(MARGIN * known[current].value, ERRORS * hypot(known[current].error, known[best].error))
-        if best != current and (ranks[current] - ranks[best]) * looks(best) > least:
+        if best != current and (ranks[current] - ranks[best]) * looks(place, best) > least:
             return (*order[:place], best, *(other for other in order[place:] if other != best))
     return order

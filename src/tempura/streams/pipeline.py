@@ -204,7 +204,7 @@ def joining(
     key = key_with(query, layout, other, of_key)
     sources = sources_of(query, layout, key, of_key)
     test = test_of(query, (*layout, other), conditions)
-    if query.inputs[other].name in query.scanned:
+    if query.is_scanned(other, key):
         return compare_all(stores[other], sources, [query.classes[other].index(c) for c in key], test)
     return probe(stores[other].index(key), sources, test)
 

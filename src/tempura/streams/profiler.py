@@ -100,7 +100,7 @@ class Profiler:
             reached[place] = len(tuples)
             if place + 1 < len(costs):
                 self._try_others(pipeline.input, place, tuples)
-            looks = self.looks(pipeline.order[place])
+            looks = self.looks(pipeline.input, place, pipeline.order[place])
             out, costs[place] = self._clock.measure(join, tuples, looks)
             place += 1
             return out
@@ -111,9 +111,10 @@ class Profiler:
         own.add((*reached, *costs))
         return out
 
-    def looks(self, input: int) -> int:
-        """How many rows are looked at for one tuple."""
-        return len(self._stores[input]) if self._query.inputs[input].name in self._query.scanned else 1
+    def looks(self, input: int, place: int, other: int) -> int:
+        """How many rows of another input are looked at for one tuple at a place of a pipeline."""
+        key = key_with(self._query, (input, *self.orders[input][:place]), other)
+        return len(self._stores[other]) if self._query.is_scanned(other, key) else 1
 
     def _try_others(self, input: int, place: int, tuples: list[Tuple]) -> None:
         """How many matches tuples at a place have in each input that could be joined next (A-Greedy's profile)."""

@@ -56,15 +56,15 @@ class Input:
 
 @dataclass(frozen=True)
 class JoinQuery:
-    """The inner join of 2 to 10 inputs on a condition: equalities that connect them all, and any others. ``scanned`` names inputs that
-    are to be joined by comparing every row, as if they had no index (section 7.2, figure 10).
+    """The inner join of 2 to 10 inputs on a condition: equalities that connect them all, and any others. ``scanned`` are columns
+    that have no index: who joins an input by those alone compares every row (section 7.2, figure 10).
 
     Raises TempuraError BAD_STREAM_JOIN when it is none.
     """
 
     inputs: tuple[Input, ...]
     on: Expr = TRUE
-    scanned: frozenset[str] = field(default=frozenset())
+    scanned: frozenset[Column] = field(default=frozenset())
 
     def __post_init__(self) -> None:
         _check_inputs(self.inputs)
@@ -106,6 +106,10 @@ class JoinQuery:
         """The classes by which two sets of inputs are joined."""
         sides = [{c for n in side for c in self.classes[n]} for side in (left, right)]
         return tuple(sorted(sides[0] & sides[1]))
+
+    def is_scanned(self, input: int, key: Iterable[Class]) -> bool:
+        """Whether an input is joined without an index, when it is joined by these classes."""
+        return set(key) <= {self.class_of.get(c) for c in self.scanned if self.owner[c] == input}
 
     def reads(self, condition: Expr) -> frozenset[int]:
         """The inputs whose columns a condition reads."""
@@ -172,9 +176,8 @@ def _check_on(query: JoinQuery) -> None:
     if apart:
         name = query.inputs[min(apart)].name
         raise _bad(f"no equality connects {name} with {query.inputs[0].name}.", "Add one: products are not maintained.")
-    names = {input.name for input in query.inputs}
-    if not query.scanned <= names:
-        raise _bad(f"{min(query.scanned - names)!r} is no input.", f"Name one of {', '.join(sorted(names))}.")
+    if not query.scanned <= query.owner.keys():
+        raise _bad(f"{min(map(str, query.scanned - query.owner.keys()))} is a column of no input.", "Correct it.")
 
 
 def _family(type: str) -> str:

@@ -1,0 +1,206 @@
+"""The experiments of *Adaptive Caching for Continuous Queries*, section 7, each as rows of a benchmark's file.
+
+M: pipelines without caches, ordered by A-Greedy. X: the best tree of joins of two, by trying all. P: caches with the prefix invariant.
+G: globally consistent caches as well. C: a given cache.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from tempura.bench.stream_inputs import (
+    TABLE_2,
+    batches_of,
+    n_way_batches,
+    on_one_attribute,
+    three_way,
+    three_way_batches,
+)
+from tempura.bench.stream_trial import best_tree, feed, medians, name_of, race, rows_in, without_collector
+from tempura.streams.adaptive import AdaptiveJoin, Settings
+from tempura.streams.candidates import Orders, candidate
+from tempura.streams.join import Batch, CachedJoin, ContinuousJoin
+from tempura.streams.query import JoinQuery, LastRows
+
+Row = dict[str, Any]
+CHAIN: Orders = ((1, 2), (0, 2), (1, 0))
+"""R: S, T. S: R, T. T: S, R. The cache R ⋈ S in T has the prefix invariant."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured: rows of each point, rounds, and the rows of windows."""
+
+    rows: int = 40_000
+    rounds: int = 9
+    window: int = 1000
+    interval: int = 200_000
+
+
+def sample_points(scale: Scale) -> Iterator[Row]:
+    """Figure 11: M, X, P and G at the points of table 2; and what G's last plan does when nothing is profiled (``static``)."""
+    for name, point in TABLE_2.items():
+        query = on_one_attribute("RSTU", scale.window)
+        warm = batches_of(point, int(scale.window * sum(point.rates) / min(point.rates)), 1)
+        settings = {
+            "M": Settings(scale.interval, caching=False),
+            "P": Settings(scale.interval, quota=0),
+            "G": Settings(scale.interval),
+        }
+        joins: dict[str, ContinuousJoin] = {kind: AdaptiveJoin(query, settings=s) for kind, s in settings.items()}
+        settle = batches_of(point, scale.rows // 2, 3)
+        with without_collector():
+            for join in joins.values():
+                feed(join, [*warm, *settle])
+        x = best_tree(query, warm, settle)
+        g = joins["G"]
+        assert isinstance(g, AdaptiveJoin)
+        static = CachedJoin(query, g.orders, g.used)
+        feed(static, [*warm, *settle])
+        joins |= {"X": x, "static": static}
+        rates = medians(found := race(joins, batches_of(point, scale.rows, 2), scale.rounds))
+        overhead = 1 - median(one / other for one, other in zip(found["G"], found["static"], strict=True))
+        yield {
+            "point": name,
+            **{k: rates[k] for k in "MXPG"},
+            "static": rates["static"],
+            "overhead": round(overhead, 4),
+        } | {
+            "tree": name_of(x),
+            "caches": {k: [g.events.cache(c) for c in j.used] for k, j in joins.items() if isinstance(j, AdaptiveJoin)},
+        }
+
+
+def _forced(query: JoinQuery, warm: list[Batch], batches: list[Batch], rounds: int) -> Row:
+    """M against the plan with the cache R ⋈ S in T, of the same orders."""
+    m, c = CachedJoin(query, CHAIN), CachedJoin(query, CHAIN, [candidate(query, CHAIN, 2, 0, 2)])
+    with without_collector():
+        feed(m, warm)
+        feed(c, warm)
+    (cache,) = c.caches.values()
+    cache.take_counts()
+    rates = medians(race({"M": m, "C": c}, batches, rounds))
+    probes, misses = cache.take_counts()
+    return {**rates, "ratio": round(rates["M"] / rates["C"], 3), "hits": round(1 - misses / max(1, probes), 3)}
+
+
+def hit_probability(scale: Scale) -> Iterator[Row]:
+    """Figure 6: the multiplicity of T.B."""
+    for r in (1, 2, 3, 5, 10):
+        yield {"multiplicity": r, **_three_way(scale, r, (1, 1, r), 1)}
+
+
+def selectivity(scale: Scale) -> Iterator[Row]:
+    """Figure 7: how many tuples of R ⋈ S a row of T meets."""
+    for fanout in (1, 2, 3, 5, 10):
+        yield {"tuples": fanout, **_three_way(scale, 5, (1, 1, 5), fanout)}
+
+
+def update_rate(scale: Scale) -> Iterator[Row]:
+    """Figure 8: updates of R ⋈ S per probe."""
+    for rate in (0.5, 1, 2.5, 5, 10):
+        yield {"updates_per_probe": 2 * rate / 5, **_three_way(scale, 5, (rate, rate, 5), 1)}
+
+
+def join_cost(scale: Scale) -> Iterator[Row]:
+    """Figure 10: no index on S.B, and windows of several lengths."""
+    for window in (50, 100, 200, 400):
+        short = Scale(max(500, scale.rows * 20 // window), scale.rounds, window)
+        yield {"window": window, **_three_way(short, 5, (1, 1, 5), 1, index_on_b=False)}
+
+
+def _three_way(scale: Scale, r: int, rates: tuple[float, float, float], fanout: int, index_on_b: bool = True) -> Row:
+    query = three_way(scale.window, r, index_on_b)
+    warm = three_way_batches(int(scale.window * r * sum(rates) / min(rates)) + 1000, rates, scale.window, r, 1, fanout)
+    batches = three_way_batches(scale.rows, rates, scale.window, r, 2, fanout)
+    return _forced(query, warm if index_on_b else warm[: len(batches)], batches, scale.rounds)
+
+
+def number_of_joins(scale: Scale) -> Iterator[Row]:
+    """Figure 9: n-way joins on one attribute, where half of the streams have each value once and half five times."""
+    for n in range(3, 10):
+        multiplicity = [1] * (n // 2) + [5] * (n - n // 2)
+        query = on_one_attribute([f"R{i}" for i in range(1, n + 1)], 100)
+        inputs = tuple(
+            type(i)(i.name, i.columns, LastRows(100 * m)) for i, m in zip(query.inputs, multiplicity, strict=True)
+        )
+        query = JoinQuery(inputs, query.on)
+        rows = max(2000, scale.rows // 2 ** max(0, n - 3))
+        settings = {"M": Settings(rows, caching=False), "P": Settings(rows, quota=0), "G": Settings(rows)}
+        joins: dict[str, ContinuousJoin] = {kind: AdaptiveJoin(query, settings=s) for kind, s in settings.items()}
+        with without_collector():
+            for join in joins.values():
+                feed(join, n_way_batches(multiplicity, 600 * n + rows, 100, 1))
+        rates = medians(race(joins, n_way_batches(multiplicity, rows, 100, 2), scale.rounds))
+        used = {k: len(j.used) for k, j in joins.items() if isinstance(j, AdaptiveJoin)}
+        yield {"streams": n, **rates, "ratio": round(rates["M"] / rates["G"], 3), "caches": used}
+
+
+def burst(scale: Scale) -> Iterator[Row]:
+    """Figure 12: R becomes twenty times as fast when 100,000 rows of S have come; two fixed plans, and the adaptive one."""
+    query = three_way(scale.window, 5)
+    mirror: Orders = ((1, 2), (2, 0), (1, 0))
+    joins: dict[str, ContinuousJoin] = {
+        "T ⋈ (R ⋈ S)": CachedJoin(query, CHAIN, [candidate(query, CHAIN, 2, 0, 2)]),
+        "R ⋈ (T ⋈ S)": CachedJoin(query, mirror, [candidate(query, mirror, 0, 0, 2)]),
+        "adaptive": AdaptiveJoin(query, settings=Settings(interval=10_000)),
+    }
+    adaptive = joins["adaptive"]
+    assert isinstance(adaptive, AdaptiveJoin)
+    s_rows = 100_000 * scale.rows // 40_000
+    calm = three_way_batches(s_rows * 7, (1, 1, 5), scale.window, 5, 1)
+    storm = three_way_batches(s_rows * 26 // 5, (20, 1, 5), scale.window, 5, 2)
+    at = 0
+    for phase, batches, parts in (("calm", calm, 20), ("burst", storm, 60)):
+        length = len(batches) // parts
+        for n in range(parts):
+            part = batches[n * length : (n + 1) * length]
+            at += sum(len(b.inserts) for b in part if b.input == 1)
+            rates = medians(race(joins, part, 1))
+            used = [adaptive.events.cache(c) for c in adaptive.used]
+            yield {
+                "s_rows": at,
+                "phase": phase,
+                "rows": rows_in(part),
+                **rates,
+                "processed": adaptive.processed,
+                "used": used,
+            }
+
+
+def memory(scale: Scale) -> Iterator[Row]:
+    """Figure 13: the memory that caches may take, from nothing to more than they need."""
+    query, rates = three_way(scale.window, 5), (1, 1, 5)
+    warm = three_way_batches(scale.window * 40, rates, scale.window, 5, 1)
+    batches = three_way_batches(scale.rows, rates, scale.window, 5, 2)
+    budgets = [0, *(2**n * 1024 for n in range(4, 11))]
+    joins: dict[str, ContinuousJoin] = {str(b): AdaptiveJoin(query, b, Settings(scale.interval // 10)) for b in budgets}
+    joins["M"] = AdaptiveJoin(query, settings=Settings(scale.interval // 10, caching=False))
+    with without_collector():
+        for join in joins.values():
+            feed(join, warm)
+    found = medians(race(joins, batches, scale.rounds))
+    for budget in budgets:
+        join = joins[str(budget)]
+        assert isinstance(join, AdaptiveJoin)
+        used = [join.events.cache(c) for c in join.used]
+        yield {
+            "budget": budget,
+            "used_bytes": join.bytes_used,
+            "G": found[str(budget)],
+            "M": found["M"],
+            "caches": used,
+        }
+
+
+EXPERIMENTS: Mapping[str, Callable[[Scale], Iterator[Row]]] = {
+    "d1-d8": sample_points,
+    "hit": hit_probability,
+    "selectivity": selectivity,
+    "updates": update_rate,
+    "joins": number_of_joins,
+    "cost": join_cost,
+    "burst": burst,
+    "memory": memory,
+}
