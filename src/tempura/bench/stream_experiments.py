@@ -114,7 +114,7 @@ def _three_way(scale: Scale, r: int, rates: tuple[float, float, float], fanout: 
     query = three_way(scale.window, r, index_on_b)
     warm = three_way_batches(int(scale.window * r * sum(rates) / min(rates)) + 1000, rates, scale.window, r, 1, fanout)
     batches = three_way_batches(scale.rows, rates, scale.window, r, 2, fanout)
-    return _forced(query, warm if index_on_b else warm[: len(batches)], batches, scale.rounds)
+    return _forced(query, warm, batches, scale.rounds)
 
 
 def number_of_joins(scale: Scale) -> Iterator[Row]:

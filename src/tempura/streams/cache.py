@@ -74,7 +74,11 @@ class Cache:
         if not tuples:
             return
         self.entries[key] += tuples
-        self.bytes += self._tuple_bytes * len(tuples)
+        self.has_grown(len(tuples))
+
+    def has_grown(self, tuples: int) -> None:
+        """So many tuples were put into entries."""
+        self.bytes += self._tuple_bytes * tuples
         if self.limit is not None and self.bytes > self.limit:
             self._fit()
 

@@ -140,36 +140,32 @@ def changing(steps: Sequence[Step], arrange: Callable[[Tuple], Tuple]) -> Callab
 def look_up(cache: Cache, sources: Sequence[Sequence[int]], fill: Fill, test: Test | None) -> Step:
     """CacheLookup, and the CacheUpdate at the end of its segment: on a miss the segment's joins are computed and kept."""
     get = cache.entries.get
-    if len(sources) == 1:
-        ((place, slot),) = sources
-
-        def single(tuples: list[Tuple]) -> list[Tuple]:
-            cache.probes += len(tuples)
-            out: list[Tuple] = []
-            for t in tuples:
-                key = t[place].key[slot]
-                value = get(key)
-                if value is None:
-                    value = _missed(cache, key, fill)
-                if value:
-                    out += [t + s for s in value]
-            return out
-
-        return _tested(single, test)
     key_from = key_of(sources)
+    place, slot = sources[0]
+
+    def single(tuples: list[Tuple]) -> list[Tuple]:
+        cache.probes += len(tuples)
+        if len(tuples) == 1:
+            (t,) = tuples
+            key = t[place].key[slot]
+            value = get(key)
+            return [t + s for s in (_missed(cache, key, fill) if value is None else value)]
+        values = [get(t[place].key[slot]) for t in tuples]
+        if None in values:
+            values = [_filled(cache, t[place].key[slot], fill) for t in tuples]
+        return [t + s for t, value in zip(tuples, values, strict=True) if value for s in value]
 
     def several(tuples: list[Tuple]) -> list[Tuple]:
         cache.probes += len(tuples)
-        out: list[Tuple] = []
-        for t in tuples:
-            key = key_from(t)
-            value = get(key)
-            if value is None:
-                value = _missed(cache, key, fill)
-            out += [t + s for s in value]
-        return out
+        values = [_filled(cache, key_from(t), fill) for t in tuples]
+        return [t + s for t, value in zip(tuples, values, strict=True) for s in value]
 
-    return _tested(several, test)
+    return _tested(single if len(sources) == 1 else several, test)
+
+
+def _filled(cache: Cache, key: object, fill: Fill) -> list[Tuple]:
+    value = cache.entries.get(key)
+    return _missed(cache, key, fill) if value is None else value
 
 
 def _missed(cache: Cache, key: object, fill: Fill) -> list[Tuple]:
@@ -195,17 +191,25 @@ class Update:
 
     def insert(self, tuples: list[Tuple]) -> list[Tuple]:
         """Add the tuples that pass to the entries there are."""
-        entries, key_of = self._cache.entries, self._key
+        get, key_of, added = self._cache.entries.get, self._key, 0
         for t in tuples:
-            key = key_of(t)
-            if key in entries:
-                self._cache.extend(key, [self._arrange(t)])
+            value = get(key_of(t))
+            if value is not None:
+                value.append(self._arrange(t))
+                added += 1
+        if added:
+            self._cache.has_grown(added)
         return tuples
 
     def delete(self, tuples: list[Tuple]) -> list[Tuple]:
         """Take the tuples that pass from the entries there are."""
         entries, key_of = self._cache.entries, self._key
-        for key, row in dict.fromkeys((key_of(t), t[0]) for t in tuples):
+        if len(tuples) == 1:
+            key = key_of(tuples[0])
+            if key in entries:
+                self._cache.remove(key, self._place, tuples[0][0])
+            return tuples
+        for key, row in dict.fromkeys([(key_of(t), t[0]) for t in tuples]):
             if key in entries:
                 self._cache.remove(key, self._place, row)
         return tuples
