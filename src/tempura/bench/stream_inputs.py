@@ -66,13 +66,13 @@ def values_of(point: Point) -> list[Values]:
     n, least = len(point.rates), min(point.selectivities)
     beyond = {pair: s - least for pair, s in point.pairs.items() if s > least}
     most = max(sum(stream in pair for pair in beyond) for stream in range(n))
-    common = max(1, round((1 - PAIR_MASS * most) ** 2 / least)) if least else 0
+    common = max(1, int((1 - PAIR_MASS * most) ** 2 / least)) if least else 0
     blocks: list[list[tuple[int, int, float]]] = [
         [(0, common, sqrt(least * common))] if common else [] for _ in range(n)
     ]
     at = common
     for pair, surplus in beyond.items():
-        size = max(1, round(PAIR_MASS**2 / surplus))
+        size = max(1, int(PAIR_MASS**2 / surplus))
         for stream in pair:
             blocks[stream].append((at, size, sqrt(surplus * size)))
         at += size
@@ -115,14 +115,15 @@ def batches_of(point: Point, count: int, seed: int) -> list[Batch]:
     ]
 
 
-def three_way(window: int, multiplicity: int, index_on_b: bool = True) -> JoinQuery:
+def three_way(window: int, multiplicity: int, without_index: str = "") -> JoinQuery:
     """R(A) ⋈ S(A, B) ⋈ T(B) of section 7.2. T's window holds ``multiplicity`` times as many rows as the others', so that it spans as many
-    values. ``index_on_b``: whether S has an index on B."""
+    values. ``without_index``: the columns of S, ``a`` and ``b``, that have
+    no index."""
     r = Input("R", (Column("R.a", "a", "int"),), LastRows(window))
     s = Input("S", (Column("S.a", "a", "int"), Column("S.b", "b", "int")), LastRows(window))
     t = Input("T", (Column("T.b", "b", "int"),), LastRows(window * multiplicity))
     on = all_of([equal(r.columns[0], s.columns[0]), equal(s.columns[1], t.columns[0])])
-    return JoinQuery((r, s, t), on, frozenset() if index_on_b else frozenset([s.columns[1]]))
+    return JoinQuery((r, s, t), on, frozenset(c for c in s.columns if c.name in without_index))
 
 
 def three_way_batches(

@@ -8,7 +8,8 @@ import click
 
 from tempura.bench.lines import lines
 from tempura.bench.stream_experiments import EXPERIMENTS, Row, Scale
-from tempura.cli.bench import out_option, write_json
+from tempura.bench.stream_inputs import TABLE_2
+from tempura.cli.bench import out_option, split_names, write_json
 from tempura.cli.shell import Shell, example
 
 
@@ -17,18 +18,22 @@ from tempura.cli.shell import Shell, example
     "--experiment", type=click.Choice(list(EXPERIMENTS)), default="d1-d8", show_default=True, help="What to measure."
 )
 @click.option("--rows", type=click.IntRange(200), default=40_000, show_default=True, help="Rows measured per point.")
+@click.option("--points", default=",".join(TABLE_2), show_default=True, help="Which sample points, for d1-d8.")
 @click.option(
     "--rounds", type=click.IntRange(1), default=9, show_default=True, help="Interleaved parts; the median counts."
 )
 @click.option("--figure", type=click.Path(dir_okay=False, path_type=Path), help="An SVG file to draw.")
 @out_option
 @click.pass_obj
-def streams(shell: Shell, experiment: str, rows: int, rounds: int, figure: Path | None, out: Path) -> None:
+def streams(shell: Shell, experiment: str, rows: int, points: str, rounds: int, figure: Path | None, out: Path) -> None:
     """Measure continuous joins: without caches, as trees of joins of two, with caches that are chosen while they run.
 
     In one process, without Spark. Rows per second of CPU time.
     """
-    scale = Scale(rows, rounds)
+    chosen = split_names(points)
+    if not set(chosen) <= set(TABLE_2):
+        raise click.BadParameter(f"{points!r} names another point than {', '.join(TABLE_2)}", param_hint="--points")
+    scale = Scale(rows, rounds, points=chosen)
     meta = {
         "experiment": experiment,
         "rows": rows,

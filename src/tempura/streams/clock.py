@@ -9,7 +9,7 @@ from functools import lru_cache
 from time import perf_counter, process_time
 
 from tempura.streams.cache import Cache, Group
-from tempura.streams.steps import Step, Update, look_up
+from tempura.streams.steps import Step, Update, look_up, probe
 from tempura.streams.store import Row, Tuple
 
 
@@ -33,21 +33,34 @@ class Clock:
         return self.look + self.item * tuples
 
 
+COLD = 1.3
+"""Caches in use are larger than the one that is calibrated with, and stand in the way of each other in the processor's caches."""
+
+ROUGH = 5.0
+"""A step of a microsecond is measured with errors of this factor: it is interrupted, or what it needs was just read."""
+
+
 class Seconds(Clock):
-    """Seconds of this machine. The constants are measured once per process."""
+    """Seconds of this machine. What a look costs is measured once per process, of joins as well: a join that takes about what its
+    looks and tuples do counts as that, so that it is compared with a cache by one measure; one that takes much more, because it
+    compares all rows or has conditions, counts as measured."""
 
     def __init__(self) -> None:
-        self.look, self.item, self.update, self._own = calibrated()
+        self._join, look, item, update = calibrated()
+        self._item = item
+        self.look, self.item, self.update = COLD * look, COLD * item, COLD * update
 
     def measure(self, step: Step, tuples: list[Tuple], looks: int) -> tuple[list[Tuple], float]:
         begin = perf_counter()
         out = step(tuples)
-        return out, max(0.0, perf_counter() - begin - self._own)
+        taken = perf_counter() - begin
+        counted = self._join * max(1, len(tuples)) + self._item * len(out)
+        return out, taken if taken > ROUGH * counted else counted
 
 
 @lru_cache(maxsize=1)
 def calibrated() -> tuple[float, float, float, float]:
-    """Seconds of a look into a cache, of a tuple that it gives, of an update of a tuple, and of reading the time: least of several."""
+    """Seconds of a look into an index, of one into a cache, of a tuple that it gives, and of an update of a tuple: least of several."""
     cache = Cache(Group((1, 2), (0,)))
     rows = [Row((n,), (n,)) for n in range(64)]
     for row in rows:
@@ -64,8 +77,9 @@ def calibrated() -> tuple[float, float, float, float]:
             update.insert([(row, row)])
             update.delete([(row, row)])
 
-    timing = least(lambda: [perf_counter() for _ in rows]) / len(rows)
-    return empty, (full - empty) / 16, least(update_all) / len(rows) / 2, timing
+    join = probe({row.key[0]: {} for row in rows}, [[0, 0]], None)
+    index = least(lambda: [join([(row,)]) for row in rows]) / len(rows)
+    return index, empty, (full - empty) / 16, least(update_all) / len(rows) / 2
 
 
 def least(work: Callable[[], object], repeats: int = 15) -> float:
