@@ -92,14 +92,20 @@ class AdaptiveJoin(CachedJoin):
         if input == self._turn and inserted:
             changes = self._measured(input, inserted, deleted)
             self._turn = (self._turn + 1) % len(self.orders)
-            gap = self.settings.profiling_gap if self._profiling else self._gap
-            self._countdown = self._random.randrange(2 * gap)
+            self._countdown = self._random.randrange(2 * self._batches_between())
         else:
             changes = self.change(input, inserted, deleted)
             self._countdown = 0
         if self.processed >= self._next_tick:
             self._tick()
         return changes
+
+    def _batches_between(self) -> int:
+        """Batches between two rows that are measured: few while too little is known, some while candidates are profiled."""
+        if not self._profiling:
+            return self._gap
+        known = all(joins.is_complete for joins in self.profiler.joins)
+        return min(self._gap, self.settings.profiling_gap * (8 if known else 1))
 
     def _measured(self, input: int, inserted: Sequence[Tuple], deleted: Sequence[Tuple]) -> Changes:
         """Process a batch, its first row without caches."""
