@@ -6,32 +6,12 @@ from random import Random
 import pytest
 
 from tempura.bench.stream_inputs import on_one_attribute
+from tempura.bench.stream_instances import nested_orders, random_problem
 from tempura.streams.approximation import greedy, relaxed_cost, rounded
 from tempura.streams.cache import Group
-from tempura.streams.candidates import Orders, all_candidates, is_possible, prefix_candidates
+from tempura.streams.candidates import all_candidates, is_possible
 from tempura.streams.memory import PAGE, Need, allocate
 from tempura.streams.selection import Priced, Problem, exhaustive, recursive
-
-
-def nested_orders(rng: Random, n: int) -> Orders:
-    """Orders with many prefix caches: inputs that are near each other in a random tree come first."""
-    place = [rng.random() for _ in range(n)]
-    return tuple(
-        tuple(sorted((m for m in range(n) if m != i), key=lambda m: abs(place[m] - place[i]))) for i in range(n)
-    )
-
-
-def random_problem(rng: Random, n: int, shared: bool) -> Problem:
-    query, orders = on_one_attribute([f"r{i}" for i in range(n)], 10), nested_orders(rng, n)
-    joins = {(i, k): rng.uniform(0.1, 10) for i in range(n) for k in range(n - 1)}
-    upkeep: dict[Group, float] = {}
-    priced: list[Priced] = []
-    for c in prefix_candidates(query, orders)[:12]:
-        if shared or c.group not in upkeep:
-            full = sum(joins[c.pipeline, k] for k in range(c.start, c.end))
-            cost = upkeep.setdefault(c.group, rng.uniform(0, 1.2) * full)
-            priced.append(Priced(c, rng.uniform(0.05, 0.9) * full, cost))
-    return Problem(joins, tuple(priced))
 
 
 def overlaps(chosen: tuple[Priced, ...] | list[Priced]) -> bool:

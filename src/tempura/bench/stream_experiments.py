@@ -6,7 +6,8 @@ G: globally consistent caches as well. C: a given cache.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from statistics import median
+from random import Random
+from statistics import mean, median
 from typing import Any
 
 from tempura.bench.stream_inputs import (
@@ -17,11 +18,14 @@ from tempura.bench.stream_inputs import (
     three_way,
     three_way_batches,
 )
+from tempura.bench.stream_instances import random_problem
 from tempura.bench.stream_trial import best_tree, feed, medians, name_of, race, rows_in, without_collector
 from tempura.streams.adaptive import AdaptiveJoin, Settings
+from tempura.streams.approximation import greedy, rounded
 from tempura.streams.candidates import Orders, candidate
 from tempura.streams.join import Batch, CachedJoin, ContinuousJoin
 from tempura.streams.query import JoinQuery, LastRows
+from tempura.streams.selection import exhaustive, recursive
 
 Row = dict[str, Any]
 SHORT = 100
@@ -207,6 +211,30 @@ def memory(scale: Scale) -> Iterator[Row]:
         }
 
 
+def selection(scale: Scale) -> Iterator[Row]:
+    """Section 4.4: what each algorithm chooses costs, relative to the optimum: the mean over random instances with shared caches, the
+    worst of them, and how many are optimal. One instance for each hundred rows."""
+    instances = max(20, scale.rows // 100)
+    algorithms = ("recursive", "greedy", "rounded")
+    for n in range(4, 8):
+        ratios: dict[str, list[float]] = {name: [] for name in algorithms}
+        for seed in range(instances):
+            rng = Random(seed)
+            problem = random_problem(rng, n, shared=True)
+            best = problem.total(exhaustive(problem))
+            for name, chosen in zip(
+                algorithms, (recursive(problem), greedy(problem), rounded(problem, rng)), strict=True
+            ):
+                ratios[name].append(problem.total(chosen) / best)
+        yield {
+            "streams": n,
+            "instances": instances,
+            **{name: round(mean(found), 4) for name, found in ratios.items()},
+            **{f"{name}_worst": round(max(found), 3) for name, found in ratios.items()},
+            **{f"{name}_optimal": sum(ratio < 1 + 1e-9 for ratio in found) for name, found in ratios.items()},
+        }
+
+
 EXPERIMENTS: Mapping[str, Callable[[Scale], Iterator[Row]]] = {
     "d1-d8": sample_points,
     "hit": hit_probability,
@@ -216,4 +244,5 @@ EXPERIMENTS: Mapping[str, Callable[[Scale], Iterator[Row]]] = {
     "cost": join_cost,
     "burst": burst,
     "memory": memory,
+    "selection": selection,
 }

@@ -45,15 +45,23 @@ def streams(shell: Shell, experiment: str, rows: int, points: str, rounds: int, 
     with shell.progress(experiment) as progress:
         for row in EXPERIMENTS[experiment](scale):
             found.append(row)
-            write_json(out, {"meta": meta, "rows": found, "summary": summarised(experiment, found)})
+            write_json(out, {"meta": meta, "rows": found, "summary": summarised(found)})
             progress(f"{experiment}: {len(found)} points")
     names = [name for name, value in found[0].items() if isinstance(value, int | float | str)]
     shell.table(names, [tuple(row[name] for name in names) for row in found])
     if figure:
-        figure.write_text(lines(experiment, series(found), x=axis(found)), encoding="utf-8")
+        figure.write_text(
+            lines(
+                experiment,
+                series(found),
+                axis(found),
+                "cost / optimum" if experiment == "selection" else "rows per second",
+            ),
+            encoding="utf-8",
+        )
 
 
-RATES = ("M", "X", "P", "G", "C", "T ⋈ (R ⋈ S)", "R ⋈ (T ⋈ S)", "adaptive")
+RATES = ("M", "X", "P", "G", "C", "T ⋈ (R ⋈ S)", "R ⋈ (T ⋈ S)", "adaptive", "recursive", "greedy", "rounded")
 
 
 def axis(rows: Sequence[Row]) -> str:
@@ -67,7 +75,7 @@ def series(rows: Sequence[Row]) -> dict[str, list[tuple[str, float]]]:
     return {name: [(f"{row[x]}", float(row[name])) for row in rows] for name in RATES if name in rows[0]}
 
 
-def summarised(experiment: str, rows: Sequence[Row]) -> Row:
-    """The rates of each point, and for the sample points those of plans relative to M."""
+def summarised(rows: Sequence[Row]) -> Row:
+    """The figures of each point."""
     x = axis(rows)
     return {f"{row[x]}": {name: row[name] for name in RATES if name in row} for row in rows}
