@@ -50,15 +50,8 @@ def streams(shell: Shell, experiment: str, rows: int, points: str, rounds: int, 
     names = [name for name, value in found[0].items() if isinstance(value, int | float | str)]
     shell.table(names, [tuple(row[name] for name in names) for row in found])
     if figure:
-        figure.write_text(
-            lines(
-                experiment,
-                series(found),
-                axis(found),
-                "cost / optimum" if experiment == "selection" else "rows per second",
-            ),
-            encoding="utf-8",
-        )
+        y = "cost / optimum" if experiment == "selection" else "rows per second"
+        figure.write_text(lines(experiment, series(found), axis(found), y), encoding="utf-8")
 
 
 RATES = ("M", "X", "P", "G", "C", "T ⋈ (R ⋈ S)", "R ⋈ (T ⋈ S)", "adaptive", "recursive", "greedy", "rounded")

@@ -1,6 +1,7 @@
 """What a cache is worth: its benefit and cost by the model of *Adaptive Caching for Continuous Queries*, section 4.1."""
 
 from dataclasses import dataclass
+from statistics import mean
 
 from tempura.streams.cache import Group
 from tempura.streams.candidates import Candidate, update_point
@@ -58,17 +59,19 @@ def upkeep(profiler: Profiler, clock: Clock, query: JoinQuery, group: Group, tup
         if point.exact:
             each = passing * clock.update
         else:
-            seen = passing * clock.item if 0 < passing <= MANY * len(group.inputs) else float("inf")
-            each = clock.look + (clock.update + min(seen, _apart(profiler, clock, group, n))) / 2
-        total += shares[n] * (each + tuples * clock.item / 4)
+            joined, own = _apart(profiler, clock, group, n)
+            seen = passing * clock.item if 0 < passing <= MANY * len(group.inputs) else joined
+            tuples = max(tuples, own * mean(profiler.fanout(m, n) for m in group.inputs if m != n))
+            each = clock.witness + (min(seen, joined) + 2 * own * clock.item) / 2
+        total += shares[n] * (each + tuples * clock.item / 2)
     return total
 
 
-def _apart(profiler: Profiler, clock: Clock, group: Group, input: int) -> float:
-    """The cost of joining a row with the rest of its group apart."""
+def _apart(profiler: Profiler, clock: Clock, group: Group, input: int) -> tuple[float, float]:
+    """The cost of joining a row with the rest of its group apart, and how many tuples that gives."""
     cost, tuples = 0.0, 1.0
     for other in group.inputs:
         if other != input:
             cost += tuples * clock.look
             tuples *= profiler.fanout(input, other)
-    return cost + 2 * tuples * clock.item
+    return cost + tuples * clock.item, tuples

@@ -9,7 +9,7 @@ from functools import lru_cache
 from time import perf_counter, process_time
 
 from tempura.streams.cache import Cache, Group
-from tempura.streams.steps import Step, Update, look_up, probe
+from tempura.streams.steps import Step, Update, Witness, look_up, probe
 from tempura.streams.store import Row, Tuple
 
 
@@ -22,6 +22,8 @@ class Clock:
     """A tuple that a look gives."""
     update = 1.5
     """A tuple that is put into an entry or taken from one."""
+    witness = 1.5
+    """A row whose entry a witness brings up to date, without what it joins and the tuples of the entry."""
 
     def measure(self, step: Step, tuples: list[Tuple], looks: int) -> tuple[list[Tuple], float]:
         """What a step makes of tuples, and its cost, when it makes ``looks`` looks per tuple."""
@@ -46,9 +48,9 @@ class Seconds(Clock):
     compares all rows or has conditions, counts as measured."""
 
     def __init__(self) -> None:
-        self._join, look, item, update = calibrated()
+        self._join, look, item, update, witness = calibrated()
         self._item = item
-        self.look, self.item, self.update = COLD * look, COLD * item, COLD * update
+        self.look, self.item, self.update, self.witness = (COLD * cost for cost in (look, item, update, witness))
 
     def measure(self, step: Step, tuples: list[Tuple], looks: int) -> tuple[list[Tuple], float]:
         begin = perf_counter()
@@ -59,8 +61,9 @@ class Seconds(Clock):
 
 
 @lru_cache(maxsize=1)
-def calibrated() -> tuple[float, float, float, float]:
-    """Seconds of a look into an index, of one into a cache, of a tuple that it gives, and of an update of a tuple: least of several."""
+def calibrated() -> tuple[float, float, float, float, float]:
+    """Seconds of a look into an index, of one into a cache, of a tuple that it gives, of an update of a tuple, and of one by a
+    witness: least of several."""
     cache = Cache(Group((1, 2), (0,)))
     rows = [Row((n,), (n,)) for n in range(64)]
     for row in rows:
@@ -79,7 +82,17 @@ def calibrated() -> tuple[float, float, float, float]:
 
     join = probe({row.key[0]: {} for row in rows}, [[0, 0]], None)
     index = least(lambda: [join([(row,)]) for row in rows]) / len(rows)
-    return index, empty, (full - empty) / 16, least(update_all) / len(rows) / 2
+    witness = Witness(cache, (1, 0, 2), [0], lambda row: [(row[0], row[0])])
+    for row in rows:
+        cache.create(row.key[0], [])
+
+    def witness_all() -> None:
+        for row in rows:
+            witness.insert([(row,)], [])
+            witness.delete([(row,)])
+
+    apart = least(witness_all) / len(rows) / 2
+    return index, empty, (full - empty) / 16, least(update_all) / len(rows) / 2, apart
 
 
 def least(work: Callable[[], object], repeats: int = 15) -> float:
