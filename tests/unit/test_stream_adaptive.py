@@ -5,9 +5,10 @@ from random import Random
 import pytest
 
 from tempura.bench.stream_inputs import three_way, three_way_batches
-from tempura.streams.adaptive import AdaptiveJoin, Settings
+from tempura.streams.adaptive import AdaptiveJoin
 from tempura.streams.clock import Clock
 from tempura.streams.query import JoinQuery
+from tempura.streams.settings import Settings
 from tempura.streams.statistics import Average, ProbeWindows
 from tests.unit.stream_histories import first_difference, random_history, random_query
 

@@ -20,12 +20,13 @@ from tempura.bench.stream_inputs import (
 )
 from tempura.bench.stream_instances import random_problem
 from tempura.bench.stream_trial import best_tree, feed, medians, name_of, race, rows_in, without_collector
-from tempura.streams.adaptive import AdaptiveJoin, Settings
+from tempura.streams.adaptive import AdaptiveJoin
 from tempura.streams.approximation import greedy, rounded
 from tempura.streams.candidates import Orders, candidate
 from tempura.streams.join import Batch, CachedJoin, ContinuousJoin
 from tempura.streams.query import JoinQuery, LastRows
 from tempura.streams.selection import exhaustive, recursive
+from tempura.streams.settings import Settings
 
 Row = dict[str, Any]
 SHORT = 100
@@ -96,9 +97,9 @@ def _forced(query: JoinQuery, warm: list[Batch], batches: list[Batch], rounds: i
 
 
 def hit_probability(scale: Scale) -> Iterator[Row]:
-    """Figure 6: the multiplicity of T.B."""
+    """Figure 6: the multiplicity of T.B. Values do not come again, so a key misses once and then hits, while its rows come and go."""
     for r in (1, 2, 3, 5, 10):
-        yield {"multiplicity": r, **_three_way(scale, r, (1, 1, r), 1)}
+        yield {"multiplicity": r, **_three_way(scale, r, (1, 1, r), 1, domain=10**9)}
 
 
 def selectivity(scale: Scale) -> Iterator[Row]:
@@ -120,11 +121,15 @@ def join_cost(scale: Scale) -> Iterator[Row]:
         yield {"window": window, **_three_way(short, 5, (1, 1, 5), 1, without_index="b")}
 
 
-def _three_way(scale: Scale, r: int, rates: tuple[float, float, float], fanout: int, without_index: str = "") -> Row:
+def _three_way(
+    scale: Scale, r: int, rates: tuple[float, float, float], fanout: int, without_index: str = "", domain: int = 0
+) -> Row:
+    """R ⋈ S ⋈ T with its windows full; values come from as many as R's window has rows, unless ``domain`` says otherwise."""
     query = three_way(scale.window, r, without_index)
-    warm = three_way_batches(int(scale.window * r * sum(rates) / min(rates)) + 1000, rates, scale.window, r, 1, fanout)
-    batches = three_way_batches(scale.rows, rates, scale.window, r, 2, fanout)
-    return _forced(query, warm, batches, scale.rounds)
+    before = int(scale.window * r * sum(rates) / min(rates)) + 1000
+    batches = three_way_batches(before + scale.rows, rates, domain or scale.window, r, 1, fanout)
+    begin = len(batches) * before // (before + scale.rows)
+    return _forced(query, batches[:begin], batches[begin:], scale.rounds)
 
 
 def number_of_joins(scale: Scale) -> Iterator[Row]:

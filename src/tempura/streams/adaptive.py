@@ -6,7 +6,6 @@ selected anew only when some statistic has changed by more than a share p (c).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
@@ -24,29 +23,13 @@ from tempura.streams.pipeline import Pipeline
 from tempura.streams.profiler import Profiler
 from tempura.streams.query import JoinQuery
 from tempura.streams.selection import Priced, Problem, exhaustive, recursive
+from tempura.streams.settings import DEFAULT, Settings
 from tempura.streams.statistics import Average, ProbeWindows
 from tempura.streams.steps import arranger
 from tempura.streams.store import Tuple
 
 EXHAUSTIVE_INPUTS = 6
 """Up to so many inputs shared caches are chosen by exhaustive search (section 4.4)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """``interval``: changes of rows between re-optimisations. ``quota``: how many candidates there may be with globally consistent
-    caches; 0 for prefix caches only. ``threshold``: p. ``gap`` and ``profiling_gap``: batches between two rows that are measured
-    (a hundredth of the interval unless given), and while candidates are profiled. ``caching``, ``ordering``: whether caches and orders
-    are chosen at all."""
-
-    interval: int = 100_000
-    quota: int = 6
-    threshold: float = 0.2
-    gap: int | None = None
-    profiling_gap: int = 3
-    caching: bool = True
-    ordering: bool = True
-    seed: int = 0
 
 
 class AdaptiveJoin(CachedJoin):
@@ -57,7 +40,7 @@ class AdaptiveJoin(CachedJoin):
         self,
         query: JoinQuery,
         memory: int | None = None,
-        settings: Settings = Settings(),
+        settings: Settings = DEFAULT,
         clock: Clock | None = None,
         orders: Orders | None = None,
     ) -> None:

@@ -7,9 +7,10 @@ from typing import Any, Self
 
 from tempura.algebra.bag import Row as Values
 from tempura.errors import TempuraError
-from tempura.streams.adaptive import AdaptiveJoin, Settings
+from tempura.streams.adaptive import AdaptiveJoin
 from tempura.streams.join import Batch
 from tempura.streams.query import JoinQuery
+from tempura.streams.settings import Settings
 from tempura.streams.spec import query_of
 
 Sink = Callable[[Values, int], None]

@@ -5,7 +5,7 @@ there, and a cache begins empty.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -194,9 +194,3 @@ def check_orders(query: JoinQuery, orders: Orders) -> None:
         if not complete or not all(query.shared((input, *order[:n]), (order[n],)) for n in range(len(order))):
             what = f"the pipeline of {query.inputs[input].name} cannot join in the order {order}."
             raise TempuraError("BAD_STREAM_JOIN", what, "Join each input by an equality with those before it.")
-
-
-def orders_of(query: JoinQuery, pipelines: Mapping[str, Sequence[str]]) -> Orders:
-    """Orders from names."""
-    place = {input.name: n for n, input in enumerate(query.inputs)}
-    return tuple(tuple(place[name] for name in pipelines[input.name]) for input in query.inputs)
