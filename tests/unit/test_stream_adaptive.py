@@ -12,13 +12,13 @@ from tempura.streams.settings import Settings
 from tempura.streams.statistics import Average, ProbeWindows
 from tests.unit.stream_histories import first_difference, random_history, random_query
 
-HASTY = Settings(interval=40, gap=2, profiling_gap=1, threshold=0.0)
+HASTY = Settings(interval=20, gap=2, profiling_gap=1, threshold=0.0, probes=2, rows=1)
 
 
 class Free(Clock):
     """Caches cost nothing: as many as possible are used."""
 
-    look = item = update = 0.0
+    look = item = update = witness = 0.0
 
 
 @pytest.mark.parametrize("clock", [Clock(), Free()])
@@ -33,6 +33,18 @@ def test_it_is_exact_with_changing_memory(seed: int, clock: Clock) -> None:
             join.memory = rng.choice([None, 0, 1024, 3000])
 
     assert first_difference(join, list(random_history(rng, query, 40)), squeeze) is None
+
+
+def test_those_histories_use_caches() -> None:
+    """Otherwise the test above would say nothing of them."""
+    used = 0
+    for seed in range(10):
+        rng = Random(seed)
+        join = AdaptiveJoin(random_query(rng), settings=HASTY, clock=Free())
+        for batch in random_history(rng, join.query, 40):
+            join.process(batch)
+            used += bool(join.used)
+    assert used > 60
 
 
 def bursting(count: int, burst: int) -> tuple[JoinQuery, AdaptiveJoin]:

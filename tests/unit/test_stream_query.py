@@ -66,6 +66,17 @@ def test_what_is_not_there_cannot_be_deleted(window: Window) -> None:
         join.process(Batch(0, deletes=[(1,)]))
 
 
+def test_a_batch_that_is_refused_changes_nothing() -> None:
+    """Neither its inserts, nor deletions before the wrong one; what its time lets go is told with the next batch."""
+    join = CachedJoin(joined(inputs("int", "int", window=LastTime(5.0))))
+    join.process(Batch(0, [(1,)], time=0.0))
+    join.process(Batch(1, [(1,)], time=3.0))
+    with pytest.raises(TempuraError, match=r"DELETE_OF_MISSING"):
+        join.process(Batch(1, [(2,)], [(1,), (2,), (2,)], time=6.0))
+    found = [r for c in join.process(Batch(0, [(1,), (2,)], time=6.5)) for r in c.rows()]
+    assert found == [((1, 1), -1), ((1, 1), 1)]
+
+
 def test_rows_leave_their_windows() -> None:
     join = CachedJoin(joined(inputs("int", "int", window=LastTime(5.0))))
     join.process(Batch(0, [(1,)], time=0.0))

@@ -58,7 +58,7 @@ class AdaptiveJoin(CachedJoin):
         self._turn = 0
         self._gap = settings.gap or max(50, settings.interval // 100)
         super().__init__(query, orders)
-        self.profiler = Profiler(query, self.stores, self.clock)
+        self.profiler = Profiler(query, self.stores, self.clock, settings.rows)
         self.profiler.renew(self.orders)
         self._phase_began = 0
         self._next_tick = 0
@@ -118,7 +118,7 @@ class AdaptiveJoin(CachedJoin):
 
     def _tick(self) -> None:
         """What is looked at again and again: measurements, orders, caches in use, the end of a phase."""
-        self._next_tick = self.processed + max(100, self.settings.interval // (50 if self._profiling else 10))
+        self._next_tick = self.processed + max(1, self.settings.interval // (50 if self._profiling else 10))
         self.profiler.rates.tick(self.counts)
         self._observe_misses()
         if self.settings.ordering and self._repair_orders():
@@ -175,12 +175,12 @@ class AdaptiveJoin(CachedJoin):
         self._phase_began = self.processed
         self._profiling = True
         self._countdown = 0
-        self._next_tick = min(self._next_tick, self.processed + max(100, self.settings.interval // 50))
+        self._next_tick = min(self._next_tick, self.processed + max(1, self.settings.interval // 50))
         if not self.settings.caching:
             return
         profiled = [c for c in self.candidates() if c not in self.used]
         hidden = [u for u in self.used if any(u.pipeline == c.pipeline and u.start < c.start < u.end for c in profiled)]
-        self._windows_of = {c: ProbeWindows() for c in profiled}
+        self._windows_of = {c: ProbeWindows(self.settings.probes) for c in profiled}
         self._suspended = tuple(hidden)
         self._set([u for u in self.used if u not in hidden])
         if profiled:

@@ -56,18 +56,20 @@ class ContinuousJoin:
         self._windows = [WindowOperator(query, n) for n in range(len(query.inputs))]
         self._timed = [n for n, input in enumerate(query.inputs) if isinstance(input.window, LastTime)]
         self._now = float("-inf")
+        self._unsent: list[Changes] = []
 
     def process(self, batch: Batch) -> list[Changes]:
         """The changes of the result that a batch makes, in order.
 
-        Raises TempuraError DELETE_OF_MISSING, and TIME_GOES_BACK for a batch older than the one before.
+        Raises TempuraError DELETE_OF_MISSING, and TIME_GOES_BACK for a batch older than the one before. Such a batch changes nothing;
+        what left windows by its time comes with the next one.
         """
-        found: list[Changes] = []
         if self._timed:
-            found += self._advance(batch.time)
+            self._unsent += self._advance(batch.time)
         changed = self._windows[batch.input].apply(batch.inserts, batch.deletes, batch.time)
         if changed.inserted or changed.deleted:
-            found.append(self.change(batch.input, changed.inserted, changed.deleted))
+            self._unsent.append(self.change(batch.input, changed.inserted, changed.deleted))
+        found, self._unsent = self._unsent, []
         return found
 
     @property

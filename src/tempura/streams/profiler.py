@@ -19,9 +19,6 @@ from tempura.streams.store import Store, Tuple
 SAMPLE = 8
 """The tuples at a place of a pipeline for which other joins are tried."""
 
-ROWS = 4
-"""The rows of which the mean is one observation."""
-
 FANOUTS = 100
 """The observations of a fanout: of single rows they differ much, and a changed order costs all caches of a pipeline."""
 
@@ -34,14 +31,16 @@ class Joins:
     tuples: list[Average]
     costs: list[Average]
     fanouts: dict[tuple[int, int], Average] = field(default_factory=dict)
+    together: int = 4
     rows: list[list[float]] = field(default_factory=list)
 
     def add(self, found: Sequence[float]) -> None:
-        """What was measured of one row: what reached each join, then what each cost. Several rows are one observation."""
+        """What was measured of one row: what reached each join, then what each cost. The mean of ``together`` rows is one
+        observation."""
         self.rows.append(list(found))
-        if len(self.rows) == ROWS:
+        if len(self.rows) == self.together:
             for average, values in zip((*self.tuples, *self.costs), zip(*self.rows, strict=True), strict=True):
-                average.add(sum(values) / ROWS)
+                average.add(sum(values) / self.together)
             self.rows.clear()
 
     @property
@@ -69,10 +68,11 @@ class Rates:
 class Profiler:
     """Measures rows in pipelines without caches, for join orders that :meth:`renew` is told."""
 
-    def __init__(self, query: JoinQuery, stores: Sequence[Store], clock: Clock) -> None:
+    def __init__(self, query: JoinQuery, stores: Sequence[Store], clock: Clock, rows: int) -> None:
         self._query = query
         self._stores = stores
         self._clock = clock
+        self._rows = rows
         self._tries: dict[tuple[int, int, int], Step] = {}
         self.orders: Orders = ()
         self.joins: list[Joins] = []
@@ -81,7 +81,7 @@ class Profiler:
     def renew(self, orders: Orders) -> None:
         """Forget what was measured in pipelines whose orders have changed."""
         fresh = [
-            Joins([Average() for _ in orders], [Average() for _ in orders[1:]])
+            Joins([Average() for _ in orders], [Average() for _ in orders[1:]], together=self._rows)
             if n >= len(self.orders) or old != order
             else self.joins[n]
             for n, (order, old) in enumerate(zip(orders, self.orders or orders, strict=True))

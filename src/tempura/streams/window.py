@@ -4,7 +4,7 @@ Source: *Adaptive Caching for Continuous Queries*, section 7.1: a window over a 
 as any other.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -46,10 +46,10 @@ class WindowOperator:
     def apply(self, inserts: Sequence[Values], deletes: Sequence[Values] = (), time: float = 0.0) -> Changed:
         """The window's changes when rows are inserted, then others deleted, all at one time.
 
-        Raises TempuraError DELETE_OF_MISSING for a row that is not in the window.
+        Raises TempuraError DELETE_OF_MISSING for a row that is not in the window, and changes nothing then.
         """
-        if deletes and not self._deletes:
-            self._track()
+        if deletes:
+            self._check(inserts, deletes)
         changed = Changed()
         for values in inserts:
             key = self._key(values)
@@ -74,6 +74,19 @@ class WindowOperator:
                 self._leave(changed)
         return changed
 
+    def _check(self, inserts: Sequence[Values], deletes: Sequence[Values]) -> None:
+        """Refuse deletions of rows that are not there before anything is changed."""
+        if not self._deletes:
+            self._track()
+        coming = Counter(map(self._identity, inserts))
+        wanted: Counter[Hashable] = Counter()
+        for values in deletes:
+            mark = self._identity(values)
+            wanted[mark] += 1
+            if wanted[mark] > coming[mark] + len(self._stored.get(mark, ())):
+                what = f"{values} is to be deleted from {self._input.name}, and is not there."
+                raise TempuraError("DELETE_OF_MISSING", what, "Correct the delete.")
+
     def _track(self) -> None:
         """From the first explicit deletion on, know the rows by their values."""
         self._deletes = True
@@ -82,9 +95,6 @@ class WindowOperator:
 
     def _delete(self, values: Values, changed: Changed) -> None:
         mark = self._identity(values)
-        if not self._stored.get(mark):
-            name = self._input.name
-            raise TempuraError("DELETE_OF_MISSING", f"{values} is to be deleted from {name}, and is not there.")
         self._take(mark, changed)
         if self._input.window is not None:
             # Its place in the order stays until it comes to the front: equal rows leave the window in their order.
