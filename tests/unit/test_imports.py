@@ -19,7 +19,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("rules", "cost"),
     ("search", "laws", "pace"),
     ("plan",),
-    ("frontend", "execute", "explain"),
+    ("frontend", "execute", "explain", "streams"),
     ("warehouse", "data"),
     ("",),  # tempura/__init__.py: the public names
     ("bench",),

@@ -15,6 +15,7 @@ from tempura.cli.paces import paces
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
 from tempura.cli.rules import rules
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
+from tempura.cli.streams import streams
 from tempura.cli.tables import OF_QUERIES, OF_TABLES, tell_broken
 
 
@@ -131,3 +132,4 @@ for command in (
     main.add_command(command)
 bench.add_command(effectiveness)
 bench.add_command(paces)
+bench.add_command(streams)

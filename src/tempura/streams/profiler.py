@@ -1,0 +1,151 @@
+"""The profiler: what passes through each pipeline, what it costs, and how often caches would miss.
+
+Source: *Adaptive Caching for Continuous Queries*, section 4.3 and appendix A. Some rows go through their pipeline without its caches, and
+each join is measured; statistics are averages of the last W of them.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tempura.streams.candidates import Candidate, Orders
+from tempura.streams.clock import Clock
+from tempura.streams.pipeline import Pipeline, joining, key_with, newly_bound
+from tempura.streams.query import JoinQuery
+from tempura.streams.statistics import Average, W
+from tempura.streams.steps import Step
+from tempura.streams.store import Store, Tuple
+
+SAMPLE = 8
+"""The tuples at a place of a pipeline for which other joins are tried."""
+
+FANOUTS = 100
+"""The observations of a fanout: of single rows they differ much, and a changed order costs all caches of a pipeline."""
+
+
+@dataclass
+class Joins:
+    """What was measured in one pipeline: per join the tuples that reach it and its cost, for one row of the input; at the end of
+    ``tuples`` the tuples of the result. ``fanouts``: at each place, for each input not yet joined, how many matches a tuple has."""
+
+    tuples: list[Average]
+    costs: list[Average]
+    fanouts: dict[tuple[int, int], Average] = field(default_factory=dict)
+    together: int = 4
+    rows: list[list[float]] = field(default_factory=list)
+
+    def add(self, found: Sequence[float]) -> None:
+        """What was measured of one row: what reached each join, then what each cost. The mean of ``together`` rows is one
+        observation."""
+        self.rows.append(list(found))
+        if len(self.rows) == self.together:
+            for average, values in zip((*self.tuples, *self.costs), zip(*self.rows, strict=True), strict=True):
+                average.add(sum(values) / self.together)
+            self.rows.clear()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are W observations."""
+        return self.tuples[0].is_complete
+
+
+class Rates:
+    """Per input its share of all changes of rows, over the last W ticks."""
+
+    def __init__(self, inputs: int) -> None:
+        self._ticks: deque[tuple[int, ...]] = deque([(0,) * inputs], maxlen=W + 1)
+
+    def tick(self, counts: Sequence[int]) -> None:
+        """Close a tick; ``counts`` are the changes of each input since the beginning."""
+        self._ticks.append(tuple(counts))
+
+    def shares(self) -> list[float]:
+        """The rates: changes of each input per change of any."""
+        sums = [new - old for new, old in zip(self._ticks[-1], self._ticks[0], strict=True)]
+        return [one / max(1, sum(sums)) for one in sums]
+
+
+class Profiler:
+    """Measures rows in pipelines without caches, for join orders that :meth:`renew` is told."""
+
+    def __init__(self, query: JoinQuery, stores: Sequence[Store], clock: Clock, rows: int) -> None:
+        self._query = query
+        self._stores = stores
+        self._clock = clock
+        self._rows = rows
+        self._tries: dict[tuple[int, int, int], Step] = {}
+        self.orders: Orders = ()
+        self.joins: list[Joins] = []
+        self.rates = Rates(len(query.inputs))
+
+    def renew(self, orders: Orders) -> None:
+        """Forget what was measured in pipelines whose orders have changed."""
+        fresh = [
+            Joins([Average() for _ in orders], [Average() for _ in orders[1:]], together=self._rows)
+            if n >= len(self.orders) or old != order
+            else self.joins[n]
+            for n, (order, old) in enumerate(zip(orders, self.orders or orders, strict=True))
+        ]
+        self.orders, self.joins, self._tries = orders, fresh, {}
+
+    def measure(self, pipeline: Pipeline, first: list[Tuple]) -> list[Tuple]:
+        """Send a row through a pipeline without caches, updates of caches included, and keep what each join took."""
+        own = self.joins[pipeline.input]
+        reached: list[float] = [0.0] * len(own.tuples)
+        costs: list[float] = [0.0] * len(own.costs)
+        place = 0
+
+        def step(join: Step, tuples: list[Tuple]) -> list[Tuple]:
+            nonlocal place
+            reached[place] = len(tuples)
+            if place + 1 < len(costs):
+                self._try_others(pipeline.input, place, tuples)
+            looks = self.looks(pipeline.input, place, pipeline.order[place])
+            out, costs[place] = self._clock.measure(join, tuples, looks)
+            place += 1
+            return out
+
+        out = pipeline.insert_by(first, step)
+        if place == len(costs):
+            reached[place] = len(out)
+        own.add((*reached, *costs))
+        return out
+
+    def looks(self, input: int, place: int, other: int) -> int:
+        """How many rows of another input are looked at for one tuple at a place of a pipeline."""
+        key = key_with(self._query, (input, *self.orders[input][:place]), other)
+        return len(self._stores[other]) if self._query.is_scanned(other, key) else 1
+
+    def _try_others(self, input: int, place: int, tuples: list[Tuple]) -> None:
+        """How many matches tuples at a place have in each input that could be joined next (A-Greedy's profile)."""
+        some = tuples[:SAMPLE]
+        layout = (input, *self.orders[input][:place])
+        for other in self.orders[input][place:]:
+            if key_with(self._query, layout, other):
+                found = len(self._try(layout, other, place)(some)) / len(some)
+                self.joins[input].fanouts.setdefault((place, other), Average(FANOUTS)).add(found)
+
+    def _try(self, layout: tuple[int, ...], other: int, place: int) -> Step:
+        known = (layout[0], place, other)
+        if known not in self._tries:
+            conditions = newly_bound(self._query, layout, (*layout, other))
+            self._tries[known] = joining(self._query, self._stores, layout, other, conditions)
+        return self._tries[known]
+
+    def reaching(self, input: int, place: int) -> float:
+        """The tuples that reach a place of a pipeline, d, per change of any input."""
+        return self.rates.shares()[input] * self.joins[input].tuples[place].value
+
+    def joining_cost(self, input: int, place: int) -> float:
+        """What a join costs, d · c, per change of any input."""
+        return self.rates.shares()[input] * self.joins[input].costs[place].value
+
+    def fanout(self, input: int, other: int) -> float:
+        """How many rows of another input a row matches, as far as known."""
+        found = self.joins[input].fanouts.get((0, other))
+        return found.value if found is not None else 1.0
+
+    def entry_tuples(self, c: Candidate) -> float:
+        """The tuples of an entry of a cache, on average."""
+        tuples = self.joins[c.pipeline].tuples
+        return tuples[c.end].value / max(tuples[c.start].value, 1e-9)

@@ -1,0 +1,138 @@
+"""The adaptive join: exact whatever it decides, and its decisions follow the conditions. Costs are counted, so every run is the same."""
+
+from random import Random
+
+import pytest
+
+from tempura.bench.stream_inputs import three_way, three_way_batches
+from tempura.streams.adaptive import AdaptiveJoin
+from tempura.streams.clock import Clock
+from tempura.streams.query import JoinQuery
+from tempura.streams.settings import Settings
+from tempura.streams.statistics import Average, ProbeWindows
+from tests.unit.stream_histories import first_difference, random_history, random_query
+
+HASTY = Settings(interval=20, gap=2, profiling_gap=1, threshold=0.0, probes=2, rows=1)
+
+
+class Free(Clock):
+    """Caches cost nothing: as many as possible are used."""
+
+    look = item = update = witness = 0.0
+
+
+@pytest.mark.parametrize("clock", [Clock(), Free()])
+@pytest.mark.parametrize("seed", range(30))
+def test_it_is_exact_with_changing_memory(seed: int, clock: Clock) -> None:
+    rng = Random(seed)
+    query = random_query(rng)
+    join = AdaptiveJoin(query, settings=HASTY, clock=clock)
+
+    def squeeze() -> None:
+        if rng.random() < 0.1:
+            join.memory = rng.choice([None, 0, 1024, 3000])
+
+    assert first_difference(join, list(random_history(rng, query, 40)), squeeze) is None
+
+
+def test_those_histories_use_caches() -> None:
+    """Otherwise the test above would say nothing of them."""
+    used = 0
+    for seed in range(10):
+        rng = Random(seed)
+        join = AdaptiveJoin(random_query(rng), settings=HASTY, clock=Free())
+        for batch in random_history(rng, join.query, 40):
+            join.process(batch)
+            used += bool(join.used)
+    assert used > 60
+
+
+def bursting(count: int, burst: int) -> tuple[JoinQuery, AdaptiveJoin]:
+    """R ⋈ S ⋈ T with T five times as fast, and from some row on R twenty times."""
+    query = three_way(window=100, multiplicity=5)
+    join = AdaptiveJoin(query, clock=Clock(), settings=Settings(interval=4000))
+    for batch in three_way_batches(count, (1, 1, 5), 100, 5, seed=1):
+        join.process(batch)
+    for batch in three_way_batches(burst, (20, 1, 5), 100, 5, seed=2):
+        join.process(batch)
+    return query, join
+
+
+def test_a_cache_is_used_where_probes_outnumber_updates() -> None:
+    _, join = bursting(8000, 0)
+    assert [c.pipeline for c in join.used] == [2]
+    about = join.status()["caches"][0]
+    assert about["cache"] == "R ⋈ S in T"
+    assert about["hits"] > 0.9
+    assert about["benefit"] > about["cost"]
+
+
+def test_a_burst_changes_the_caches() -> None:
+    _, join = bursting(8000, 12000)
+    assert 0 in [c.pipeline for c in join.used]
+    assert {"profile", "select"} <= {e.kind for e in join.events.all}
+
+
+def test_decisions_are_the_same_in_every_run() -> None:
+    (_, one), (_, other) = bursting(3000, 3000), bursting(3000, 3000)
+    assert list(one.events.all) == list(other.events.all)
+    assert one.status() == other.status()
+
+
+def test_memory_is_kept_to() -> None:
+    _, join = bursting(8000, 0)
+    needed = join.bytes_used
+    join.memory = needed // 4
+    for batch in three_way_batches(2000, (1, 1, 5), 100, 5, seed=3):
+        join.process(batch)
+        assert join.bytes_used <= needed // 4
+    join.memory = 0
+    assert join.used == ()
+    assert [e.kind for e in join.events.all][-2:] == ["memory", "select"]
+
+
+def test_a_cache_that_does_not_pay_any_more_goes_before_the_next_interval() -> None:
+    query = three_way(window=100, multiplicity=5)
+    join = AdaptiveJoin(query, clock=Clock(), settings=Settings(interval=100_000, ordering=False))
+    for batch in three_way_batches(8000, (1, 1, 5), 100, 5, seed=1):
+        join.process(batch)
+    assert join.used
+    for batch in three_way_batches(60_000, (30, 30, 1), 100, 5, seed=2):
+        join.process(batch)
+        if not join.used:
+            break
+    assert "drop" in [e.kind for e in join.events.all]
+    assert join.processed < 100_000
+
+
+def test_orders_follow_fanouts() -> None:
+    """A-Greedy puts the join that matches nothing first."""
+    from tempura.bench.stream_inputs import Point, batches_of, on_one_attribute
+
+    query = on_one_attribute("RST", 200)
+    join = AdaptiveJoin(query, clock=Clock(), settings=Settings(interval=3000, caching=False))
+    for batch in batches_of(Point((1, 1, 1), (0.05, 0.005, 0.005)), 12_000, seed=1):
+        join.process(batch)
+    assert join.orders[0] == (2, 1)
+    assert join.orders[1] == (2, 0)
+
+
+def test_an_average_is_of_the_last_observations() -> None:
+    average = Average(3)
+    for value in (100.0, 1.0, 2.0, 3.0):
+        average.add(value)
+    assert average.value == pytest.approx(2.0)
+    assert average.last == 3.0
+
+
+def test_distinct_keys_are_estimated() -> None:
+    rng = Random(0)
+    windows = ProbeWindows()
+    for _ in range(3000):
+        windows.add(rng.randrange(300))
+    assert windows.distinct == pytest.approx(300, rel=0.1)
+    assert windows.miss_probability < 0.05
+    fresh = ProbeWindows()
+    for n in range(640):
+        fresh.add(n)
+    assert fresh.miss_probability > 0.9
