@@ -33,11 +33,14 @@ from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, con
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window, partition_keys
 from tempura.cost.conditions import (
+    EQUALITIES,
     compared_with_number,
+    constants,
     equated_with,
     listed_values,
     narrowed,
     results,
+    share_of_values,
     shares,
     split_equalities,
     values_left,
@@ -278,10 +281,18 @@ class Estimator:
 
     def _overlap(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
         """The fractions of the rows of both sides whose keys lie where the keys of the other side do: the dates of sales are few of
-        those in a calendar of two centuries."""
+        those in a calendar of two centuries. What a condition on something else leaves of a side is taken to lie there as far as it
+        can: who asks for the days of a year asks for one with sales."""
         refs = [(a.column, b.column) for a, b in pairs if isinstance(a, Ref) and isinstance(b, Ref)]
-        found = [shares(self.stats(join.left, a), self.stats(join.right, b)) for a, b in refs]
-        return min((a for a, _ in found), default=1.0), min((b for _, b in found), default=1.0)
+        found = [(1.0, 1.0)]
+        for a, b in refs:
+            own, other = shares(self.stats(join.left, a), self.stats(join.right, b))
+            found.append((own * self._thinned(join.left, a), other * self._thinned(join.right, b)))
+        return min(a for a, _ in found), min(b for _, b in found)
+
+    def _thinned(self, rel: Rel, column: Column) -> float:
+        """How many values a column could have for each that conditions on something else have left of it."""
+        return max(1.0, self._domain(rel, column) / self._column(rel, column))
 
     def _join(self, join: Join, left: float, right: float) -> float:
         matches = self._matches(join, left, right)
@@ -487,16 +498,29 @@ class Estimator:
                 return 1 - self.selectivity(predicate.operands[0], scope)
             case "IsNotNull" | "IsNull":
                 return self._null_selectivity(predicate, scope)
-            case "EqualTo" | "EqualNullSafe":
-                return 1 / max(1.0, *(self.distinct_of(arg, scope) for arg in predicate.operands))
-            case "In" | "InSet":
-                return min(1.0, listed_values(predicate) / self.distinct_of(predicate.operands[0], scope))
+            case "EqualTo" | "EqualNullSafe" | "In" | "InSet":
+                counted = self._counted_share(predicate, scope)
+                return self._equal_selectivity(predicate, scope) if counted is None else counted
             case "LessThan" | "LessThanOrEqual" | "GreaterThan" | "GreaterThanOrEqual":
                 return self._range_selectivity(predicate, scope)
             case pattern if pattern in _PATTERNS:
                 return _PATTERN_SELECTIVITY
             case _:
                 return _UNKNOWN_SELECTIVITY
+
+    def _equal_selectivity(self, predicate: Call, scope: Scope) -> float:
+        """As if all values were equally frequent."""
+        if predicate.function in EQUALITIES:
+            return 1 / max(1.0, *(self.distinct_of(arg, scope) for arg in predicate.operands))
+        return min(1.0, listed_values(predicate) / self.distinct_of(predicate.operands[0], scope))
+
+    def _counted_share(self, predicate: Call, scope: Scope) -> float | None:
+        """By the frequencies of a table's values; None when they are not known, or the column is compared with something else."""
+        found = constants(predicate)
+        if found is None or not isinstance(found[0], Ref):
+            return None
+        stats = self.stats(_home(found[0].column, scope), found[0].column)
+        return share_of_values(stats, found[1]) if stats else None
 
     def _conjunction(self, predicate: Expr, scope: Scope) -> float:
         """The bounds of one column are one range; other conditions are taken to be independent."""

@@ -16,6 +16,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
+from tempura.warehouse.declared_stats import ColumnTold, told_of
 from tempura.warehouse.files import Files
 from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.schedule import Schedule
@@ -48,7 +49,7 @@ class TableSpec:
     ``settle``: seconds that a file must be old to count. ``options`` of the files' format. ``added`` are columns that came later: a
     file may lack them. ``follow_links``: symbolic links that lead out of the folder are followed. ``new_columns``: what becomes of
     columns of the source that the table does not have, one of :data:`NEW_COLUMNS`; "": the format's default. ``expect`` is what is
-    expected to arrive from run to run, which nothing relies on. The rest are promises, enforced when rows arrive."""
+    expected to arrive from run to run, ``stats`` what is said of columns: nothing relies on these. The rest are promises, enforced when rows arrive."""
 
     schema: str
     path: str | None = None
@@ -63,6 +64,7 @@ class TableSpec:
     added: tuple[str, ...] = ()
     follow_links: bool = False
     new_columns: str = ""
+    stats: Mapping[str, ColumnTold] = field(default_factory=dict)
 
     @property
     def on_new_columns(self) -> str:
@@ -87,6 +89,7 @@ class TableSpec:
             "added": list(self.added),
             "follow_links": self.follow_links,
             "new_columns": self.new_columns,
+            "stats": {column: told.to_toml() for column, told in self.stats.items()},
         }
         return {key: value for key, value in given.items() if value not in (None, False, [], 0.0, {}, "")}
 
@@ -243,7 +246,16 @@ def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
         raise TempuraError("BAD_TOML", what, f"Known: {', '.join(NEW_COLUMNS)}.")
     lists = {key: tuple(plain.get(key, ())) for key in ("keys", "added")}
     checked = {"settle": float(plain.get("settle", 0.0)), "expect": check_expect(name, plain.get("expect"))}
-    return TableSpec(**plain | lists | checked)
+    stats = {column: told_of(f"[tables.{name}.stats.{column}]", said) for column, said in _said(name, plain)}
+    return TableSpec(**plain | lists | checked | {"stats": stats})
+
+
+def _said(name: str, table: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    said = table.get("stats", {})
+    if not isinstance(said, Mapping) or not all(isinstance(of, Mapping) for of in said.values()):
+        what = f"[tables.{name}] has stats = {said!r}."
+        raise TempuraError("BAD_TOML", what, f"Write [tables.{name}.stats.COLUMN], and distinct = … below.")
+    return said.items()
 
 
 def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:

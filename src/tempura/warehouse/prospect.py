@@ -28,6 +28,11 @@ class Prospect:
         return self._table.name
 
     @property
+    def table(self) -> Arrivals:
+        """What is stored of it."""
+        return self._table
+
+    @property
     def spec(self) -> TableSpec:
         """The table's declaration."""
         return self._table.spec
