@@ -263,13 +263,9 @@ class Estimator:
     def _matches(self, join: Join, left: float, right: float) -> float:
         """Rows of the inner join of ``left`` with ``right`` rows of the join's inputs."""
         pairs, rest = self._condition(join)
-        overlap = self._overlap(pairs, join)
-        # The columns of a key depend on each other: it has no more values than its relation has rows.
-        keys = [
-            min(prod(self.distinct_of(pair[side], (rel,)) for pair in pairs), max(1.0, self.rows(rel))) * overlap[side]
-            for side, rel in enumerate(join.inputs)
-        ]
-        matching = left * overlap[0] * right * overlap[1] / max(1.0, *keys)
+        common, overlap = self._common(pairs, join), self._overlap(pairs, join)
+        keys = (self._keys([pair[side] for pair in pairs], rel) * common[side] for side, rel in enumerate(join.inputs))
+        matching = left * overlap[0] * right * overlap[1] / max([1.0, *keys])
         return matching * prod(self.selectivity(part, join.inputs) for part in rest)
 
     def _condition(self, join: Join) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
@@ -279,20 +275,49 @@ class Estimator:
             known = self._conditions[join] = split_equalities(join, null_aware=True)
         return known
 
-    def _overlap(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
-        """The fractions of the rows of both sides whose keys lie where the keys of the other side do: the dates of sales are few of
-        those in a calendar of two centuries. What a condition on something else leaves of a side is taken to lie there as far as it
-        can: who asks for the days of a year asks for one with sales."""
-        refs = [(a.column, b.column) for a, b in pairs if isinstance(a, Ref) and isinstance(b, Ref)]
-        found = [(1.0, 1.0)]
-        for a, b in refs:
-            own, other = shares(self.stats(join.left, a), self.stats(join.right, b))
-            found.append((own * self._thinned(join.left, a), other * self._thinned(join.right, b)))
+    def _keys(self, key: list[Expr], rel: Rel) -> float:
+        """How many values a key could have, in rows that were filtered by something else: a row of the other side has any of them. Its
+        columns depend on each other: it has no more values than the tables have rows that they come from."""
+        sources = [self._source_rows(rel, column) for part in key for column in part.columns]
+        return min(prod(self._domain_of(part, rel) for part in key), max([1.0, *sources])) if key else 1.0
+
+    def _source_rows(self, rel: Rel, column: Column) -> float:
+        """The rows of what a column comes from, before conditions on something else."""
+        rel, column = self._inside(rel, column)
+        if isinstance(rel, View) and not isinstance(rel.tvr, Scan):
+            return self._source_rows(rel.tvr, column)
+        match rel:
+            case Filter() | Join() | Sort() | Window():
+                return next((self._source_rows(i, column) for i in rel.inputs if column in i.columns), self.rows(rel))
+            case Project():
+                same = (o.expr.column for o in rel.outputs if o.column == column and isinstance(o.expr, Ref))
+                return next((self._source_rows(rel.input, source) for source in same), self.rows(rel))
+        return self.rows(rel)
+
+    def _common(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
+        """The fractions of both sides' keys that lie where the keys of the other side do: the dates of sales are few of those in a
+        calendar of two centuries."""
+        found = [(1.0, 1.0), *(shares(*self._stats_of(pair, join)) for pair in pairs)]
         return min(a for a, _ in found), min(b for _, b in found)
 
-    def _thinned(self, rel: Rel, column: Column) -> float:
-        """How many values a column could have for each that conditions on something else have left of it."""
-        return max(1.0, self._domain(rel, column) / self._column(rel, column))
+    def _stats_of(self, pair: tuple[Expr, Expr], join: Join) -> tuple[ColumnStats | None, ColumnStats | None]:
+        a, b = pair
+        if not isinstance(a, Ref) or not isinstance(b, Ref):
+            return None, None
+        return self.stats(join.left, a.column), self.stats(join.right, b.column)
+
+    def _overlap(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
+        """The fractions of the rows of both sides whose keys lie there. What a condition on something else leaves of a side is taken to
+        lie there as far as it can: who asks for the days of a year asks for one with sales."""
+        found = [(1.0, 1.0)]
+        for pair in pairs:
+            own, other = shares(*self._stats_of(pair, join))
+            found.append((own * self._thinned(join.left, pair[0]), other * self._thinned(join.right, pair[1])))
+        return min(a for a, _ in found), min(b for _, b in found)
+
+    def _thinned(self, rel: Rel, key: Expr) -> float:
+        """How many values a key could have for each that conditions on something else have left of it."""
+        return max(1.0, self._domain_of(key, rel) / self.distinct_of(key, (rel,)))
 
     def _join(self, join: Join, left: float, right: float) -> float:
         matches = self._matches(join, left, right)
@@ -318,7 +343,11 @@ class Estimator:
         key meets the rest of the condition. The right side has some of the values that a key could have; what was filtered by something
         else than the key has them as often."""
         pairs, rest = self._condition(join)
-        could_be = [self._domain_of(own, join.left) for own, _ in pairs]
+        common = self._common(pairs, join)
+        could_be = [
+            max(self._domain_of(own, join.left) * common[0], self._domain_of(other, join.right) * common[1])
+            for own, other in pairs
+        ]
         theirs = [self.distinct_of(other, (join.right,)) for _, other in pairs]
         shares = [min(1.0, has / all_of) for has, all_of in zip(theirs, could_be, strict=True)]
         found: float = left * min([*shares, self._overlap(pairs, join)[0]])

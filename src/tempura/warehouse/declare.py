@@ -49,7 +49,8 @@ class TableSpec:
     ``settle``: seconds that a file must be old to count. ``options`` of the files' format. ``added`` are columns that came later: a
     file may lack them. ``follow_links``: symbolic links that lead out of the folder are followed. ``new_columns``: what becomes of
     columns of the source that the table does not have, one of :data:`NEW_COLUMNS`; "": the format's default. ``expect`` is what is
-    expected to arrive from run to run, ``stats`` what is said of columns: nothing relies on these. The rest are promises, enforced when rows arrive."""
+    expected to arrive from run to run, ``stats`` what is said of columns: nothing relies on these. The rest are promises,
+    enforced when rows arrive."""
 
     schema: str
     path: str | None = None

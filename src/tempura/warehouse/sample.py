@@ -19,7 +19,10 @@ _SHARE = 250
 
 def sketches_of(files: Sequence[Path], rows: int, columns: Collection[str]) -> Mapping[str, ColumnSketch]:
     """The sketches of some columns of Parquet files that hold so many ``rows``; without those that are in none of the files that are
-    looked at, or whose values cannot be sketched. A file that lacks a column holds NULL in it. Raises OSError, pyarrow.ArrowInvalid for a file that cannot be read."""
+    looked at, or whose values cannot be sketched. A file that lacks a column holds NULL in it.
+
+    Raises OSError, pyarrow.ArrowInvalid for a file that cannot be read.
+    """
     batches = list(_batches(files, rows, columns))
     there = {name for batch in batches for name in batch.schema.names}
     found = {name: sketched([_column(batch, name) for batch in batches], rows) for name in sorted(there)}

@@ -44,8 +44,8 @@ COLUMN_BYTES = 20_000
 @dataclass(frozen=True, slots=True)
 class ColumnSketch:
     """What was seen of a column in ``covered`` of ``rows`` rows: ``distinct`` values, ``repeated`` of which were seen in more than one
-    piece, and the sketches of both; the least and the greatest, if they are numbers. ``draws`` is the sum of the pieces' distinct values. ``frequent`` weighs values, as
-    :func:`tempura.cost.stats.spelled` has them, by the rows that they stand for."""
+    piece, and the sketches of both; the least and the greatest, if they are numbers. ``draws`` is the sum of the pieces' distinct
+    values. ``frequent`` weighs values, as :func:`tempura.cost.stats.spelled` has them, by the rows that they stand for."""
 
     rows: int
     covered: int
