@@ -12,6 +12,7 @@ from tempura.cli.demo import demo
 from tempura.cli.effectiveness import effectiveness
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
+from tempura.cli.stats import stats
 from tempura.cli.tables import OF_QUERIES, OF_TABLES, tell_broken
 
 
@@ -107,6 +108,22 @@ for command in OF_TABLES:
     table.add_command(command)
 for command in OF_QUERIES:
     query.add_command(command)
-for command in (init, table, query, plan, explain, run, result, changes, verify, history, status, gc, demo, bench):
+for command in (
+    init,
+    table,
+    query,
+    plan,
+    explain,
+    run,
+    result,
+    changes,
+    verify,
+    history,
+    status,
+    stats,
+    gc,
+    demo,
+    bench,
+):
     main.add_command(command)
 bench.add_command(effectiveness)

@@ -39,7 +39,8 @@ class ColumnTold:
 
     def to_toml(self) -> dict[str, float]:
         """What is said."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        said = {key: value for key, value in asdict(self).items() if value is not None}
+        return {key: int(value) if value == int(value) else value for key, value in said.items()}
 
 
 SAYABLE = tuple(field.name for field in fields(ColumnTold))

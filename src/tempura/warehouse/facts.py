@@ -8,7 +8,7 @@ from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.arrivals import Arrival, ColumnSummary, summarise
 from tempura.warehouse.clock import Clock, Input, clock_facts
 from tempura.warehouse.content import content, cumulative, described
-from tempura.warehouse.declared_stats import ColumnTold
+from tempura.warehouse.declared_stats import ColumnTold, check_columns
 from tempura.warehouse.forecast import Forecast, Interval, forecast
 from tempura.warehouse.sketch import ColumnSketch
 from tempura.warehouse.widening import summaries
@@ -26,6 +26,7 @@ def table_facts(
     those that there are of its columns."""
     if isinstance(table, Clock):
         return clock_facts(pinned, len(pinned) + len(forecast.arrivals))
+    check_columns(table.name, table.spec.stats, table.schema.names)
     arrivals = table.arrivals()[: pinned[-1]]
     known, present = cumulative(arrivals, pinned), content(arrivals)
     expected = _expected(known[-1], forecast)

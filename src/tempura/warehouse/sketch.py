@@ -98,7 +98,9 @@ class ColumnSketch:
     def shares(self) -> dict[str, float]:
         """The frequent values, and the fraction of rows that has each, largest first."""
         found = self.frequent.get_frequent_items(frequent_items_error_type.NO_FALSE_POSITIVES, 0)
-        return {value: min(1.0, float(weight) / max(1, self.rows)) for value, weight, *_ in found}
+        # What may have been half as often says nothing: many values that are equally frequent push each other out.
+        sure = ((value, (least + most) / 2) for value, _, least, most in found if 2 * least >= most)
+        return {value: min(1.0, weight / max(1, self.rows)) for value, weight in sure}
 
     def to_json(self) -> dict[str, Any]:
         """Numbers, and the sketches in the portable form of their library, as base64."""
@@ -117,7 +119,7 @@ class ColumnSketch:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "ColumnSketch":
-        """The inverse of :meth:`to_json`. Raises KeyError, ValueError, RuntimeError for anything else."""
+        """The inverse of :meth:`to_json`. Raises LookupError, TypeError, ValueError, RuntimeError for anything else."""
         seen, again = (compact_theta_sketch.deserialize(b64decode(data[name])) for name in ("seen", "again"))
         frequent = frequent_strings_sketch.deserialize(b64decode(data["frequent"]))
         rows, covered, draws = (int(data[name]) for name in ("rows", "covered", "draws"))
@@ -179,7 +181,8 @@ def _often(values: pa.ChunkedArray, pieces_with: Counter[Any], pieces: int, whol
     for at in most:
         value, count = counts[at.as_py()].as_py().values()
         name = spelled(value)
-        if name is not None and (whole or (count >= _OFTEN and 2 * pieces_with[value] >= pieces)):
+        often = count > 1 if whole else count >= _OFTEN and 2 * pieces_with[value] >= pieces
+        if name is not None and (often or (whole and len(counts) <= _FREQUENT)):
             yield name, count
 
 

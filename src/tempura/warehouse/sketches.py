@@ -24,7 +24,7 @@ VERSION = 1
 """The version of what is stored; others are made anew."""
 
 Sketches = Mapping[str, ColumnSketch]
-_UNREADABLE = (OSError, pa.ArrowException, TempuraError, KeyError, ValueError, TypeError, RuntimeError)
+_UNREADABLE = (OSError, pa.ArrowException, TempuraError, LookupError, ValueError, TypeError, RuntimeError)
 """What may go wrong in making or reading a sketch: files that are gone or cut, and what the library makes of wrong bytes."""
 
 
