@@ -250,3 +250,42 @@ def test_the_beginning_of_a_text_has_few_values() -> None:
     _, estimate = dated("string", 0, 0)
     start = Call("Substring", (Ref(names.columns[0]), Literal(1, "int"), Literal(1, "int")), "string")
     assert estimate.distinct_of(start, (names,)) == 10
+
+
+def skewed() -> Estimator:
+    """Half of the sales are in shop 1, a tenth in shop 2, the rest evenly in 48 others."""
+    known = facts("sales", SALES)
+    shops = replace(known.columns["s_shop"], frequent={"1": 0.5, "2": 0.1})
+    return Estimator(
+        {"sales": replace(known, columns={**known.columns, "s_shop": shops}), "shops": facts("shops", SHOPS)}
+    )
+
+
+def shop_in(*values: int) -> Expr:
+    return Call("In", (ref(S, "s_shop"), *(Literal(v, "int") for v in values)), "boolean")
+
+
+def test_frequent_values_decide_what_an_equality_leaves() -> None:
+    """Taken as equally frequent each shop would have 20,000 sales."""
+    estimate = skewed()
+    assert estimate.rows(Filter(S, is_value(S, "s_shop", 1))) == pytest.approx(500_000)
+    assert estimate.rows(Filter(S, is_value(S, "s_shop", 9))) == pytest.approx(400_000 / 48)
+    assert estimate.rows(Filter(S, shop_in(1, 2, 9))) == pytest.approx(600_000 + 400_000 / 48)
+    assert estimate.rows(Filter(S, shop_in(2, 2))) == pytest.approx(100_000), "a value that is named twice counts once"
+    either = Call("Or", (is_value(S, "s_shop", 1), is_value(S, "s_date", 5)), "boolean")
+    assert estimate.rows(Filter(S, either)) == pytest.approx(500_500)
+
+
+def test_a_value_that_a_filter_has_left_is_all_there_is() -> None:
+    """The same condition twice leaves no less; of two shops that are left each has its part."""
+    estimate, one = skewed(), Filter(S, is_value(S, "s_shop", 1))
+    assert estimate.rows(Filter(one, is_value(S, "s_shop", 1))) == pytest.approx(500_000)
+    two = Filter(S, shop_in(1, 2))
+    assert estimate.rows(Filter(two, is_value(S, "s_shop", 2))) == pytest.approx(100_000)
+    joined = Join(one, H, "inner", equal(ref(S, "s_shop"), ref(H, "h_id")))
+    assert estimate.rows(joined) == pytest.approx(500_000), "each sale is in one shop"
+
+
+def test_nothing_is_left_of_a_value_that_was_never_seen() -> None:
+    assert ColumnStats(2, 0.25, frequent={"'a'": 0.5, "'b'": 0.25}).share("c") == pytest.approx(1e-4)
+    assert ColumnStats(2, 0.25).share("a") is None

@@ -3,7 +3,7 @@ numbers of distinct values are off."""
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -15,6 +15,7 @@ from pyspark.sql import functions as fn
 from tempura.bench.estimates import q_error
 from tempura.bench.exactness import described_run
 from tempura.bench.planning import Tables
+from tempura.cost.stats import ColumnStats
 from tempura.data.tpcds import generate
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute
@@ -30,6 +31,7 @@ class Sketching:
     suite: str
     scale: float
     repeats: int
+    distinct: bool = False
 
     def meta(self) -> Row:
         """The options and where it runs."""
@@ -38,7 +40,7 @@ class Sketching:
 
 def sketch_all(spark: SparkSession, asked: Sketching) -> Iterator[Row]:
     """A row per table, the largest first: rows, columns, CPU seconds of sketching all columns and of the tasks by which Spark reads them,
-    the first as a share of the second, bytes stored, and per column the numbers of distinct values."""
+    the first as a share of the second, bytes stored, and per column the numbers of distinct values if they are counted."""
     dataset = generate(asked.scale, suite=asked.suite)
     known = Tables.of(spark, dataset, times=1)
     for table in sorted(known.schemas, key=lambda name: -known.facts[name].inserted[0]):
@@ -51,9 +53,6 @@ def sketch_all(spark: SparkSession, asked: Sketching) -> Iterator[Row]:
             took.append(time.process_time() - began)
         frame = spark.read.parquet(f"file:{path}")
         read_s = median([_read(spark, frame) for _ in range(asked.repeats)])
-        true = frame.agg(*(fn.count_distinct(attribute(name)) for name in names)).first()
-        assert true is not None
-        stats = known.facts[table].columns
         yield {
             "table": table,
             "rows": rows,
@@ -62,16 +61,18 @@ def sketch_all(spark: SparkSession, asked: Sketching) -> Iterator[Row]:
             "read_s": round(read_s, 4),
             "share": round(median(took) / read_s, 4),
             "stored_bytes": sum(len(json.dumps(sketch.to_json())) for sketch in sketches.values()),
-            "distinct": {
-                name: {
-                    "estimated": round(stats[name].distinct),
-                    "true": found,
-                    "q_error": q_error(stats[name].distinct, found),
-                }
-                for name, found in zip(names, true, strict=True)
-                if name in sketches
-            },
+            "distinct": _distinct(frame, known.facts[table].columns, sketches) if asked.distinct else {},
         }
+
+
+def _distinct(frame: DataFrame, stats: Mapping[str, ColumnStats], columns: Collection[str]) -> Row:
+    names = sorted(columns)
+    true = frame.agg(*(fn.count_distinct(attribute(name)) for name in names)).first()
+    assert true is not None
+    guessed = {name: (stats[name].distinct, int(found)) for name, found in zip(names, true, strict=True)}
+    return {
+        name: {"estimated": round(a), "true": b, "q_error": round(q_error(a, b), 2)} for name, (a, b) in guessed.items()
+    }
 
 
 def _read(spark: SparkSession, frame: DataFrame) -> float:
@@ -82,7 +83,7 @@ def _read(spark: SparkSession, frame: DataFrame) -> float:
 
 def totals(rows: Sequence[Row]) -> Row:
     """All tables together, those of a million rows or more, and the spread of the errors of distinct values."""
-    errors = sorted(found["q_error"] for row in rows for found in row["distinct"].values())
+    errors = [found["q_error"] for row in rows for found in row["distinct"].values()]
     large = [row for row in rows if row["rows"] >= 1_000_000]
     return {
         "share": _share(rows),

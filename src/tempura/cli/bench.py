@@ -228,11 +228,12 @@ def estimates(ctx: click.Context, suite: str, scale: float, queries: str, out: P
 @click.option("--suite", type=click.Choice(sorted(SUITES)), default="tpcds", show_default=True)
 @click.option("--scale", default=0.1, show_default=True, help="Scale of the data.")
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="The median counts.")
+@click.option("--distinct", is_flag=True, help="Count the true distinct values, too; takes long on large tables.")
 @out_option
 @click.pass_obj
-def sketches(shell: Shell, suite: str, scale: float, repeats: int, out: Path) -> None:
+def sketches(shell: Shell, suite: str, scale: float, repeats: int, distinct: bool, out: Path) -> None:
     """Measure what sketches of columns take, against reading them, and how far distinct values are off."""
-    asked, rows = Sketching(suite, scale, repeats), list[Row]()
+    asked, rows = Sketching(suite, scale, repeats, distinct), list[Row]()
     with shell.progress("starting Spark") as progress:
         for row in sketch_all(start_session("tempura-bench", config=session_settings()), asked):
             rows.append(row)
