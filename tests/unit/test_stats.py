@@ -100,18 +100,18 @@ def test_what_cannot_be_is_refused(said: dict[str, object], what: str) -> None:
 
 
 def test_a_column_that_is_not_there_is_refused_when_said_and_when_planned(world: World) -> None:
-    query = world.begun()
+    world.begun()
     with pytest.raises(TempuraError) as error:
         world.wh.table("sales").set_stats("no such", distinct=1)
     assert code(error) == "BAD_STATS"
     toml = world.wh.path / "tempura.toml"
     toml.write_text(toml.read_text() + "\n[tables.sales.stats.nothing]\ndistinct = 4\n")
     with pytest.raises(TempuraError) as error:
-        query.plan()
+        world.wh.query("summary").plan()
     assert code(error) == "BAD_STATS"
     toml.write_text(toml.read_text().replace("[tables.sales.stats.nothing]\ndistinct", "[tables.sales.stats]\nnothing"))
     with pytest.raises(TempuraError) as error:
-        query.plan()
+        world.wh.query("summary").plan()
     assert code(error) == "BAD_TOML"
 
 

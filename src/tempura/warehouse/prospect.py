@@ -64,6 +64,11 @@ class Prospect:
         raise TempuraError("NOT_EXECUTABLE", what, "This is a defect of Tempura; please report it.")
 
     @property
+    def coming(self) -> tuple[Arrival, ...]:
+        """The arrivals that would be registered."""
+        return self._coming
+
+    @property
     def waiting(self) -> str:
         """For people: the rows that wait, and which of them are an estimate; empty when none do."""
         if not self._coming:

@@ -24,7 +24,7 @@ from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage_of
 from tempura.warehouse.sketch import ColumnSketch
-from tempura.warehouse.sketches import brought_up, known_sketches
+from tempura.warehouse.sketches import brought_up, prospective
 from tempura.warehouse.slots import Slot
 from tempura.warehouse.steps import SavedState, StepManifest, absolute
 from tempura.warehouse.table import Arrivals, Site
@@ -133,10 +133,10 @@ def assess(
 
 
 def _sketches(table: Input, version: int, lifted: Lifted) -> Mapping[str, ColumnSketch]:
-    """The sketches of the columns that a query uses; a plan that only looks takes those that there are."""
-    if isinstance(table, Prospect):
-        return known_sketches(table.table)
+    """The sketches of the columns that a query uses; a plan that only looks stores none."""
     used = {name for scan in scans(lifted.rel) if scan.table == table.name for name in scan.fields}
+    if isinstance(table, Prospect):
+        return prospective(table, used)
     return brought_up(table, version, used) if isinstance(table, Arrivals) else {}
 
 

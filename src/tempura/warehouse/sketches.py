@@ -5,7 +5,7 @@ version or of another table is made anew at the next run, a column that cannot b
 arrivals: what has arrived since is looked at, and merged with what there is.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ import pyarrow as pa
 from tempura.errors import TempuraError
 from tempura.warehouse.content import described
 from tempura.warehouse.manifests import Entry, read_manifest, sealed, to_bytes
+from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.sample import sketches_of
 from tempura.warehouse.sketch import ColumnSketch
 from tempura.warehouse.table import Arrivals
@@ -24,6 +25,7 @@ VERSION = 1
 """The version of what is stored; others are made anew."""
 
 Sketches = Mapping[str, ColumnSketch]
+_File = tuple[Path, int]
 _UNREADABLE = (OSError, pa.ArrowException, TempuraError, LookupError, ValueError, TypeError, RuntimeError)
 """What may go wrong in making or reading a sketch: files that are gone or cut, and what the library makes of wrong bytes."""
 
@@ -62,27 +64,43 @@ def known_sketches(table: Arrivals) -> Sketches:
 
 
 def brought_up(table: Arrivals, version: int, columns: Collection[str]) -> Sketches:
-    """The sketches of a version of a table, those of ``columns`` brought up to it and stored."""
-    stored, base = _read(_file(table)), _base(table, version)
-    known = {n: k for n, k in stored.items() if k.upto <= version and _counts(k, table, base)}
-    behind: dict[int, list[str]] = {}
-    for name in sorted(set(columns) & set(table.schema.names)):
-        upto = known[name].upto if name in known else base
-        if upto < version:
-            behind.setdefault(upto, []).append(name)
-    with suppress(*_UNREADABLE):
-        for upto, names in behind.items():
-            files = table.inserted_files(upto if upto > base else 0, version)
-            if files:
-                paths = [Path(path) for path, _ in files]
-                found = sketches_of(paths, sum(rows for _, rows in files), names)
-                known |= {
-                    name: _Known(found.get(name), base, version, table.mark(version)).after(known.get(name))
-                    for name in names
-                }
+    """The sketches of a version of a table, those of ``columns`` brought up to it and stored. Raises OSError when they cannot be."""
+    stored = _read(_file(table))
+    known = _brought_up(table, version, columns, stored)
     if known != stored:
         _write(table, known)
     return _there(known)
+
+
+def prospective(prospect: Prospect, columns: Collection[str]) -> Sketches:
+    """The sketches that a run would have of a table and what waits in its feed; nothing is written. Of rows that would be copied only
+    the run has them."""
+    table = prospect.table
+    coming = [(table.home_of(a) / file.path, file.rows) for a in prospect.coming for file in a.inserted if file.path]
+    return _there(_brought_up(table, table.version(), columns, _read(_file(table)), coming))
+
+
+def _brought_up(
+    table: Arrivals, version: int, columns: Collection[str], stored: Mapping[str, _Known], coming: Sequence[_File] = ()
+) -> dict[str, _Known]:
+    base = _base(table, version)
+    known = {n: k for n, k in stored.items() if k.upto <= version and _counts(k, table, base)}
+    behind: dict[int, list[str]] = {}
+    for name in sorted(set(columns) & set(table.schema.names)):
+        behind.setdefault(known[name].upto if name in known else base, []).append(name)
+    with suppress(*_UNREADABLE):
+        for upto, names in behind.items():
+            arrived = table.inserted_files(upto if upto > base else 0, version) if upto < version else []
+            files = [*((Path(path), rows) for path, rows in arrived), *coming]
+            if not files:
+                continue
+            found, mark = (
+                sketches_of([path for path, _ in files], sum(rows for _, rows in files), names),
+                table.mark(version),
+            )
+            for name in names:
+                known[name] = _Known(found.get(name), base, version, mark).after(known.get(name))
+    return known
 
 
 def _there(known: Mapping[str, _Known]) -> Sketches:
@@ -123,6 +141,6 @@ def _write(table: Arrivals, known: Mapping[str, _Known]) -> None:
     data = Entry({"sketches": VERSION, "columns": {name: entry.to_json() for name, entry in known.items()}})
     path, files = _file(table), table.site.files
     temporary = path.with_suffix(".new")
-    with suppress(OSError):
-        files.write(temporary, to_bytes(sealed(data)))
+    files.write(temporary, to_bytes(sealed(data)))
+    with suppress(FileNotFoundError):
         files.replace(temporary, path)
