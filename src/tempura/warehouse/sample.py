@@ -17,6 +17,10 @@ _SHARE = 250
 """One of so many rows is read, of at least as many as are in the fewest pieces, at most as many as in the most."""
 
 
+_SKIPPED_ROWS = 131_072
+"""Rows of a row group among which its pieces lie."""
+
+
 def sketches_of(files: Sequence[Path], rows: int, columns: Collection[str]) -> Mapping[str, ColumnSketch]:
     """The sketches of some columns of Parquet files that hold so many ``rows``; without those that are in none of the files that are
     looked at, or whose values cannot be sketched. A file that lacks a column holds NULL in it.
@@ -41,14 +45,17 @@ def _batches(files: Sequence[Path], rows: int, columns: Collection[str]) -> Iter
             wanted = sorted(set(columns) & set(file.schema_arrow.names))
             groups = spread(range(file.metadata.num_row_groups), number // len(chosen))
             for group in groups if wanted else ():
-                # Of a group one after the other: rows in its middle cannot be read without those before.
-                yield from _first(file, group, wanted, number // len(chosen) // len(groups))
+                yield from _of_group(file, group, wanted, number // len(chosen) // len(groups))
 
 
-def _first(file: pq.ParquetFile, group: int, columns: Sequence[str], pieces: int) -> Iterator[pa.RecordBatch]:
+def _of_group(file: pq.ParquetFile, group: int, columns: Sequence[str], pieces: int) -> Iterator[pa.RecordBatch]:
+    """Pieces from all over a row group. Rows in its middle cannot be read without those before: of a large one, those at its start."""
+    rows = min(file.metadata.row_group(group).num_rows, max(_SKIPPED_ROWS, pieces * PIECE_ROWS))
+    wanted = spread(range(-(-rows // PIECE_ROWS)), pieces)
     batches = file.iter_batches(batch_size=PIECE_ROWS, row_groups=[group], columns=columns, use_threads=False)
-    for _, batch in zip(range(pieces), batches, strict=False):
-        yield batch
+    for n, batch in zip(range(wanted[-1] + 1 if wanted else 0), batches, strict=False):
+        if n in wanted:
+            yield batch
 
 
 def spread(all: Sequence[T], number: int) -> list[T]:
