@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 from tempura.algebra.rel import Aggregate, Join, Rel
 from tempura.bench.estimates import counted, planned, q_error, summarised
 from tempura.bench.planning import Tables
+from tempura.bench.sketching import Sketching, sketch_all, totals
 from tempura.data.tpcds import generate
 from tempura.frontend.lift import lift_sql
 from tempura.frontend.session import clone
@@ -24,6 +25,18 @@ def test_rows_of_operators_are_counted_on_the_way(spark: SparkSession) -> None:
     assert found.keys() <= notes.keys()
     assert of_kind(found, Join) == [customers]
     assert of_kind(found, Aggregate) == [5]
+
+
+@pytest.mark.slow
+def test_what_sketches_take_is_set_against_reading(spark: SparkSession) -> None:
+    rows = list(sketch_all(spark, Sketching("tpch", 0.01, repeats=1, distinct=True)))
+    assert rows[0]["table"] == "lineitem"
+    assert all(row["sketch_s"] > 0 and row["read_s"] > 0 and row["stored_bytes"] > 0 for row in rows)
+    assert rows[0]["distinct"]["l_linenumber"] == {"estimated": 7, "true": 7, "q_error": 1.0}
+    found = totals(rows)
+    assert found["q_error"]["n"] == sum(row["columns"] for row in rows)
+    assert found["q_error"]["median"] < 1.2
+    assert found["share_of_large"] is None
 
 
 def of_kind(found: dict[Rel, int], kind: type[Rel]) -> list[int]:

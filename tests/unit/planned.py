@@ -30,4 +30,5 @@ def key_of(problem: Problem, methods: Sequence[str]) -> str:
     """What a plan depends on, as text."""
     tables, states = sorted(problem.tables.items()), sorted(map(repr, problem.states))
     stored = sorted(map(repr, problem.stored.items()))
-    return repr((fingerprint(problem.query), problem.points, tables, states, stored, methods))
+    counted = sorted(problem.counted.items())
+    return repr((fingerprint(problem.query), problem.points, tables, states, stored, counted, methods))

@@ -85,6 +85,7 @@ EXPECTED_SHAPE = sorted(
         "tables", "tables/sales", "tables/sales/arrivals", "tables/sales/arrivals/1.json",
         "tables/sales/held", "tables/sales/held/ID",
         "tables/returns", "tables/returns/arrivals", "tables/returns/arrivals/1.json", "tables/returns/arrivals/2.json",
+        "tables/sales/sketches.json", "tables/returns/sketches.json",
         "tables/returns/data",
         *["tables/returns/data/ID", "tables/returns/data/ID/inserted", "tables/returns/data/ID/inserted/part-0.parquet"] * 2,
         "tables/returns/data/ID/deleted", "tables/returns/data/ID/deleted/part-0.parquet",

@@ -124,10 +124,11 @@ def summarised(rows: Sequence[Row]) -> Row:
     """Median, 95th percentile and greatest q-error of all operators, and of each kind."""
     found = [operator for row in rows for operator in row["operators"]]
     kinds = {kind: [o for o in found if o["kind"] == kind] for kind in sorted({o["kind"] for o in found})}
-    return {kind: _spread([o["q_error"] for o in own]) for kind, own in (("all", found), *kinds.items())}
+    return {kind: spread_of([o["q_error"] for o in own]) for kind, own in (("all", found), *kinds.items())}
 
 
-def _spread(errors: Sequence[float]) -> Row:
+def spread_of(errors: Sequence[float]) -> Row:
+    """Median, 95th percentile and greatest of some q-errors."""
     if not errors:
         return {"n": 0, "median": None, "p95": None, "max": None}
     p95 = quantiles(errors, n=20, method="inclusive")[-1] if len(errors) > 1 else errors[0]

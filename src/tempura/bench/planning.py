@@ -32,8 +32,11 @@ from tempura.search.problem import Point, Problem, TableFacts
 from tempura.search.saturate import ALL_ON
 from tempura.warehouse.facts import column_stats
 from tempura.warehouse.parquet import FileSummary, inspect
+from tempura.warehouse.sample import sketches_of
+from tempura.warehouse.sketch import ColumnSketch
 
 Row = dict[str, Any]
+_NO_SKETCHES: Mapping[str, ColumnSketch] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +75,23 @@ class Tables:
         schemas = {table: spark.read.parquet(f"file:{dataset.file(table)}").schema for table in dataset.tables}
         arriving = SUITES[dataset.suite].facts
         facts = {
-            table: table_facts(inspect(dataset.file(table), schema, sample=True), schema, times, table in arriving)
-            for table, schema in schemas.items()
+            table: _facts(dataset.file(table), schema, times, table in arriving) for table, schema in schemas.items()
         }
         return Tables(schemas, facts)
 
 
-def table_facts(summary: FileSummary, schema: StructType, times: int, arrives: bool) -> TableFacts:
+def _facts(path: Path, schema: StructType, times: int, arrives: bool) -> TableFacts:
+    summary = inspect(path, schema, sample=True)
+    return table_facts(summary, schema, times, arrives, sketches_of([path], summary.rows, schema.names))
+
+
+def table_facts(
+    summary: FileSummary,
+    schema: StructType,
+    times: int,
+    arrives: bool,
+    sketches: Mapping[str, ColumnSketch] = _NO_SKETCHES,
+) -> TableFacts:
     """A table of ``times`` equal arrivals, of which the first is pinned; or one that is whole from the start."""
     parts = [(i + 1) / times if arrives else 1.0 for i in range(times)]
     return TableFacts(
@@ -88,7 +101,7 @@ def table_facts(summary: FileSummary, schema: StructType, times: int, arrives: b
         static=not arrives,
         append_only=arrives,
         row_bytes=summary.bytes / summary.rows if summary.rows else 64.0,
-        columns=column_stats(summary.columns, schema, summary.rows),
+        columns=column_stats(summary.columns, schema, summary.rows, sketches),
     )
 
 

@@ -15,6 +15,7 @@ from tempura.bench.operators import measure
 from tempura.bench.planning import Planning, plan_all
 from tempura.bench.planning import summarised as spread
 from tempura.bench.record import Record, Row
+from tempura.bench.sketching import Sketching, sketch_all, totals
 from tempura.bench.suites import SUITES
 from tempura.cli.shell import DONE, FAILED, Commands, Shell, example
 from tempura.frontend.start import start_session
@@ -221,6 +222,26 @@ def estimates(ctx: click.Context, suite: str, scale: float, queries: str, out: P
     rows = _recorded(shell, out, asked.meta(), lambda spark: estimate_all(spark, asked, queries), spread_of_estimates)
     print_estimates(shell, rows)
     ctx.exit(FAILED if any(row["error"] for row in rows) else DONE)
+
+
+@bench.command(epilog=example("tempura bench sketches --suite tpcds --scale 1 --out sketches.json"))
+@click.option("--suite", type=click.Choice(sorted(SUITES)), default="tpcds", show_default=True)
+@click.option("--scale", default=0.1, show_default=True, help="Scale of the data.")
+@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="The median counts.")
+@click.option("--distinct", is_flag=True, help="Count the true distinct values, too; takes long on large tables.")
+@out_option
+@click.pass_obj
+def sketches(shell: Shell, suite: str, scale: float, repeats: int, distinct: bool, out: Path) -> None:
+    """Measure what sketches of columns take, against reading them, and how far distinct values are off."""
+    asked, rows = Sketching(suite, scale, repeats, distinct), list[Row]()
+    with shell.progress("starting Spark") as progress:
+        for row in sketch_all(start_session("tempura-bench", config=session_settings()), asked):
+            rows.append(row)
+            write_json(out, {"meta": asked.meta(), "tables": rows, "summary": totals(rows)})
+            progress(f"{row['table']} is done")
+    names = ("table", "rows", "columns", "sketch_s", "read_s", "share", "stored_bytes")
+    shell.table([name.replace("_", " ") for name in names], [tuple(row[name] for name in names) for row in rows])
+    shell.say(*(f"{name}: {found}" for name, found in totals(rows).items()))
 
 
 def print_estimates(shell: Shell, rows: Sequence[Row]) -> None:

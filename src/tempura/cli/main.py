@@ -15,6 +15,7 @@ from tempura.cli.paces import paces
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
 from tempura.cli.rules import rules
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
+from tempura.cli.stats import stats
 from tempura.cli.streams import streams
 from tempura.cli.tables import OF_QUERIES, OF_TABLES, tell_broken
 
@@ -123,6 +124,7 @@ for command in (
     verify,
     history,
     status,
+    stats,
     gc,
     rules,
     calibrate_command,

@@ -1,12 +1,12 @@
 """What a condition says of the columns that it reads: which it makes equal, how few values it leaves, between which bounds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import inf
 
 from tempura.algebra.rel import Join
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Ref, conjuncts
-from tempura.cost.stats import ColumnStats, number
+from tempura.cost.stats import ColumnStats, number, spelled
 
 EQUALITIES = ("EqualTo", "EqualNullSafe")
 COMPARISONS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual")
@@ -103,8 +103,48 @@ def compared_with_number(part: Expr) -> tuple[Expr, float, bool] | None:
     return (left, bound, below) if bound is not None else None
 
 
+def constants(part: Call) -> tuple[Expr, list[object]] | None:
+    """The expression that a condition compares with constants for equality, and these; None when it does not, or where they are text."""
+    if part.function in EQUALITIES:
+        left, right = part.operands
+        subject, listed = (right, [left]) if isinstance(left, Literal) else (left, [right])
+    elif part.function in ("In", "InSet") and len(part.operands) > 1:
+        subject, listed = part.operands[0], list(part.operands[1:])
+    else:
+        return None
+    values = [arg.value for arg in listed if isinstance(arg, Literal)]
+    return (subject, list(values)) if len(values) == len(listed) and not isinstance(subject, Literal) else None
+
+
+def share_of_values(stats: ColumnStats, values: Iterable[object]) -> float | None:
+    """The fraction of rows that have one of some values; None when nothing is known of frequencies. NULL is equal to nothing."""
+    found = [stats.share(value) for value in dict.fromkeys(values) if value is not None]
+    known = [share for share in found if share is not None]
+    return min(1.0, sum(known)) if len(known) == len(found) else None
+
+
 def narrowed(stats: ColumnStats, column: Column, predicate: Expr) -> ColumnStats:
-    """Statistics of a column where a predicate holds: its bounds, where it has any."""
+    """Statistics of a column where a predicate holds: its bounds, where it has any, and of frequent values those that it names."""
+    return _within(_named(stats, column, predicate), column, predicate)
+
+
+def _named(stats: ColumnStats, column: Column, predicate: Expr) -> ColumnStats:
+    if not stats.frequent:
+        return stats
+    frequent = stats.frequent
+    for part in conjuncts(predicate):
+        found = constants(part) if isinstance(part, Call) else None
+        if found and found[0] == Ref(column):
+            shares = {name: stats.share(value) or 0.0 for value in found[1] if (name := spelled(value)) is not None}
+            whole = sum(shares.values())
+            frequent = {name: share / whole for name, share in shares.items()} if whole else {}
+        elif isinstance(part, Call) and part.function in COMPARISONS and Ref(column) in part.operands:
+            # How often others occur is not known of what is left.
+            frequent = {}
+    return replace(stats, frequent=frequent)
+
+
+def _within(stats: ColumnStats, column: Column, predicate: Expr) -> ColumnStats:
     if stats.low is None or stats.high is None:
         return stats
     low, high = stats.low, stats.high

@@ -33,11 +33,14 @@ from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, con
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window, partition_keys
 from tempura.cost.conditions import (
+    EQUALITIES,
     compared_with_number,
+    constants,
     equated_with,
     listed_values,
     narrowed,
     results,
+    share_of_values,
     shares,
     split_equalities,
     values_left,
@@ -263,13 +266,9 @@ class Estimator:
     def _matches(self, join: Join, left: float, right: float) -> float:
         """Rows of the inner join of ``left`` with ``right`` rows of the join's inputs."""
         pairs, rest = self._condition(join)
-        overlap = self._overlap(pairs, join)
-        # The columns of a key depend on each other: it has no more values than its relation has rows.
-        keys = [
-            min(prod(self.distinct_of(pair[side], (rel,)) for pair in pairs), max(1.0, self.rows(rel))) * overlap[side]
-            for side, rel in enumerate(join.inputs)
-        ]
-        matching = left * overlap[0] * right * overlap[1] / max(1.0, *keys)
+        common, overlap = self._common(pairs, join), self._overlap(pairs, join)
+        keys = (self._keys([pair[side] for pair in pairs], rel) * common[side] for side, rel in enumerate(join.inputs))
+        matching = left * overlap[0] * right * overlap[1] / max([1.0, *keys])
         return matching * prod(self.selectivity(part, join.inputs) for part in rest)
 
     def _condition(self, join: Join) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
@@ -279,12 +278,49 @@ class Estimator:
             known = self._conditions[join] = split_equalities(join, null_aware=True)
         return known
 
+    def _keys(self, key: list[Expr], rel: Rel) -> float:
+        """How many values a key could have, in rows that were filtered by something else: a row of the other side has any of them. Its
+        columns depend on each other: it has no more values than the tables have rows that they come from."""
+        sources = [self._source_rows(rel, column) for part in key for column in part.columns]
+        return min(prod(self._domain_of(part, rel) for part in key), max([1.0, *sources])) if key else 1.0
+
+    def _source_rows(self, rel: Rel, column: Column) -> float:
+        """The rows of what a column comes from, before conditions on something else."""
+        rel, column = self._inside(rel, column)
+        if isinstance(rel, View) and not isinstance(rel.tvr, Scan):
+            return self._source_rows(rel.tvr, column)
+        match rel:
+            case Filter() | Join() | Sort() | Window():
+                return next((self._source_rows(i, column) for i in rel.inputs if column in i.columns), self.rows(rel))
+            case Project():
+                same = (o.expr.column for o in rel.outputs if o.column == column and isinstance(o.expr, Ref))
+                return next((self._source_rows(rel.input, source) for source in same), self.rows(rel))
+        return self.rows(rel)
+
+    def _common(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
+        """The fractions of both sides' keys that lie where the keys of the other side do: the dates of sales are few of those in a
+        calendar of two centuries."""
+        found = [(1.0, 1.0), *(shares(*self._stats_of(pair, join)) for pair in pairs)]
+        return min(a for a, _ in found), min(b for _, b in found)
+
+    def _stats_of(self, pair: tuple[Expr, Expr], join: Join) -> tuple[ColumnStats | None, ColumnStats | None]:
+        a, b = pair
+        if not isinstance(a, Ref) or not isinstance(b, Ref):
+            return None, None
+        return self.stats(join.left, a.column), self.stats(join.right, b.column)
+
     def _overlap(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
-        """The fractions of the rows of both sides whose keys lie where the keys of the other side do: the dates of sales are few of
-        those in a calendar of two centuries."""
-        refs = [(a.column, b.column) for a, b in pairs if isinstance(a, Ref) and isinstance(b, Ref)]
-        found = [shares(self.stats(join.left, a), self.stats(join.right, b)) for a, b in refs]
-        return min((a for a, _ in found), default=1.0), min((b for _, b in found), default=1.0)
+        """The fractions of the rows of both sides whose keys lie there. What a condition on something else leaves of a side is taken to
+        lie there as far as it can: who asks for the days of a year asks for one with sales."""
+        found = [(1.0, 1.0)]
+        for pair in pairs:
+            own, other = shares(*self._stats_of(pair, join))
+            found.append((own * self._thinned(join.left, pair[0]), other * self._thinned(join.right, pair[1])))
+        return min(a for a, _ in found), min(b for _, b in found)
+
+    def _thinned(self, rel: Rel, key: Expr) -> float:
+        """How many values a key could have for each that conditions on something else have left of it."""
+        return max(1.0, self._domain_of(key, rel) / self.distinct_of(key, (rel,)))
 
     def _join(self, join: Join, left: float, right: float) -> float:
         matches = self._matches(join, left, right)
@@ -310,7 +346,11 @@ class Estimator:
         key meets the rest of the condition. The right side has some of the values that a key could have; what was filtered by something
         else than the key has them as often."""
         pairs, rest = self._condition(join)
-        could_be = [self._domain_of(own, join.left) for own, _ in pairs]
+        common = self._common(pairs, join)
+        could_be = [
+            max(self._domain_of(own, join.left) * common[0], self._domain_of(other, join.right) * common[1])
+            for own, other in pairs
+        ]
         theirs = [self.distinct_of(other, (join.right,)) for _, other in pairs]
         shares = [min(1.0, has / all_of) for has, all_of in zip(theirs, could_be, strict=True)]
         found: float = left * min([*shares, self._overlap(pairs, join)[0]])
@@ -490,16 +530,29 @@ class Estimator:
                 return 1 - self.selectivity(predicate.operands[0], scope)
             case "IsNotNull" | "IsNull":
                 return self._null_selectivity(predicate, scope)
-            case "EqualTo" | "EqualNullSafe":
-                return 1 / max(1.0, *(self.distinct_of(arg, scope) for arg in predicate.operands))
-            case "In" | "InSet":
-                return min(1.0, listed_values(predicate) / self.distinct_of(predicate.operands[0], scope))
+            case "EqualTo" | "EqualNullSafe" | "In" | "InSet":
+                counted = self._counted_share(predicate, scope)
+                return self._equal_selectivity(predicate, scope) if counted is None else counted
             case "LessThan" | "LessThanOrEqual" | "GreaterThan" | "GreaterThanOrEqual":
                 return self._range_selectivity(predicate, scope)
             case pattern if pattern in _PATTERNS:
                 return _PATTERN_SELECTIVITY
             case _:
                 return _UNKNOWN_SELECTIVITY
+
+    def _equal_selectivity(self, predicate: Call, scope: Scope) -> float:
+        """As if all values were equally frequent."""
+        if predicate.function in EQUALITIES:
+            return 1 / max(1.0, *(self.distinct_of(arg, scope) for arg in predicate.operands))
+        return min(1.0, listed_values(predicate) / self.distinct_of(predicate.operands[0], scope))
+
+    def _counted_share(self, predicate: Call, scope: Scope) -> float | None:
+        """By the frequencies of a table's values; None when they are not known, or the column is compared with something else."""
+        found = constants(predicate)
+        if found is None or not isinstance(found[0], Ref):
+            return None
+        stats = self.stats(_home(found[0].column, scope), found[0].column)
+        return share_of_values(stats, found[1]) if stats else None
 
     def _conjunction(self, predicate: Expr, scope: Scope) -> float:
         """The bounds of one column are one range; other conditions are taken to be independent."""

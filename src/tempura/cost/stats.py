@@ -1,6 +1,6 @@
 """What is known, or expected, of the tables over the time points of a plan."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -22,16 +22,54 @@ def number(value: object) -> float | None:
     return None
 
 
+def outer(pick: Callable[[list[float]], float], left: float | None, right: float | None) -> float | None:
+    """The end of two ranges together, of which either may not be known."""
+    known = [value for value in (left, right) if value is not None]
+    return pick(known) if known else None
+
+
+_SPELLED = 64
+"""Longer texts are not told apart by their frequency."""
+
+
+def spelled(value: object) -> str | None:
+    """A value as a text that is the same for equal values of a column, whatever type stands for them in Python; None for a long text, and
+    for a value that is neither a number, a date or time, a truth value nor a text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"'{value}'" if len(value) <= _SPELLED else None
+    found = number(value)
+    return None if found is None else f"{found:.17g}"
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
     """What is known of a table's column. ``distinct`` values (estimate), fraction of NULLs, least and greatest value as numbers
-    where the type has an order that maps to numbers, bytes of a value."""
+    where the type has an order that maps to numbers, bytes of a value. ``frequent``: the fraction of rows that has a value, by how that
+    is :func:`spelled`, of the most frequent ones."""
 
     distinct: float
     null_fraction: float = 0.0
     low: float | None = None
     high: float | None = None
     width: float | None = None
+    frequent: Mapping[str, float] = field(default_factory=dict)
+
+    def share(self, value: object) -> float | None:
+        """The fraction of rows that has a value: as often as it was seen, or as any other that is not among the frequent ones; None when
+        nothing is known of frequencies."""
+        if not self.frequent:
+            return None
+        name = spelled(value)
+        if name is not None and name in self.frequent:
+            return self.frequent[name]
+        left = max(_NEVER, 1 - self.null_fraction - sum(self.frequent.values()))
+        return left / max(1.0, self.distinct - len(self.frequent))
+
+
+_NEVER = 1e-4
+"""The fraction of rows that have a value which was not seen, where those that were seen make up all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from typing import Any
 
+from tempura.cost.stats import outer
 from tempura.search.problem import ColumnStats
+from tempura.warehouse.sketch import ColumnSketch
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +28,22 @@ class ColumnSummary:
     def __add__(self, other: "ColumnSummary") -> "ColumnSummary":
         larger = self if self.sample >= other.sample else other
         nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
-        low, high = _outer(min, self.low, other.low), _outer(max, self.high, other.high)
+        low, high = outer(min, self.low, other.low), outer(max, self.high, other.high)
         return ColumnSummary(
             nulls, low, high, larger.sample, larger.distinct, larger.once, larger.clustered, self.bytes + other.bytes
         )
 
-    def stats(self, rows: int, step: float | None) -> ColumnStats:
-        """Statistics of a column of ``rows`` rows. Where its values are at least a ``step`` apart, it has no more of them than fit between
-        its extremes."""
+    def stats(self, rows: int, step: float | None, sketch: ColumnSketch | None = None) -> ColumnStats:
+        """Statistics of a column of ``rows`` rows, with the sketch of it if there is one. Where its values are at least a ``step`` apart,
+        it has no more of them than fit between its extremes."""
         fraction = min(1.0, self.nulls / rows) if self.nulls and rows else 0.0
-        distinct = self._distinct(rows * (1 - fraction))
+        present = rows * (1 - fraction)
+        distinct = min(present, sketch.values(self.low, self.high)) if sketch else self._distinct(present)
         if step is not None and self.low is not None and self.high is not None:
             distinct = min(distinct, (self.high - self.low) / step + 1)
         width = self.bytes / rows if self.bytes and rows else None
-        return ColumnStats(max(1.0, distinct), fraction, self.low, self.high, width)
+        frequent = sketch.shares() if sketch else {}
+        return ColumnStats(max(1.0, distinct), fraction, self.low, self.high, width, frequent)
 
     def _distinct(self, rows: float) -> float:
         """Of clustered values, other rows have others. Else the guaranteed-error estimator (Charikar et al., PODS 2000): values seen once
@@ -50,11 +54,6 @@ class ColumnSummary:
         if self.clustered:
             return min(rows, self.distinct * scale)
         return min(rows, self.once * sqrt(scale) + self.distinct - self.once)
-
-
-def _outer(pick: Any, left: float | None, right: float | None) -> float | None:
-    known = [value for value in (left, right) if value is not None]
-    return pick(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)

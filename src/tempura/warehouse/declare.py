@@ -17,6 +17,7 @@ from tomlkit.exceptions import TOMLKitError
 from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.rules.modules import is_module_name
+from tempura.warehouse.declared_stats import ColumnTold, told_of
 from tempura.warehouse.files import Files
 from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.kafka import KafkaSpec, kafka_from_toml
@@ -50,7 +51,8 @@ class TableSpec:
     ``settle``: seconds that a file must be old to count. ``options`` of the files' format. ``added`` are columns that came later: a
     file may lack them. ``follow_links``: symbolic links that lead out of the folder are followed. ``new_columns``: what becomes of
     columns of the source that the table does not have, one of :data:`NEW_COLUMNS`; "": the format's default. ``expect`` is what is
-    expected to arrive from run to run, which nothing relies on. The rest are promises, enforced when rows arrive."""
+    expected to arrive from run to run, ``stats`` what is said of columns: nothing relies on these. The rest are promises,
+    enforced when rows arrive."""
 
     schema: str
     path: str | None = None
@@ -66,6 +68,7 @@ class TableSpec:
     follow_links: bool = False
     new_columns: str = ""
     kafka: KafkaSpec | None = None
+    stats: Mapping[str, ColumnTold] = field(default_factory=dict)
 
     @property
     def on_new_columns(self) -> str:
@@ -91,6 +94,7 @@ class TableSpec:
             "follow_links": self.follow_links,
             "new_columns": self.new_columns,
             "kafka": self.kafka.to_toml() if self.kafka else None,
+            "stats": {column: told.to_toml() for column, told in self.stats.items()},
         }
         return {key: value for key, value in given.items() if value not in (None, False, [], 0.0, {}, "")}
 
@@ -252,7 +256,16 @@ def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
         what = f'[tables.{name}] has either format = "kafka" or [tables.{name}.kafka], without the other.'
         raise TempuraError("BAD_TOML", what, "Give both.")
     kafka = kafka_from_toml(f"tables.{name}", plain["kafka"]) if "kafka" in plain else None
-    return TableSpec(**plain | lists | checked | {"kafka": kafka})
+    stats = {column: told_of(f"[tables.{name}.stats.{column}]", said) for column, said in _said(name, plain)}
+    return TableSpec(**plain | lists | checked | {"kafka": kafka, "stats": stats})
+
+
+def _said(name: str, table: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    said = table.get("stats", {})
+    if not isinstance(said, Mapping) or not all(isinstance(of, Mapping) for of in said.values()):
+        what = f"[tables.{name}] has stats = {said!r}."
+        raise TempuraError("BAD_TOML", what, f"Write [tables.{name}.stats.COLUMN], and distinct = … below.")
+    return said.items()
 
 
 def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:

@@ -8,17 +8,25 @@ from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.arrivals import Arrival, ColumnSummary, summarise
 from tempura.warehouse.clock import Clock, Input, clock_facts
 from tempura.warehouse.content import content, cumulative, described
+from tempura.warehouse.declared_stats import ColumnTold, check_columns
 from tempura.warehouse.forecast import Forecast, Interval, forecast
+from tempura.warehouse.sketch import ColumnSketch
 from tempura.warehouse.widening import summaries
 
+_NONE: Mapping[str, ColumnSketch] = {}
+_UNTOLD: Mapping[str, ColumnTold] = {}
 Versions = Mapping[str, int]
 """Version per table: how many of its arrivals count."""
 
 
-def table_facts(table: Input, pinned: Sequence[int], forecast: Forecast) -> TableFacts:
-    """The facts of a table whose versions at the first points are ``pinned``, and what is expected of it at the rest."""
+def table_facts(
+    table: Input, pinned: Sequence[int], forecast: Forecast, sketches: Mapping[str, ColumnSketch] = _NONE
+) -> TableFacts:
+    """The facts of a table whose versions at the first points are ``pinned``, and what is expected of it at the rest. ``sketches`` are
+    those that there are of its columns."""
     if isinstance(table, Clock):
         return clock_facts(pinned, len(pinned) + len(forecast.arrivals))
+    check_columns(table.name, table.spec.stats, table.schema.names)
     arrivals = table.arrivals()[: pinned[-1]]
     known, present = cumulative(arrivals, pinned), content(arrivals)
     expected = _expected(known[-1], forecast)
@@ -32,14 +40,25 @@ def table_facts(table: Input, pinned: Sequence[int], forecast: Forecast) -> Tabl
         static=table.spec.static and len(set(pinned)) == 1,
         append_only=(table.spec.append_only or table.spec.path is not None) and known[-1][1] == 0,
         row_bytes=sum(file.bytes for file in present.files) / rows if rows else 64.0,
-        columns=column_stats(summarise(summaries(described(arrivals), table.schema)), table.schema, rows),
+        columns=column_stats(
+            summarise(summaries(described(arrivals), table.schema)), table.schema, rows, sketches, table.spec.stats
+        ),
     )
 
 
-def column_stats(summaries: Mapping[str, ColumnSummary], schema: StructType, rows: int) -> dict[str, ColumnStats]:
-    """Statistics of the columns of a table of ``rows`` rows."""
+def column_stats(
+    summaries: Mapping[str, ColumnSummary],
+    schema: StructType,
+    rows: int,
+    sketches: Mapping[str, ColumnSketch] = _NONE,
+    told: Mapping[str, ColumnTold] = _UNTOLD,
+) -> dict[str, ColumnStats]:
+    """Statistics of the columns of a table of ``rows`` rows. What somebody ``told`` is so whatever is seen."""
     steps = {field.name: _step(field.dataType) for field in schema.fields}
-    return {name: summary.stats(rows, steps.get(name)) for name, summary in summaries.items()}
+    # A column of which nothing is known may be told of as well.
+    known = {name: ColumnSummary() for name in told} | dict(summaries)
+    seen = {name: summary.stats(rows, steps.get(name), sketches.get(name)) for name, summary in known.items()}
+    return {name: told[name].of(stats) if name in told else stats for name, stats in seen.items()}
 
 
 def _step(type: DataType) -> float | None:

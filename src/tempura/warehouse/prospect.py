@@ -28,6 +28,11 @@ class Prospect:
         return self._table.name
 
     @property
+    def table(self) -> Arrivals:
+        """What is stored of it."""
+        return self._table
+
+    @property
     def spec(self) -> TableSpec:
         """The table's declaration."""
         return self._table.spec
@@ -57,6 +62,11 @@ class Prospect:
         """Raises TempuraError NOT_EXECUTABLE: a step is run over what is registered."""
         what = f"A step reads table {self.name} up to version {upto}, which is only looked at."
         raise TempuraError("NOT_EXECUTABLE", what, "This is a defect of Tempura; please report it.")
+
+    @property
+    def coming(self) -> tuple[Arrival, ...]:
+        """The arrivals that would be registered."""
+        return self._coming
 
     @property
     def waiting(self) -> str:

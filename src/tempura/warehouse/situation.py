@@ -27,6 +27,8 @@ from tempura.warehouse.forecast import Forecast, intervals, of_a_view, points_to
 from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.seals import damage_of
+from tempura.warehouse.sketch import ColumnSketch
+from tempura.warehouse.sketches import brought_up, prospective
 from tempura.warehouse.slots import Slot
 from tempura.warehouse.steps import SavedState, StepManifest, absolute
 from tempura.warehouse.table import Arrivals, Site
@@ -127,7 +129,10 @@ def assess(
     to_come = points_to_come(schedule, slot, len(points) - len(pinned))
     forecasts = {name: forecast_of(table, versions[name], past_runs, to_come) for name, table in read.items()}
     forecasts = of_a_view(forecasts) if schedule.kind == "view" else forecasts
-    facts = {n: table_facts(t, [v[n] for v in pinned], forecasts[n]) for n, t in read.items()}
+    facts = {
+        n: table_facts(t, [v[n] for v in pinned], forecasts[n], _sketches(t, versions[n], lifted))
+        for n, t in read.items()
+    }
     states = {s.key(0): s for s in past.states} if past else {}
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
@@ -147,6 +152,14 @@ def assess(
 def counted_by(steps: Sequence[StepManifest]) -> dict[str, tuple[float, float]]:
     """What the last runs of a query counted, the newest of each."""
     return {name: rows for step in steps[-LOOKED_BACK:] for name, rows in step.counted.items()}
+
+
+def _sketches(table: Input, version: int, lifted: Lifted) -> Mapping[str, ColumnSketch]:
+    """The sketches of the columns that a query uses; a plan that only looks stores none."""
+    used = {name for scan in scans(lifted.rel) if scan.table == table.name for name in scan.fields}
+    if isinstance(table, Prospect):
+        return prospective(table, used)
+    return brought_up(table, version, used) if isinstance(table, Arrivals) else {}
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:

@@ -217,6 +217,14 @@ class Arrivals:
         files = ((self.home_of(a) / f.path, f) for a in arrivals for f in (*a.inserted, *a.deleted) if f.checksum)
         return next(filter(None, (file_damage(path, file.size, file.checksum) for path, file in files)), None)
 
+    def inserted_files(self, after: int, upto: int) -> list[tuple[str, int]]:
+        """The files of rows that were inserted after one version up to another, and how many each holds, as far as anything is read from
+        them; whether they are what was committed is not looked at. Raises TempuraError ROWS_UNKNOWN."""
+        wanted = self._wanted(self.arrivals()[:upto], after, upto)
+        sides = [(file, self.home_of(a)) for a in wanted.arrivals for file in a.inserted]
+        rows = {str(home / file.path): file.rows for file, home in [*((f, self.folder) for f in wanted.whole), *sides]}
+        return [(path, rows.get(path, 0)) for path in self._rows(wanted).inserted]
+
     def present(self, arrivals: Sequence[Arrival]) -> Source:
         """The rows of the version after these arrivals."""
         return Source(self.schema, self.rows(arrivals))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from tempura.warehouse.folder import Folder
 from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.garbage import Removed, Sweep, collect
 from tempura.warehouse.kafka import KafkaSpec, check_record_options, checked
+from tempura.warehouse.known import say, table_stats, unsay
 from tempura.warehouse.lake import LAKES, Lake
 from tempura.warehouse.ledger import attempt, commit
 from tempura.warehouse.manifests import FORMAT, read_manifest
@@ -167,6 +168,42 @@ class Table:
         Raises TempuraError ROWS_DAMAGED.
         """
         return self._arrivals.site.engine.plain(self._arrivals.set_aside())  # type: ignore[no-any-return]
+
+    @errors_by_code()
+    def stats(self) -> dict[str, Any]:
+        """What is known of the rows that have arrived, as plain data: ``rows``, and per column ``distinct`` values, the share of ``nulls``,
+        the ``least`` and the ``greatest`` value (dates and times as ISO text), ``width`` in bytes, the ``frequent`` values with their
+        shares of the rows, and ``from`` what each of them is known. Statistics decide what plans cost, never what they give.
+
+        Raises TempuraError BAD_STATS for what is declared of a column that is not there.
+        """
+        return table_stats(self._arrivals)
+
+    @errors_by_code()
+    def set_stats(
+        self,
+        column: str,
+        *,
+        distinct: float | None = None,
+        nulls: float | None = None,
+        least: float | date | None = None,
+        greatest: float | date | None = None,
+        width: float | None = None,
+    ) -> None:
+        """Say what is so of a column, whatever is seen: how many ``distinct`` values it has, which share of the rows is NULL, its ``least``
+        and ``greatest`` value (numbers, dates or datetimes), the bytes of a value. What was said before and is not said now stays. It
+        is kept in ``tempura.toml``, and counts from the next plan on.
+
+        Raises TempuraError BAD_STATS for a column that is not there, and for figures that cannot be; COMMIT_LOST when the table was
+        declared otherwise meanwhile.
+        """
+        given = {"distinct": distinct, "nulls": nulls, "least": least, "greatest": greatest, "width": width}
+        say(self._arrivals, column, {key: value for key, value in given.items() if value is not None})
+
+    @errors_by_code()
+    def unset_stats(self, column: str | None = None) -> None:
+        """Take back what was said of a column, or of all. Raises TempuraError BAD_STATS, COMMIT_LOST as :meth:`set_stats` does."""
+        unsay(self._arrivals, column)
 
     @errors_by_code()
     def df(self) -> DataFrame:

@@ -1,0 +1,212 @@
+"""Sketches of columns: how many distinct values, and which values are frequent, merged over all that has arrived.
+
+A table is looked at in *pieces* of rows from all over its files. A theta sketch (Dasgupta, Lang, Rhodes, Thaler: A Framework for
+Estimating Stream Expression Cardinalities, ICDT 2016) holds the values that were seen in a piece, another one those that were seen in
+several; both are merged over arrivals by union and intersection. What was looked at wholly has as many values as were seen; else the
+values of what was not looked at follow from how few recur (Haas, Naughton, Seshadri, Stokes: Sampling-Based Estimation of the Number of
+Distinct Values of an Attribute, VLDB 1995, the first-order jackknife, with pieces for rows: equal values may lie side by side).
+Frequent values are counted by weight (Misra and Gries, 1982). The sketches are those of Apache DataSketches.
+"""
+
+from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from datasketches import (
+    compact_theta_sketch,
+    frequent_items_error_type,
+    frequent_strings_sketch,
+    theta_intersection,
+    theta_union,
+    update_theta_sketch,
+)
+
+from tempura.cost.stats import number, outer, spelled
+
+_LG_VALUES = 9
+"""Binary logarithm of how many hashes a sketch of values keeps: its standard error is 4.4 %."""
+_LG_FREQUENT = 6
+"""Binary logarithm of the places for frequent values, of which three quarters are used."""
+_FREQUENT = 48
+_OFTEN = 10
+"""How often a value has to be seen in a part of an arrival for its frequency to say something."""
+_IN_ORDER = 0.5
+"""Rows whose values span less of a column's range are in its order."""
+COLUMN_BYTES = 20_000
+"""What the sketches of a column take at most, as they are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSketch:
+    """What was seen of a column in ``covered`` of ``rows`` rows: ``distinct`` values, ``repeated`` of which were seen in more than one
+    piece, and the sketches of both; the least and the greatest, if they are numbers. ``draws`` is the sum of the pieces' distinct
+    values. ``frequent`` weighs values, as :func:`tempura.cost.stats.spelled` has them, by the rows that they stand for."""
+
+    rows: int
+    covered: int
+    draws: int
+    distinct: float
+    repeated: float
+    seen: Any
+    again: Any
+    frequent: Any
+    low: float | None = None
+    high: float | None = None
+
+    def __add__(self, other: "ColumnSketch") -> "ColumnSketch":
+        common = _common(self.seen, other.seen)
+        seen = _union(self.seen, other.seen)
+        again = _union(self.again, other.again, common)
+        # The sketch of a union errs by a part of all values, that of what is common by a part of fewer.
+        sum_of_both = self.distinct + other.distinct - common.get_estimate()
+        distinct = min(max(sum_of_both, seen.get_lower_bound(3)), seen.get_upper_bound(3))
+        repeated = distinct * _common(seen, again).get_estimate() / max(1.0, seen.get_estimate())
+        frequent = frequent_strings_sketch(_LG_FREQUENT)
+        frequent.merge(self.frequent)
+        frequent.merge(other.frequent)
+        counts = (self.rows + other.rows, self.covered + other.covered, self.draws + other.draws)
+        low, high = outer(min, self.low, other.low), outer(max, self.high, other.high)
+        return ColumnSketch(*counts, distinct, repeated, seen, again, frequent, low, high)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows were looked at."""
+        return self.covered >= self.rows
+
+    def values(self, low: float | None = None, high: float | None = None) -> float:
+        """Distinct values of all rows, which lie between ``low`` and ``high`` and of which a part was looked at. Those of a part of that
+        range are taken for what the rest of it has, too."""
+        if self.is_whole or not self.distinct:
+            return self.distinct
+        share, once = self.covered / self.rows, self.distinct - self.repeated
+        left = max(self.draws - once * (1 - share), self.draws * share)
+        drawn = max(self.distinct * self.draws / left, self.distinct / self._of_range(low, high))
+        return min(max(self.distinct, drawn), self.distinct / share)
+
+    def _of_range(self, low: float | None, high: float | None) -> float:
+        """How much of a range the values seen span, if that is so little that rows in order must have been seen; else all."""
+        if None in (low, high, self.low, self.high) or self.high == self.low or high == low:
+            return 1.0
+        share = (self.high - self.low) / (high - low)  # type: ignore[operator]
+        return share if 0 < share < _IN_ORDER else 1.0
+
+    def shares(self) -> dict[str, float]:
+        """The frequent values, and the fraction of rows that has each, largest first."""
+        found = self.frequent.get_frequent_items(frequent_items_error_type.NO_FALSE_POSITIVES, 0)
+        # What may have been half as often says nothing: many values that are equally frequent push each other out.
+        sure = ((value, (least + most) / 2) for value, _, least, most in found if 2 * least >= most)
+        return {value: min(1.0, weight / max(1, self.rows)) for value, weight in sure}
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers, and the sketches in the portable form of their library, as base64."""
+        return {
+            "rows": self.rows,
+            "covered": self.covered,
+            "draws": self.draws,
+            "distinct": self.distinct,
+            "repeated": self.repeated,
+            "low": self.low,
+            "high": self.high,
+            "seen": _text(self.seen.serialize()),
+            "again": _text(self.again.serialize()),
+            "frequent": _text(self.frequent.serialize()),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "ColumnSketch":
+        """The inverse of :meth:`to_json`. Raises LookupError, TypeError, ValueError, RuntimeError for anything else."""
+        seen, again = (compact_theta_sketch.deserialize(b64decode(data[name])) for name in ("seen", "again"))
+        frequent = frequent_strings_sketch.deserialize(b64decode(data["frequent"]))
+        rows, covered, draws = (int(data[name]) for name in ("rows", "covered", "draws"))
+        distinct, repeated = float(data["distinct"]), float(data["repeated"])
+        low, high = (None if data[name] is None else float(data[name]) for name in ("low", "high"))
+        return ColumnSketch(rows, covered, draws, distinct, repeated, seen, again, frequent, low, high)
+
+
+def _text(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
+
+
+def _union(*sketches: Any) -> Any:
+    union = theta_union(_LG_VALUES)
+    for sketch in sketches:
+        union.update(sketch)
+    return union.get_result()
+
+
+def _common(left: Any, right: Any) -> Any:
+    intersection = theta_intersection()
+    intersection.update(left)
+    intersection.update(right)
+    return intersection.get_result()
+
+
+def _of(values: Iterable[Any]) -> Any:
+    sketch = update_theta_sketch(_LG_VALUES)
+    for value in values:
+        sketch.update(value)
+    sketch.trim()
+    return sketch.compact()
+
+
+def sketched(pieces: Sequence[pa.Array], rows: int) -> ColumnSketch | None:
+    """The sketch of a column of ``rows`` rows, of which some pieces were read; None for a type whose values are no numbers or texts."""
+    filled = [piece for piece in pieces if piece.null_count < len(piece)]
+    plain = [values for piece in filled if (values := _plain(piece)) is not None]
+    if len(plain) < len(filled) or not pieces:
+        return None
+    covered, seen = sum(map(len, pieces)), Counter[Any]()
+    for piece in plain:
+        seen.update(piece.unique().to_pylist())
+    again = [value for value, pieces_with in seen.items() if pieces_with > 1]
+    frequent = frequent_strings_sketch(_LG_FREQUENT)
+    if plain:
+        for value, count in _often(pa.chunked_array(plain), seen, len(pieces), covered >= rows):
+            frequent.update(value, round(count * rows / covered))
+    counts = (rows, covered, seen.total(), float(len(seen)), float(len(again)))
+    low, high = (number(pick(seen, default=None)) for pick in (min, max))
+    return ColumnSketch(*counts, _of(seen), _of(again), frequent, low, high)
+
+
+def _often(values: pa.ChunkedArray, pieces_with: Counter[Any], pieces: int, whole: bool) -> Iterator[tuple[str, int]]:
+    """The most frequent values and how often they were seen. In a part of the rows a value counts that is in half of the pieces: where
+    equal values lie side by side, one of them may fill a piece."""
+    counts = values.value_counts()
+    most = pc.select_k_unstable(counts.field("counts"), _FREQUENT, [("", "descending")]) if len(counts) else ()
+    for at in most:
+        value, count = counts[at.as_py()].as_py().values()
+        name = spelled(value)
+        often = count > 1 if whole else count >= _OFTEN and 2 * pieces_with[value] >= pieces
+        if name is not None and (often or (whole and len(counts) <= _FREQUENT)):
+            yield name, count
+
+
+def _plain(values: pa.Array) -> pa.Array | None:
+    """Values that are there, as integers, floats or texts: of dates and times as :func:`tempura.cost.stats.number` has them."""
+    type = values.type
+    if pa.types.is_dictionary(type):
+        return _plain(values.dictionary_decode())
+    present = values.drop_null()
+    if pa.types.is_boolean(type):
+        return present
+    if pa.types.is_integer(type) and type != pa.uint64():
+        return present.cast(pa.int64())
+    if pa.types.is_floating(type) or pa.types.is_decimal(type) or type == pa.uint64():
+        return present.cast(pa.float64(), safe=False)
+    if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type):
+        return present.cast(pa.string())
+    if pa.types.is_date32(type):
+        return present.cast(pa.int32()).cast(pa.int64())
+    if pa.types.is_timestamp(type):
+        return present.cast(pa.timestamp("us", type.tz), safe=False).cast(pa.int64())
+    return None
+
+
+def merged(sketches: Sequence[ColumnSketch]) -> ColumnSketch:
+    """The sketch of all rows of some sketches."""
+    return reduce(ColumnSketch.__add__, sketches)

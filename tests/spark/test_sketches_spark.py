@@ -1,0 +1,64 @@
+"""Sketches of what Spark writes, and that constants of a query, as Spark's optimizer leaves them, are found among frequent values."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import tempura as tp
+from tempura.algebra.rel import Filter, Rel
+from tempura.warehouse.sketches import known_sketches
+from tempura.warehouse.warehouse import Warehouse
+
+ROWS = """SELECT id, if(id % 10 = 0, 'rare', 'usual') AS kind, CAST(id % 4 AS DECIMAL(7,2)) AS price,
+    date_add(DATE'2026-03-01', if(id % 5 = 0, 1, 0)) AS day, id % 3 = 0 AS third,
+    timestamp_seconds(1772366400 + 3600 * (id % 6)) AS moment FROM range({}, {})"""
+
+
+@pytest.fixture
+def wh(spark: SparkSession, tmp_path: Path) -> Warehouse:
+    return tp.open(tmp_path / "wh", spark=spark)
+
+
+@pytest.mark.parametrize(
+    ("condition", "share"),
+    [
+        ("kind = 'rare'", 0.1),
+        ("price = 3", 0.25),
+        ("price IN (1, 2.00)", 0.5),
+        ("day = DATE'2026-03-02'", 0.2),
+        ("moment = timestamp_seconds(1772366400)", 1 / 6),
+        ("id = 77", 1 / 1200),
+    ],
+)
+def test_constants_are_found_among_frequent_values(
+    wh: Warehouse, spark: SparkSession, condition: str, share: float
+) -> None:
+    table = wh.add_table(
+        "t", schema="id BIGINT, kind STRING, price DECIMAL(7,2), day DATE, third BOOLEAN, moment TIMESTAMP"
+    )
+    query = wh.add_query(
+        "q", f"SELECT id, kind, price, day, third, moment FROM t WHERE {condition}", schedule=tp.Schedule.view()
+    )
+    for start in (0, 600):
+        table.append(spark.sql(ROWS.format(start, start + 600)))
+        query.run()
+        assert query.verify()
+    found = known_sketches(wh.table("t").arrivals)
+    assert {name: round(sketch.values()) for name, sketch in found.items() if name != "id"} == {
+        "kind": 2,
+        "price": 4,
+        "day": 2,
+        "third": 2,
+        "moment": 6,
+    }
+    assert found["id"].values() == pytest.approx(1_200, rel=0.15)
+    plan = query.plan(methods="batch").plan
+    (step,) = plan.steps[-1:]
+    estimates = [step.notes[rel].rows for rel in operators(step.emit) if isinstance(rel, Filter)]
+    # The last step is the next refresh, before which as many rows as the last time are expected.
+    assert estimates[0] == pytest.approx(1_800 * share, rel=0.2)
+
+
+def operators(rel: Rel | None) -> list[Rel]:
+    return [] if rel is None else [rel, *(inner for child in rel.inputs for inner in operators(child))]

@@ -1,0 +1,271 @@
+"""Sketches of columns: that merging is the sketch of the union, that a part of the rows tells the rest, and what becomes of damage."""
+
+import json
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tempura.cost.stats import spelled
+from tempura.warehouse import sample, sketches
+from tempura.warehouse.manifests import Entry, sealed, to_bytes
+from tempura.warehouse.prospect import Prospect
+from tempura.warehouse.sample import sketches_of, spread
+from tempura.warehouse.sketch import COLUMN_BYTES, ColumnSketch, sketched
+from tempura.warehouse.sketches import VERSION, brought_up, known_sketches, prospective
+from tests.unit.test_refresh import World
+
+ERROR = 3 * 0.044
+"""Three standard errors of a sketch that keeps 512 hashes."""
+
+
+def of(values: Sequence[object], rows: int | None = None, pieces: int = 1) -> ColumnSketch:
+    size = -(-len(values) // pieces)
+    parts = [pa.array([*values[i * size : (i + 1) * size]]) for i in range(pieces)]
+    found = sketched(parts, len(values) if rows is None else rows)
+    assert found is not None
+    return found
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.lists(st.integers(0, 3_000), min_size=1, max_size=900), min_size=1, max_size=5))
+def test_merged_sketches_count_the_union(arrivals: list[list[int]]) -> None:
+    """A sum of the parts' counts, or the largest of them, would be refuted by parts that overlap in part."""
+    merged = of(arrivals[0])
+    for values in arrivals[1:]:
+        merged += of(values)
+    true = len(set().union(*map(set, arrivals)))
+    assert merged.values() == pytest.approx(true, rel=ERROR, abs=1)
+    assert merged.rows == merged.covered == sum(map(len, arrivals))
+
+
+def test_a_thousand_arrivals_do_not_drift() -> None:
+    """Each has a tenth of the values; what is added up from one to the next stays within what the sketch of all says."""
+    random, merged = Random(7), of([*range(500)])
+    for _ in range(300):
+        merged += of([random.randrange(5_000) for _ in range(500)])
+    assert merged.values() == pytest.approx(5_000, rel=ERROR)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "true"),
+    [
+        ("a key", lambda n: n, 400_000),
+        ("side by side", lambda n: n // 4, 100_000),
+        ("many", lambda n: Random(n).randrange(50_000), 50_000),
+        ("few", lambda n: n % 7, 7),
+        ("skewed", lambda n: 0 if n % 2 else Random(n).randrange(20_000), 20_000),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+def test_pieces_tell_how_many_values_all_rows_have(name: str, value: object, true: int) -> None:
+    rows, size = 400_000, 1_250
+    at = [i * rows // 8 for i in range(8)]
+    pieces = [pa.array([value(n) for n in range(start, start + size)]) for start in at]  # type: ignore[operator]
+    found = sketched(pieces, rows)
+    assert found is not None
+    assert found.values() == pytest.approx(true, rel=0.4)
+
+
+def test_rows_in_order_span_a_part_of_the_range() -> None:
+    """The first rows of a calendar have 28 of its 200 years."""
+    found = of([1900 + n // 365 for n in range(10_000)], rows=73_000, pieces=8)
+    assert found.values(1900, 2099) == pytest.approx(200, rel=0.05)
+    assert found.values() < 100, "without the range nothing says that there are more"
+
+
+def test_frequent_values_have_their_shares() -> None:
+    many = ["often"] * 600 + ["seldom"] * 100 + [f"x{n}" for n in range(300)]
+    Random(1).shuffle(many)
+    found = of([*many, None, None], rows=100_200, pieces=8).shares()
+    assert found["'often'"] == pytest.approx(0.6, rel=0.01)
+    assert found["'seldom'"] == pytest.approx(0.1, rel=0.01)
+    assert len(found) == 2, "what was seen once in a part of the rows is not said to be frequent"
+    both = of(["a"] * 30 + ["b"] * 10) + of(["b"] * 60)
+    assert both.shares() == {"'b'": 0.7, "'a'": 0.3}
+
+
+def test_of_values_that_are_equally_frequent_none_is_after_any_number_of_arrivals() -> None:
+    random, merged = Random(3), of([f"{n}" for n in range(400)])
+    for _ in range(100):
+        merged += of([random.choice(("often", f"{random.randrange(2_000)}")) for _ in range(400)])
+    assert set(merged.shares()) == {"'often'"}
+    assert merged.shares()["'often'"] == pytest.approx(0.5, rel=0.1)
+
+
+def test_a_value_that_fills_a_piece_of_rows_in_order_is_not_frequent() -> None:
+    assert of([n // 2_000 for n in range(10_000)], rows=1_000_000, pieces=8).shares() == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "type"),
+    [
+        ([1, 2, 2, None], pa.int8()),
+        ([1, 2, 2, None], pa.uint64()),
+        ([0.5, 1.5, 1.5], pa.float32()),
+        ([Decimal("1.25"), Decimal("2.50")], pa.decimal128(7, 2)),
+        ([date(2026, 3, 1), date(1583, 1, 1)], pa.date32()),
+        ([datetime(2026, 3, 1, 12), datetime(1969, 3, 1)], pa.timestamp("ms")),
+        (["a", "", "a"], pa.large_string()),
+        ([True, False, True], pa.bool_()),
+    ],
+    ids=str,
+)
+def test_values_are_spelled_as_constants_of_a_query_are(values: list[object], type: pa.DataType) -> None:
+    found = sketched([pa.array(values, type)], len(values))
+    assert found is not None
+    present = [value for value in values if value is not None]
+    assert found.values() == len(set(present))
+    assert set(found.shares()) <= {spelled(value) for value in present}
+    assert spelled(present[0]) in found.shares()
+
+
+def test_nested_values_have_no_sketch() -> None:
+    assert sketched([pa.array([[1], [2]])], 2) is None
+    assert sketched([], 0) is None
+
+
+def test_no_values_at_all() -> None:
+    found = of([None, None])
+    assert (found.values(), found.shares()) == (0, {})
+    assert (found + of([1, 2])).values() == 2
+
+
+def test_stored_bytes_are_bounded() -> None:
+    """Whatever has arrived: of long texts none is kept, and of hashes so many."""
+    texts = [f"{n:060}" for n in range(48)] * 20
+    merged = of(texts)
+    for start in range(0, 40_000, 4_000):
+        merged += of([f"{n % 7_000:064}" for n in range(start, start + 5_000)])
+    stored = json.dumps(merged.to_json())
+    assert len(stored) < COLUMN_BYTES
+    again = ColumnSketch.from_json(json.loads(stored))
+    assert (again.shares(), again.rows, again.values()) == (merged.shares(), merged.rows, merged.values())
+    assert (again + merged).values() == pytest.approx(merged.values(), rel=0.01)
+    assert of(["y" * 65] * 50).shares() == {}
+
+
+def test_pieces_come_from_all_over_the_files(tmp_path: Path) -> None:
+    for n in range(20):
+        whole = pa.table({"n": pa.array(range(n * 4_000, (n + 1) * 4_000)), "later": pa.nulls(4_000, pa.string())})
+        pq.write_table(whole if n else whole.select(["n"]), tmp_path / f"{n:02}.parquet", row_group_size=1_000)
+    files = sorted(tmp_path.iterdir())
+    found = sketches_of(files, 80_000, ("n", "later", "path"))
+    assert set(found) == {"n", "later"}, "what is in no file cannot be looked at"
+    assert found["n"].covered == 8 * 1_000
+    assert (found["n"].low, found["n"].high) == (0, 17 * 4_000 + 999)
+    assert found["n"].values() == pytest.approx(80_000)
+    assert found["later"].values() == 0
+    assert spread(range(5), 8) == [0, 1, 2, 3, 4]
+    assert spread(range(20), 4) == [0, 5, 10, 15]
+
+
+# --- what a warehouse keeps of them -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def stored(world: World, table: str = "sales") -> Path:
+    return world.wh.path / "tables" / table / "sketches.json"
+
+
+def count(world: World, column: str = "cat") -> float:
+    return known_sketches(world.wh.table("sales").arrivals)[column].values()
+
+
+def test_columns_that_a_query_uses_are_sketched_when_it_is_run(world: World) -> None:
+    query = world.begun()
+    assert set(known_sketches(world.wh.table("returns").arrivals)) == {"o_id", "cost"}
+    before, size = count(world, "o_id"), stored(world).stat().st_size
+    world.put("c.parquet", [(n, "c9", n) for n in range(1_000, 1_500)], age=50)
+    query.run()
+    assert count(world, "o_id") == before + 500
+    assert count(world) == 4
+    assert stored(world).stat().st_size < size + COLUMN_BYTES
+    assert known_sketches(world.wh.table("sales").arrivals)["o_id"].is_whole
+
+
+def test_a_plan_that_only_looks_has_what_a_run_would_have_and_stores_nothing(world: World) -> None:
+    query = world.begun()
+    before = stored(world).read_bytes()
+    world.put("c.parquet", [(n, "c9", n) for n in range(1_000, 1_500)], age=50)
+    seen = prospective(Prospect(world.wh.table("sales").arrivals), ("o_id", "cat"))
+    assert stored(world).read_bytes() == before
+    query.run()
+    run = known_sketches(world.wh.table("sales").arrivals)
+    assert {name: seen[name].values() for name in ("o_id", "cat")} == {
+        name: run[name].values() for name in ("o_id", "cat")
+    }
+    assert seen["cat"].shares() == run["cat"].shares()
+
+
+def test_a_column_that_no_query_uses_has_none(world: World) -> None:
+    world.put("a.parquet", [(1, "a", 1)])
+    world.query()
+    sales = world.wh.table("sales").arrivals
+    assert set(brought_up(sales, sales.register(), ["cat", "no such"])) == {"cat"}
+
+
+def test_what_has_been_looked_at_is_not_looked_at_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = world.begun()
+    asked: list[int] = []
+
+    def noting(files: list[Path], rows: int, columns: list[str]) -> dict[str, ColumnSketch]:
+        asked.append(rows)
+        return dict(sample.sketches_of(files, rows, columns))
+
+    monkeypatch.setattr(sketches, "sketches_of", noting)
+    query.run()
+    assert asked == []
+    world.put("c.parquet", [(9, "c9", 9)], age=50)
+    query.run()
+    assert asked == [1]
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "altered", "older", "wrong bytes", "another table's"])
+def test_a_damaged_file_costs_estimates_and_is_made_anew(world: World, damage: str) -> None:
+    query = world.begun()
+    file, whole = stored(world), count(world)
+    data = json.loads(file.read_bytes())
+    data.pop("checksum")
+    match damage:
+        case "gone":
+            file.unlink()
+        case "cut":
+            file.write_bytes(file.read_bytes()[:700])
+        case "altered":
+            file.write_bytes(file.read_bytes().replace(b'"rows": 3', b'"rows": 4'))
+        case "older":
+            file.write_bytes(to_bytes(sealed(Entry(data | {"sketches": VERSION - 1}))))
+        case "wrong bytes":
+            for entry in data["columns"].values():
+                entry["sketch"]["seen"] = "AAAAAAAA"
+            file.write_bytes(to_bytes(sealed(Entry(data))))
+        case _:
+            for entry in data["columns"].values():
+                entry["mark"] = "0" * 32
+            file.write_bytes(to_bytes(sealed(Entry(data))))
+    assert known_sketches(world.wh.table("sales").arrivals) == {}
+    world.put("c.parquet", [(9, "c9", 9)], age=50)
+    query.run()
+    assert query.verify()
+    assert count(world) == whole + 1
+
+
+def test_a_table_that_begins_anew_has_the_values_of_now(world: World) -> None:
+    query = world.begun()
+    (world.lake / "a.parquet").unlink()
+    world.wh.table("sales").reset()
+    assert known_sketches(world.wh.table("sales").arrivals) == {}
+    query.run()
+    assert count(world) == 2
