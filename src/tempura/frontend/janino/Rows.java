@@ -26,6 +26,7 @@ import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage;
 import org.apache.spark.sql.execution.adaptive.QueryStageExec;
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
@@ -207,20 +208,27 @@ public final class Rows implements QueryExecutionListener {
         if (plan instanceof FilterExec) {
             return nameOf(((FilterExec) plan).condition());
         }
-        Option link = plan instanceof BaseJoinExec || plan instanceof BaseAggregateExec ? plan.logicalLink() : Option.empty();
-        if (link.isDefined() && link.get() instanceof Join && plan instanceof BaseJoinExec) {
-            Option on = ((Join) link.get()).condition();
+        LogicalPlan logical = plan instanceof BaseJoinExec || plan instanceof BaseAggregateExec ? logical(plan) : null;
+        if (logical instanceof Join && plan instanceof BaseJoinExec) {
+            Option on = ((Join) logical).condition();
             return on.isDefined() ? nameOf((Expression) on.get()) : null;
         }
-        if (link.isDefined() && link.get() instanceof Aggregate && plan instanceof BaseAggregateExec) {
+        if (logical instanceof Aggregate && plan instanceof BaseAggregateExec) {
             Set names = new HashSet();
-            Seq outputs = ((Aggregate) link.get()).aggregateExpressions();
+            Seq outputs = ((Aggregate) logical).aggregateExpressions();
             for (int i = 0; i < outputs.size(); i++) {
                 collectAggregates((Expression) outputs.apply(i), names);
             }
             return only(names);
         }
         return null;
+    }
+
+    /** What a physical operator carries out. Of one whose input has run already, adaptive execution says that it carries that out. */
+    private static LogicalPlan logical(SparkPlan plan) {
+        Option link = plan.logicalLink();
+        LogicalPlan found = link.isDefined() ? (LogicalPlan) link.get() : null;
+        return found instanceof LogicalQueryStage ? ((LogicalQueryStage) found).logicalPlan() : found;
     }
 
     /** The name that all parts of a condition have, but for tests for NULL, which Spark adds; null if they have none, or several. */
