@@ -177,10 +177,12 @@ PLANS: dict[str, ProgressivePlan] = {}
 """Plans by problem: the same few come back at each operation."""
 
 
-def planned(problem: Problem, methods: Sequence[str], margin: float, course: Course | None = None) -> ProgressivePlan:
-    key = key_of(problem, methods)
+def planned(
+    problem: Problem, methods: Sequence[str], margin: float, doubt: float, course: Course | None = None
+) -> ProgressivePlan:
+    key = f"{key_of(problem, methods)} {doubt}"
     if key not in PLANS:
-        PLANS[key] = make_plan(problem, methods)
+        PLANS[key] = make_plan(problem, methods, doubt=doubt)
     return PLANS[key]
 
 
