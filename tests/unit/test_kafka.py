@@ -1,10 +1,9 @@
 """Topics of Kafka as tables: declarations, positions, secrets and refusals. No broker and no Spark is needed."""
 
 import json
-import os
-import signal
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tempura.warehouse.topic import advance
 from tempura.warehouse.warehouse import Table, Warehouse, open_site
 from tests.unit.bag_engine import COUNT, BagEngine
 from tests.unit.bag_topic import BagTopic
+from tests.unit.dying import killed
 
 SERVERS = "127.0.0.1:9092"
 SPEC = KafkaSpec(SERVERS, "orders")
@@ -379,7 +379,7 @@ def test_killed_at_file_operations(tmp_path: Path, every: int) -> None:
     assert len(operations) > 60
     for n in range(1, len(operations) + 1, every):
         folder = tmp_path / str(n)
-        assert killed(folder, n), n
+        assert killed(partial(scenario, folder, filled), n), n
         # Meanwhile the topic has all that will come.
         scenario(folder, lambda turn: filled(2), Files())
         wh = opened(folder, BagEngine(topics={"orders": filled(2)}))
@@ -388,25 +388,6 @@ def test_killed_at_file_operations(tmp_path: Path, every: int) -> None:
         found: Any = table.set_aside()
         assert sorted(r["text"] for r in found) == ["bad 0", "bad 1", "bad 2"], n
         assert wh.gc() == (), n
-
-
-def killed(folder: Path, n: int) -> bool:
-    """Run the scenario in a process that is killed at its n-th file operation. Returns whether it came that far."""
-    seen = [0]
-
-    def before(operation: str, path: Path) -> None:
-        seen[0] += 1
-        if seen[0] == n:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    child = os.fork()
-    if child == 0:
-        try:
-            scenario(folder, filled, Files(before))
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    return status == signal.SIGKILL
 
 
 class TestCommands:

@@ -5,9 +5,9 @@ The scenario appends, deletes, refreshes a view whose state grows by parts that 
 
 import itertools
 import os
-import signal
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 
@@ -21,6 +21,7 @@ from tempura.warehouse.query import Query
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine
+from tests.unit.dying import killed
 from tests.unit.planned import planning_once
 from tests.unit.test_churn import PRICES
 from tests.unit.test_commit import shape
@@ -101,27 +102,6 @@ def finished(folder: Path) -> list[str]:
     return shape(folder)
 
 
-def killed(folder: Path, n: int) -> bool:
-    """Run the scenario in a process that is killed at its n-th file operation. Returns whether it came that far."""
-    seen = [0]
-
-    def before(operation: str, path: Path) -> None:
-        seen[0] += 1
-        if seen[0] == n:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    child = os.fork()
-    if child == 0:
-        try:
-            scenario(folder, Files(before))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert status in (0, signal.SIGKILL), status
-    return status == signal.SIGKILL
-
-
 @pytest.fixture
 def calm(tmp_path: Path) -> tuple[list[str], list[str]]:
     """The file operations of the scenario when nothing goes wrong, and the files at its end."""
@@ -134,7 +114,7 @@ def kill_at(points: Iterable[int], folder: Path, calm: tuple[list[str], list[str
     operations, files = calm
     for n in points:
         place = folder / str(n)
-        assert killed(place, n), operations[n - 1]
+        assert killed(partial(scenario, place), n), operations[n - 1]
         sound(place)
         scenario(place, Files())
         assert finished(place) == files, operations[n - 1]
