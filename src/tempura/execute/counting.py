@@ -9,22 +9,19 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from tempura.algebra.rel import Aggregate, Filter, Join, Negate, Project, Rel, Sort, Union
-from tempura.algebra.states import Partial
+from tempura.algebra.rel import Join, Negate, Project, Rel, Sort, Union
 from tempura.frontend.compiled import compiled
 from tempura.plan.progressive import Step
+from tempura.search.counts import COUNTED
 
 _log = logging.getLogger(__name__)
-
-_NAMED = (Join, Aggregate, Partial, Filter)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What became of an operator: its rows, Spark's name of the physical operator, and the names of the joins that it ran over."""
+    """What became of an operator: its rows, and the names of the joins that it ran over."""
 
     rows: int
-    way: str
     below: frozenset[str]
 
 
@@ -35,7 +32,7 @@ class RowCounter:
     def __init__(self, session: SparkSession, step: Step) -> None:
         self._session = session
         self._step = step
-        noted = (rel for rel, note in step.notes.items() if note.sizes and isinstance(rel, _NAMED))
+        noted = (rel for rel, note in step.notes.items() if note.sizes and isinstance(rel, COUNTED))
         self.names: Mapping[Rel, str] = {rel: f"o{i}" for i, rel in enumerate(noted)}
         self._listener: Any = None
         self._found: dict[Rel, Found] = {}
@@ -98,5 +95,5 @@ class RowCounter:
 
 def _parsed(text: str) -> Iterator[tuple[str, Found]]:
     for line in text.splitlines():
-        name, rows, way, *below = line.split(" ")
-        yield name, Found(int(rows), way, frozenset(below))
+        name, rows, *below = line.split(" ")
+        yield name, Found(int(rows), frozenset(below))

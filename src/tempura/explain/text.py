@@ -124,7 +124,7 @@ def _value(note: Note, name: str) -> str:
         case "cost":
             return seconds(note.cost)
         case "rows":
-            return f"{note.rows:.0f}"
+            return f"{note.rows:.0f}{' as counted' if note.counted else ''}"
         case "method":
             return note.method
         case "rule":

@@ -97,10 +97,10 @@ class Extraction:
                     self._joins[rel] = built
                 estimate = self._graph.estimate
                 cost, fixed = self._graph.model.parts(lambda model: model.operator(rel, estimate))
-                name, defined = (way.rule.name, way.rule.by_definition) if way.rule else ("", False)
-                sizes, counted = self._sizes(rel), self._graph.counts.rows(rel) is not None
-                about = Note(estimate.rows(rel), cost, name, fixed=fixed, by_definition=defined)
-                note = replace(about, sizes=sizes, counted=counted)
+                note = Note(estimate.rows(rel), cost, fixed=fixed, sizes=self._sizes(rel))
+                if way.rule:
+                    note = replace(note, rule=way.rule.name, by_definition=way.rule.by_definition)
+                note = replace(note, counted=self._graph.counts.rows(rel) is not None)
                 self._notes.setdefault(goal.time, {}).setdefault(done[rel], note)
         return done[rel]
 

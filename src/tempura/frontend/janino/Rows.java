@@ -115,7 +115,7 @@ public final class Rows implements QueryExecutionListener {
     public void onFailure(String function, QueryExecution execution, Exception error) {
     }
 
-    /** A line per named operator that ran: its name, its rows, how it was done, and the names of the joins that it was done over. */
+    /** A line per named operator that ran: its name, its rows, and the names of the joins that it ran over. */
     public synchronized String counted() {
         Map found = new LinkedHashMap();
         for (Object plan : plans) {
@@ -132,7 +132,7 @@ public final class Rows implements QueryExecutionListener {
         StringBuilder text = new StringBuilder();
         for (Object one : found.values()) {
             Found it = (Found) one;
-            text.append(it.name).append(' ').append(it.rows).append(' ').append(it.way);
+            text.append(it.name).append(' ').append(it.rows);
             for (Object below : it.below) {
                 text.append(' ').append(below);
             }
@@ -143,14 +143,12 @@ public final class Rows implements QueryExecutionListener {
 
     private static final class Found {
         final String name;
-        final String way;
         final Set plans = new HashSet();
         final Set below = new TreeSet();
         long rows;
 
-        Found(String name, String way) {
+        Found(String name) {
             this.name = name;
-            this.way = way;
         }
     }
 
@@ -191,7 +189,7 @@ public final class Rows implements QueryExecutionListener {
     private static void add(Map found, String name, SparkPlan plan, long rows, Set below) {
         Found known = (Found) found.get(name);
         if (known == null) {
-            known = new Found(name, plan.getClass().getSimpleName());
+            known = new Found(name);
             known.rows = rows;
             found.put(name, known);
         } else if (plan instanceof BaseAggregateExec) {
