@@ -10,7 +10,7 @@ from tempura.errors import Reason, TempuraError, TempuraWarning
 if TYPE_CHECKING:
     from tempura.warehouse.opening import open
     from tempura.warehouse.query import Query
-    from tempura.warehouse.schedule import Schedule
+    from tempura.warehouse.times.schedule import Schedule
     from tempura.warehouse.warehouse import Table, Warehouse
 
 __version__ = "0.1.0"
@@ -29,7 +29,7 @@ __all__ = [
 _HOMES = {
     "open": "tempura.warehouse.opening",
     "Query": "tempura.warehouse.query",
-    "Schedule": "tempura.warehouse.schedule",
+    "Schedule": "tempura.warehouse.times.schedule",
     "Table": "tempura.warehouse.warehouse",
     "Warehouse": "tempura.warehouse.warehouse",
 }

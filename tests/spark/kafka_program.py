@@ -25,8 +25,8 @@ import tempura as tp
 from tempura.cli.main import main as cli
 from tempura.errors import TempuraError
 from tempura.frontend.start import many_small_jobs, start_session
-from tempura.warehouse.files import Files
-from tempura.warehouse.spark_engine import SparkEngine
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.spark.spark_engine import SparkEngine
 from tempura.warehouse.warehouse import Table, Warehouse, open_site
 from tests.spark.broker import broker
 

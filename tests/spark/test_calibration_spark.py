@@ -17,7 +17,7 @@ from tempura.cost.fit import BOUND
 from tempura.cost.model import BUILT_IN, SPARK
 from tempura.execute.machine import machine_of
 from tempura.frontend.session import clone
-from tempura.warehouse.spark_engine import SparkEngine
+from tempura.warehouse.spark.spark_engine import SparkEngine
 from tests.unit.test_calibration import calibration
 
 

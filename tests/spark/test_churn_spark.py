@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 import tempura as tp
 from tempura.execute.contract import StepOutcome, Usage
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.engine import Work
-from tempura.warehouse.files import Files
 from tempura.warehouse.query import Query
-from tempura.warehouse.spark_engine import SparkEngine
+from tempura.warehouse.spark.spark_engine import SparkEngine
 from tempura.warehouse.warehouse import Warehouse, open_site
 
 VIEWS = {

@@ -18,7 +18,7 @@ from pyspark.sql.types import IntegerType
 
 import tempura as tp
 from tempura.errors import TempuraError
-from tempura.warehouse.prospect import Prospect
+from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.warehouse import Warehouse
 
 ROOT = Path(__file__).parents[2]

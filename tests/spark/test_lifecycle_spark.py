@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
 from tempura.frontend.session import clone
-from tempura.warehouse.files import Files
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.spark_engine import SparkEngine
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.spark.spark_engine import SparkEngine
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 
 

@@ -18,7 +18,7 @@ from tempura.execute.naming import weight
 from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Read, StateKey
 from tempura.warehouse.engine import Source
-from tempura.warehouse.rows import read_deletions
+from tempura.warehouse.spark.rows import read_deletions
 from tempura.warehouse.warehouse import Warehouse
 from tests.spark.bags import DOMAINS, columns, frame, leaf_of, random_bag, read, signed_bag
 
@@ -114,7 +114,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         found.append(deletions is not None)
         return deletions
 
-    monkeypatch.setattr("tempura.warehouse.spark_engine.read_deletions", spied)
+    monkeypatch.setattr("tempura.warehouse.spark.spark_engine.read_deletions", spied)
     return found
 
 

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 import tempura as tp
 from tempura.algebra.rel import Filter, Rel
-from tempura.warehouse.sketches import known_sketches
+from tempura.warehouse.tables.sketches import known_sketches
 from tempura.warehouse.warehouse import Warehouse
 
 ROWS = """SELECT id, if(id % 10 = 0, 'rare', 'usual') AS kind, CAST(id % 4 AS DECIMAL(7,2)) AS price,

@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 import tempura as tp
 from tempura.execute.contract import StepOutcome
 from tempura.frontend.start import many_small_jobs, start_session
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.engine import Work
-from tempura.warehouse.files import Files
-from tempura.warehouse.spark_engine import SparkEngine
+from tempura.warehouse.spark.spark_engine import SparkEngine
 from tempura.warehouse.warehouse import open_site
 
 SQL = "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM t GROUP BY k"

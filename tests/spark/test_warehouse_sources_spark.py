@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 import tempura as tp
 from tempura.errors import TempuraError
 from tempura.execute.draft import Draft
-from tempura.warehouse.incoming import touched
-from tempura.warehouse.rows import columns_of, signed_rows
+from tempura.warehouse.spark.incoming import touched
+from tempura.warehouse.spark.rows import columns_of, signed_rows
 from tempura.warehouse.warehouse import Table, Warehouse
 
 

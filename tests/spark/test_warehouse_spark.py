@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import tempura as tp
-from tempura.warehouse.settings import NAMED, semantic_settings
+from tempura.warehouse.spark.settings import NAMED, semantic_settings
 from tempura.warehouse.warehouse import Warehouse
 
 DAILY = tp.Schedule.progressive({"14:00": 0.25, "19:00": 0.3, "24:00": 1.0})

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 import tempura as tp
 from tempura.execute.draft import Draft
-from tempura.warehouse import spark_engine
-from tempura.warehouse.whole import answered
+from tempura.warehouse.spark import spark_engine
+from tempura.warehouse.spark.whole import answered
 
 OWN, BY_STEP = "asked as it was written", "by the step"
 QUERIES = {

@@ -31,14 +31,14 @@ from tempura.frontend.lift import Lifted
 from tempura.physical.growth import growth
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Save
-from tempura.warehouse.arrivals import ColumnSummary, Rows
+from tempura.warehouse.batches.arrivals import ColumnSummary, Rows
+from tempura.warehouse.batches.offsets import TopicOffsets
+from tempura.warehouse.batches.parquet import FileSummary
+from tempura.warehouse.declared.kafka import KafkaSpec, refusal
+from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import Changes, Check, FileSet, Fit, Settings, Source, TopicRead, Verification, Work
-from tempura.warehouse.incoming import KINDS
-from tempura.warehouse.kafka import KafkaSpec, refusal
-from tempura.warehouse.offsets import TopicOffsets
-from tempura.warehouse.parquet import FileSummary
-from tempura.warehouse.text import CHANGE
-from tempura.warehouse.topic import check_unchanged
+from tempura.warehouse.sources.topic import check_unchanged
+from tempura.warehouse.spark.incoming import KINDS
 from tests.unit.bag_topic import BagTopic
 
 _TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tempura.errors import TempuraError
+from tempura.warehouse.batches.offsets import TopicOffsets
+from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import Changes, TopicRead
-from tempura.warehouse.offsets import TopicOffsets
-from tempura.warehouse.text import CHANGE
 
 Record = tuple[str | None, str | None]
 

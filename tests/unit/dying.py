@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from tempura.warehouse.files import Files
+from tempura.warehouse.commits.files import Files
 
 
 def killed(scenario: Callable[[Files], object], n: int) -> bool:

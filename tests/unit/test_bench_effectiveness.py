@@ -29,8 +29,8 @@ from tempura.cli.main import main
 from tempura.data.tpcds import generate
 from tempura.errors import TempuraError
 from tempura.execute.contract import Clocks, Usage
-from tempura.warehouse.phases import COMPUTING, LOOKING, PLANNING, STORING
-from tempura.warehouse.slots import Slot, due
+from tempura.warehouse.times.phases import COMPUTING, LOOKING, PLANNING, STORING
+from tempura.warehouse.times.slots import Slot, due
 
 
 def asked(scenario: str = "pdw", **known: Any) -> Effectiveness:

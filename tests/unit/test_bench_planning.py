@@ -10,7 +10,7 @@ from tempura.algebra.rel import Aggregate, Join, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
 from tempura.bench.planning import Planning, planned, summarised, table_facts
 from tempura.cost.stats import TableFacts
-from tempura.warehouse.parquet import inspect
+from tempura.warehouse.batches.parquet import inspect
 
 PLANNING = Planning("tpch", 1.0, times=3)
 

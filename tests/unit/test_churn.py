@@ -12,9 +12,9 @@ from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Outpu
 from tempura.algebra.window import Window, WindowOutput
 from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
-from tempura.warehouse.files import Files
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit import bag_engine
 from tests.unit.bag_engine import BagEngine, Row, columns_of, summary_rel

@@ -23,12 +23,12 @@ from tempura.cli.shell import Shell, cell, told
 from tempura.errors import Reason, TempuraError, TempuraWarning
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import Alternative, ProgressivePlan, Save, Step
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.engine import Verification
-from tempura.warehouse.files import Files
 from tempura.warehouse.garbage import Removed
-from tempura.warehouse.replace import ReplaceReport
-from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.runs.replace import ReplaceReport
+from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import open_site
 from tests.unit.bag_engine import BagEngine
 

@@ -11,9 +11,9 @@ from tempura.algebra.rel import Scan
 from tempura.algebra.scalar import Column
 from tempura.errors import TempuraError
 from tempura.frontend.clock import NOW, is_clock, today
-from tempura.warehouse.clock import Clock, clock_facts
-from tempura.warehouse.declare import check_name
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.declared.declare import check_name
+from tempura.warehouse.tables.clock import Clock, clock_facts
+from tempura.warehouse.times.schedule import Schedule
 from tests.unit.bag_engine import PAST_DAYS, QUERIES, SINCE_NOON
 from tests.unit.test_warehouse import FIRST, SALES, SECOND, World, result
 

@@ -14,10 +14,10 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse import follow
-from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import Ledger, attempt
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.commits.ledger import Ledger, attempt
+from tempura.warehouse.times import follow
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import SUMMARY, BagEngine, parse, write_rows
 from tests.unit.planned import planning_once

@@ -14,14 +14,14 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse import ledger, manifests
-from tempura.warehouse.arrivals import totals
-from tempura.warehouse.compaction import Plane
+from tempura.warehouse.batches.arrivals import totals
+from tempura.warehouse.batches.compaction import Plane
+from tempura.warehouse.commits import ledger, manifests
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.commits.spans import spans
 from tempura.warehouse.engine import Source
-from tempura.warehouse.files import Files
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.spans import spans
-from tempura.warehouse.table import Arrivals
+from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, BagEngine, Row, bag, parse, write_rows
 from tests.unit.test_commit import at_operation, counting, die

@@ -7,9 +7,9 @@ import pytest
 
 from tempura.cost.model import SPARK
 from tempura.execute.contract import Usage
-from tempura.warehouse.correction import BEGUN, NONE, WARM, WARM_STEPS, WARMING, Correction, correction_of
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.steps import StepManifest
+from tempura.warehouse.times.correction import BEGUN, NONE, WARM, WARM_STEPS, WARMING, Correction, correction_of
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.steps import StepManifest
 from tests.unit.test_warehouse import FIRST, SECOND, World, world
 
 __all__ = ["world"]

@@ -3,7 +3,7 @@
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, SortKey, equal
 from tempura.algebra.window import CURRENT_ROW, Frame, Window, WindowOutput
-from tempura.warehouse.determined import determined, is_determined
+from tempura.warehouse.spark.determined import determined, is_determined
 
 K, V, X = (Column(c, c, "int") for c in "kvx")
 RN, RANK, SUM, SO_FAR = (Column(c, c, "bigint") for c in ("rn", "rank", "sum", "so_far"))

@@ -12,11 +12,11 @@ from tempura.explain.character import MAINTAINED, RECOMPUTED, Character
 from tempura.plan.progressive import Course
 from tempura.search.planner import MARGIN, make_plan
 from tempura.search.problem import Point, Problem
-from tempura.warehouse.correction import NONE, WARM_STEPS, Correction
-from tempura.warehouse.doubt import NO_DOUBT, Doubt, doubt_of
-from tempura.warehouse.follow import Choice, Known
 from tempura.warehouse.query import Query
-from tempura.warehouse.steps import StepManifest
+from tempura.warehouse.times.correction import NONE, WARM_STEPS, Correction
+from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
+from tempura.warehouse.times.follow import Choice, Known
+from tempura.warehouse.times.steps import StepManifest
 from tests.unit import test_follow
 from tests.unit.bag_engine import COUNT
 from tests.unit.test_churn import VIEWS

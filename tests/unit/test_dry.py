@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tempura.errors import TempuraError
-from tempura.warehouse.files import Files
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.table import Arrivals
+from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, PER_KEY, SUMMARY, BagEngine, Row, parse, write_rows
 from tests.unit.test_warehouse_lakes import ON, add, commit
@@ -121,7 +121,7 @@ def test_change_files_are_counted_and_updates_estimated(tmp_path: Path) -> None:
     before = tree(world.wh.path)
     arrivals: Arrivals = world.wh._tables()["keyed"]
     (batch,) = arrivals.feed.pending((), arrivals.schema)  # type: ignore[union-attr]
-    from tempura.warehouse.prospect import Prospect
+    from tempura.warehouse.tables.prospect import Prospect
 
     prospect = Prospect(arrivals)
     assert (prospect.register(), prospect.arrivals()[0].rows) == (1, (3, 2))

@@ -22,8 +22,8 @@ from tempura.frontend.catalyst import first_line
 from tempura.plan.progressive import Course, ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
-from tempura.warehouse import follow
-from tempura.warehouse.files import Files
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.times import follow
 from tests.unit.planned import key_of
 from tests.unit.test_commit import at_operation, check, counting, prepare, scenario, warehouse
 

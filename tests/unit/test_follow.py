@@ -15,11 +15,11 @@ from tempura.rules.methods import IM1, TEMPURA
 from tempura.rules.registry import Registry
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
-from tempura.warehouse import follow
-from tempura.warehouse.files import Files
-from tempura.warehouse.follow import Choice
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.times import follow
+from tempura.warehouse.times.follow import Choice
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import SUMMARY, BagEngine, Row
 from tests.unit.test_churn import PRICES

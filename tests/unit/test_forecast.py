@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 
 from tempura.errors import TempuraError
-from tempura.warehouse.arrivals import Arrival, DataFile
-from tempura.warehouse.forecast import Forecast, Interval, forecast, of_a_view
+from tempura.warehouse.batches.arrivals import Arrival, DataFile
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.times.forecast import Forecast, Interval, forecast, of_a_view
+from tempura.warehouse.times.schedule import Schedule
 from tests.unit.bag_engine import SUMMARY, Row
 from tests.unit.test_warehouse import DAILY, RETURNS, SALES, World, code, world
 

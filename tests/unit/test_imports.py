@@ -20,6 +20,15 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("search", "laws", "pace"),
     ("plan",),
     ("frontend", "execute", "explain", "streams"),
+    ("warehouse.commits",),
+    ("warehouse.batches",),
+    ("warehouse.times",),
+    ("warehouse.declared",),
+    ("warehouse.engine",),
+    ("warehouse.sources",),
+    ("warehouse.spark",),
+    ("warehouse.tables",),
+    ("warehouse.runs",),
     ("warehouse", "data"),
     ("",),  # tempura/__init__.py: the public names
     ("bench",),
@@ -73,7 +82,7 @@ def place(module: str) -> tuple[int, str]:
     """The row of a module in the order, and the package by which it stands there."""
     for row, packages in reversed(list(enumerate(ORDER))):
         for package in packages:
-            if "." in package and module == package:
+            if "." in package and f"{module}.".startswith(f"{package}."):
                 return row, package
     for row, packages in enumerate(ORDER):
         if module.partition(".")[0] in packages:
@@ -142,6 +151,9 @@ def write(source: Path, files: Mapping[str, str]) -> Path:
         ("search/a.py", "from tempura.plan.explain import explain"),
         ("warehouse/a.py", "import tempura as tp"),
         ("warehouse/a.py", "from tempura.data.tpcds import make"),
+        ("warehouse/commits/a.py", "from tempura.warehouse.batches.arrivals import Arrival"),
+        ("warehouse/tables/a.py", "from tempura.warehouse.runs.run import run"),
+        ("warehouse/runs/a.py", "from tempura.warehouse.query import Query"),
         ("errors.py", "from tempura.display import DisplayNode"),
         ("physical/a.py", "from tempura.plan.progressive import Step"),
     ],
@@ -157,6 +169,8 @@ def test_an_import_upward_is_found(tmp_path: Path, file: str, text: str) -> None
         ("execute/a.py", "from tempura.frontend.session import clone"),
         ("plan/progressive.py", "from tempura.physical.operators import Read"),
         ("plan/a.py", "from tempura.plan.progressive import Step"),
+        ("warehouse/runs/a.py", "from tempura.warehouse.tables.table import Table"),
+        ("warehouse/query.py", "from tempura.warehouse.runs.run import run"),
         ("cli/a.py", "import tempura as tp\nfrom tempura.data.tpcds import make\nimport json"),
         ("__init__.py", "from tempura.warehouse.warehouse import open"),
     ],

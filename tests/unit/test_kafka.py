@@ -16,11 +16,11 @@ import tempura as tp
 from tempura.algebra.bag import SignedBag
 from tempura.cli.main import main
 from tempura.errors import TempuraError
-from tempura.warehouse import broker
-from tempura.warehouse.files import Files
-from tempura.warehouse.kafka import KafkaSpec, checked, connection, refusal
-from tempura.warehouse.offsets import Position, TopicOffsets
-from tempura.warehouse.topic import advance
+from tempura.warehouse.batches.offsets import Position, TopicOffsets
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.declared.kafka import KafkaSpec, checked, connection, refusal
+from tempura.warehouse.sources.topic import advance
+from tempura.warehouse.spark import broker
 from tempura.warehouse.warehouse import Table, Warehouse, open_site
 from tests.unit.bag_engine import COUNT, BagEngine
 from tests.unit.bag_topic import BagTopic

@@ -15,10 +15,10 @@ import pytest
 
 from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
-from tempura.warehouse import follow
-from tempura.warehouse.files import Files
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.times import follow
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine
 from tests.unit.dying import killed

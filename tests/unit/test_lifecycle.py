@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tempura.errors import TempuraError
-from tempura.warehouse.declare import QuerySpec
-from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import attempt, commit
-from tempura.warehouse.run import alone
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.commits.ledger import attempt, commit
+from tempura.warehouse.declared.declare import QuerySpec
+from tempura.warehouse.runs.run import alone
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse
 from tests.unit.bag_engine import COUNT, PER_KEY
 from tests.unit.test_commit import shape

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tempura.errors import TempuraError
-from tempura.warehouse.files import Files
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine, parse, write_rows
 

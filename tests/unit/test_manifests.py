@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tempura.errors import TempuraError
-from tempura.warehouse import manifests
-from tempura.warehouse.manifests import Entry, read_manifest, sealed, to_bytes
+from tempura.warehouse.commits import manifests
+from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to_bytes
 
 
 def put(path: Path, n: int) -> None:

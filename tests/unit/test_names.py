@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tempura.errors import TempuraError
-from tempura.warehouse.declare import QuerySpec, TableSpec
-from tempura.warehouse.files import Files
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.declared.declare import QuerySpec, TableSpec
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, BagEngine
 

@@ -6,7 +6,7 @@ import pytest
 
 from tempura.errors import TempuraError
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.times.schedule import Schedule
 from tests.unit.bag_engine import COUNT
 from tests.unit.test_warehouse import FIRST, RETURNS, World
 

@@ -13,12 +13,12 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse import follow
-from tempura.warehouse.files import Files
-from tempura.warehouse.ledger import Ledger
-from tempura.warehouse.manifests import sealed, to_bytes
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.commits.ledger import Ledger
+from tempura.warehouse.commits.manifests import sealed, to_bytes
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.times import follow
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, SUMMARY, BagEngine, Row, parse, write_rows
 from tests.unit.planned import planning_once

@@ -33,11 +33,11 @@ from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.methods import TEMPURA
 from tempura.search.planner import MARGIN, make_plan
 from tempura.search.problem import Point, Problem, TableFacts
-from tempura.warehouse import phases
-from tempura.warehouse.phases import COMPUTING, LOOKING, PLANNING, STORING, Stopwatch
-from tempura.warehouse.report import history_of, listed
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.steps import StepManifest
+from tempura.warehouse.runs.report import history_of, listed
+from tempura.warehouse.times import phases
+from tempura.warehouse.times.phases import COMPUTING, LOOKING, PLANNING, STORING, Stopwatch
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.steps import StepManifest
 from tests.unit import bag_engine
 from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, columns_of
 from tests.unit.test_churn import PRICES, VIEWS
@@ -163,7 +163,7 @@ class TestRunsTell:
         world.put("a", [(n, "a", n) for n in range(400)])
         query.run(methods="batch")
         world.put("b", SECOND)
-        for module in ("follow", "report"):
+        for module in ("times.follow", "runs.report"):
             monkeypatch.setattr(f"tempura.warehouse.{module}.MARGIN", 0.99)
         states, batch = query.plan(methods=["im1"]), query.plan(methods="batch")
         assert states.cost < batch.cost

@@ -15,8 +15,8 @@ from tempura.physical.operators import Load
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.warehouse.engine import Work
-from tempura.warehouse.required import character_of, check_maintainable, incremental_plan, is_maintainable
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.runs.required import character_of, check_maintainable, incremental_plan, is_maintainable
+from tempura.warehouse.times.schedule import Schedule
 from tests.unit import bag_engine
 from tests.unit.bag_engine import COUNT, SUMMARY, columns_of, count_rel, summary_rel
 from tests.unit.test_churn import VIEWS

@@ -16,7 +16,7 @@ from tempura.rules.core import has_delta
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.warehouse.engine import Work
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.times.schedule import Schedule
 from tests.unit.bag_engine import SHARES
 from tests.unit.test_warehouse import DAILY, RETURNS, World, code, result
 

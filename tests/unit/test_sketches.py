@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempura.cost.stats import spelled
-from tempura.warehouse import sample, sketches
-from tempura.warehouse.manifests import Entry, sealed, to_bytes
-from tempura.warehouse.prospect import Prospect
-from tempura.warehouse.sample import sketches_of, spread
-from tempura.warehouse.sketch import COLUMN_BYTES, ColumnSketch, sketched
-from tempura.warehouse.sketches import VERSION, brought_up, known_sketches, prospective
+from tempura.warehouse.batches import sample
+from tempura.warehouse.batches.sample import sketches_of, spread
+from tempura.warehouse.batches.sketch import COLUMN_BYTES, ColumnSketch, sketched
+from tempura.warehouse.commits.manifests import Entry, sealed, to_bytes
+from tempura.warehouse.tables import sketches
+from tempura.warehouse.tables.prospect import Prospect
+from tempura.warehouse.tables.sketches import VERSION, brought_up, known_sketches, prospective
 from tests.unit.test_refresh import World
 
 ERROR = 3 * 0.044

@@ -8,8 +8,8 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse.files import Files
-from tempura.warehouse.source import SourceFiles
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.sources.source import SourceFiles
 from tempura.warehouse.warehouse import Table, Warehouse, open_site
 from tests.unit.bag_engine import BagEngine, Row, parse, write_rows
 

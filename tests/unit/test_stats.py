@@ -8,8 +8,8 @@ import pytest
 from tempura.cli.stats import end
 from tempura.cost.stats import ColumnStats
 from tempura.errors import TempuraError
-from tempura.warehouse.declared_stats import ColumnTold, told_of
-from tempura.warehouse.facts import forecast_of, table_facts
+from tempura.warehouse.declared.declared_stats import ColumnTold, told_of
+from tempura.warehouse.tables.facts import forecast_of, table_facts
 from tests.unit.test_cli_tables import Tempura, tempura
 from tests.unit.test_refresh import World, code, joins_are_dear, world
 

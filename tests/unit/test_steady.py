@@ -13,8 +13,8 @@ from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.physical.operators import Load, StateKey
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
-from tempura.warehouse.files import Files
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import open_site
 from tests.unit import bag_engine
 from tests.unit.bag_engine import BagEngine, Row

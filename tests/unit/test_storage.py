@@ -10,8 +10,8 @@ import pytest
 
 import tempura as tp
 from tempura.errors import TempuraError
-from tempura.warehouse.files import Files
-from tempura.warehouse.storage import HadoopStorage, LocalStorage, ObjectStorage, Storage
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.commits.storage import HadoopStorage, LocalStorage, ObjectStorage, Storage
 
 FAULTS = ("none", "request lost", "answer lost")
 NAME = "wh/steps/7.json"

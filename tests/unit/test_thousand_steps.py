@@ -15,11 +15,11 @@ from tempura.explain.character import MAINTAINED
 from tempura.plan.progressive import ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
-from tempura.warehouse import manifests
-from tempura.warehouse.files import Files
+from tempura.warehouse.commits import manifests
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.steps import StepManifest
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.steps import StepManifest
 from tempura.warehouse.warehouse import open_site
 from tests.unit import bag_engine
 from tests.unit.bag_engine import BagEngine, Row, columns_of
@@ -136,8 +136,8 @@ class Planner:
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     # Nothing is lost here.
-    monkeypatch.setattr("tempura.warehouse.files.os.fsync", lambda descriptor: None)
-    monkeypatch.setattr("tempura.warehouse.follow.make_plan", Planner())
+    monkeypatch.setattr("tempura.warehouse.commits.files.os.fsync", lambda descriptor: None)
+    monkeypatch.setattr("tempura.warehouse.times.follow.make_plan", Planner())
     monkeypatch.setitem(bag_engine.QUERIES, "per category", per_category)
     made = Shop(tmp_path)
     real = manifests._read

@@ -7,9 +7,9 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse.history import History
-from tempura.warehouse.manifests import Entry
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.commits.manifests import Entry
+from tempura.warehouse.times.history import History
+from tempura.warehouse.times.schedule import Schedule
 from tests.unit.test_warehouse import DAILY, FIRST, SECOND, World, result
 
 

@@ -14,11 +14,11 @@ from tempura.algebra.rel import scans
 from tempura.errors import TempuraError
 from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
-from tempura.warehouse.files import Files
-from tempura.warehouse.history import History
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.slots import Slot
+from tempura.warehouse.times.history import History
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.slots import Slot
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine, Row, parse, summary_rel, write_rows
 

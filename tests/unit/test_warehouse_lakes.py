@@ -12,9 +12,9 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse import delta, iceberg
-from tempura.warehouse.feed import Advance
-from tempura.warehouse.files import Files
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.sources import delta, iceberg
+from tempura.warehouse.sources.feed import Advance
 from tempura.warehouse.warehouse import open_site
 from tests.unit.bag_engine import BagEngine
 

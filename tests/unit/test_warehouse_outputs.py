@@ -10,9 +10,9 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Project, Rel, Scan
 from tempura.algebra.scalar import Column, Output, Ref
 from tempura.errors import TempuraError
-from tempura.warehouse.files import Files
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import open_site
 from tests.unit import bag_engine
 from tests.unit.bag_engine import PER_KEY, SUMMARY, read_rows

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tempura.errors import TempuraError
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.slots import Due, Slot, due, named, upcoming, zone_of
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.slots import Due, Slot, due, named, upcoming, zone_of
 
 DAILY = Schedule.progressive({"14:00": 0.25, "19:00": 0.3, "24:00": 1.0})
 BERLIN = zone_of("Europe/Berlin")

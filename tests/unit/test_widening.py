@@ -8,13 +8,13 @@ from pyspark.sql.types import StructType
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
-from tempura.warehouse.arrivals import summarise
-from tempura.warehouse.files import Files
-from tempura.warehouse.manifests import sealed, to_bytes
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.table import Arrivals
+from tempura.warehouse.batches.arrivals import summarise
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.commits.manifests import sealed, to_bytes
+from tempura.warehouse.sources.widening import add_columns, beginning, summaries, width
+from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
-from tempura.warehouse.widening import add_columns, beginning, summaries, width
 from tests.unit.bag_engine import ALL, COUNT, BagEngine, Row, parse, write_rows
 
 NARROW = "o_id INT, cat STRING"

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from tempura.cost.fit import OF_MEDIAN, spread
 from tempura.cost.model import CostModel
-from tempura.warehouse.files import Files
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.spark_engine import SparkEngine
-from tempura.warehouse.steps import StepManifest
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.spark.spark_engine import SparkEngine
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.steps import StepManifest
 from tempura.warehouse.warehouse import Warehouse, open_site
 
 _QUERIES = {

@@ -27,10 +27,10 @@ from tempura.execute.files import Files
 from tempura.execute.naming import ids
 from tempura.execute.relation import Relation
 from tempura.frontend.session import clone
-from tempura.warehouse.phases import COMPUTING, Phases
 from tempura.warehouse.query import Query
-from tempura.warehouse.report import RunReport
-from tempura.warehouse.rows import columns_of
+from tempura.warehouse.runs.report import RunReport
+from tempura.warehouse.spark.rows import columns_of
+from tempura.warehouse.times.phases import COMPUTING, Phases
 
 BEFORE, AFTER = "before", "after"
 

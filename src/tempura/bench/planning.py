@@ -30,10 +30,10 @@ from tempura.search.events import PlanCosted
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem, TableFacts
 from tempura.search.saturate import ALL_ON
-from tempura.warehouse.facts import column_stats
-from tempura.warehouse.parquet import FileSummary, inspect
-from tempura.warehouse.sample import sketches_of
-from tempura.warehouse.sketch import ColumnSketch
+from tempura.warehouse.batches.parquet import FileSummary, inspect
+from tempura.warehouse.batches.sample import sketches_of
+from tempura.warehouse.batches.sketch import ColumnSketch
+from tempura.warehouse.tables.facts import column_stats
 
 Row = dict[str, Any]
 _NO_SKETCHES: Mapping[str, ColumnSketch] = {}

@@ -10,7 +10,7 @@ from tempura.bench.arrivals import Cut
 from tempura.bench.exactness import EARLY_PRICE, described_run
 from tempura.errors import TempuraError
 from tempura.rules.methods import TEMPURA
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.times.schedule import Schedule
 
 SHARES = {
     "pdw": (Fraction(14, 24), Fraction(5, 24), Fraction(5, 24)),

@@ -19,7 +19,7 @@ from tempura.cost.stats import ColumnStats
 from tempura.data.tpcds import generate
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute
-from tempura.warehouse.sample import sketches_of
+from tempura.warehouse.batches.sample import sketches_of
 
 Row = dict[str, Any]
 

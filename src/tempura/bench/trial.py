@@ -22,9 +22,9 @@ from tempura.bench.suites import tables_named
 from tempura.errors import TempuraError
 from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
-from tempura.warehouse.arrivals import Rows
+from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.query import Query
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.times.schedule import Schedule
 
 _MESSAGE = 500
 

@@ -9,9 +9,9 @@ import tempura as tp
 from tempura.cli.queries import json_option, method_names, methods_option, name_argument, require_option
 from tempura.cli.shell import Commands, Shell, example, is_warehouse, prices
 from tempura.errors import TempuraError
-from tempura.warehouse.declare import MODES, NEW_COLUMNS
-from tempura.warehouse.kafka import KEY_FORMATS, ON_BAD_RECORD, VALUE_FORMATS
-from tempura.warehouse.text import FORMATS
+from tempura.warehouse.declared.declare import MODES, NEW_COLUMNS
+from tempura.warehouse.declared.kafka import KEY_FORMATS, ON_BAD_RECORD, VALUE_FORMATS
+from tempura.warehouse.declared.text import FORMATS
 
 
 @click.command(epilog=example("tempura init warehouse/"))

@@ -22,7 +22,7 @@ from tempura.data.tpcds import Dataset, cut_dates, generate, split_by_date
 from tempura.errors import TempuraError
 from tempura.frontend.session import clone
 from tempura.warehouse.query import Query
-from tempura.warehouse.report import RunReport
+from tempura.warehouse.runs.report import RunReport
 from tempura.warehouse.warehouse import Warehouse
 
 PRICES = {"14:00": 0.25, "19:00": 0.3, "24:00": 1.0}

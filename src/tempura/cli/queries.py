@@ -12,9 +12,9 @@ from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, prices
 from tempura.errors import TempuraError
 from tempura.explain.text import ASSUMED
 from tempura.plan.progressive import Step
-from tempura.warehouse.declare import NO_DEMAND, REQUIRED
-from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, listed
-from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.declared.declare import NO_DEMAND, REQUIRED
+from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, listed
+from tempura.warehouse.times.schedule import Schedule
 
 Command = Callable[..., None]
 

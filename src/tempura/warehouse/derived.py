@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
-from tempura.warehouse.arrivals import Arrival
+from tempura.warehouse.batches.arrivals import Arrival
 from tempura.warehouse.engine import Changes, Engine, Source, schema_of
-from tempura.warehouse.feed import Batch, Widen
 from tempura.warehouse.query import Query
-from tempura.warehouse.steps import StepManifest
+from tempura.warehouse.sources.feed import Batch, Widen
+from tempura.warehouse.times.steps import StepManifest
 
 
 @dataclass(frozen=True, slots=True)

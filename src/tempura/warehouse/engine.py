@@ -1,6 +1,6 @@
 """What a warehouse needs of Spark and of the layers below, as one interface.
 
-:class:`~tempura.warehouse.spark_engine.SparkEngine` implements it. Tests of commits and crashes use an engine without a JVM.
+:class:`~tempura.warehouse.spark.spark_engine.SparkEngine` implements it. Tests of commits and crashes use an engine without a JVM.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +16,10 @@ from tempura.execute.contract import Clocks, StepOutcome, StoredOutput, StoredSt
 from tempura.frontend.lift import Lifted
 from tempura.physical.operators import Read, StateKey
 from tempura.plan.progressive import Step
-from tempura.warehouse.arrivals import Rows
-from tempura.warehouse.kafka import KafkaSpec
-from tempura.warehouse.offsets import Span, TopicOffsets
-from tempura.warehouse.parquet import FileSummary
+from tempura.warehouse.batches.arrivals import Rows
+from tempura.warehouse.batches.offsets import Span, TopicOffsets
+from tempura.warehouse.batches.parquet import FileSummary
+from tempura.warehouse.declared.kafka import KafkaSpec
 
 Progress = Callable[[str], None]
 Settings = Mapping[str, str]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tempura.errors import TempuraError
-from tempura.warehouse.arrivals import Arrival
-from tempura.warehouse.content import content, last_reset
-from tempura.warehouse.declare import DeclarationFile
-from tempura.warehouse.history import History
-from tempura.warehouse.ledger import attempt
+from tempura.warehouse.batches.arrivals import Arrival
+from tempura.warehouse.batches.content import content, last_reset
+from tempura.warehouse.commits.ledger import attempt
+from tempura.warehouse.declared.declare import DeclarationFile
 from tempura.warehouse.query import Query
-from tempura.warehouse.steps import StepManifest
-from tempura.warehouse.table import Arrivals, Site
+from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.times.history import History
+from tempura.warehouse.times.steps import StepManifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from tempura.frontend.session import current, require_classic
 from tempura.frontend.start import start_session
 from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
-from tempura.warehouse.files import Files
-from tempura.warehouse.spark_engine import SparkEngine
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.spark.spark_engine import SparkEngine
 from tempura.warehouse.warehouse import Warehouse, open_site
 
 

@@ -21,28 +21,28 @@ from tempura.frontend.clock import NOW, is_clock, today
 from tempura.frontend.lift import Lifted
 from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.registry import Registry
-from tempura.warehouse.arrivals import Rows
-from tempura.warehouse.clock import Clock, Input
-from tempura.warehouse.declare import OutputSpec, QuerySpec, check_output, declared_path
+from tempura.warehouse.batches.arrivals import Rows
+from tempura.warehouse.commits.ledger import Ledger, attempt
+from tempura.warehouse.commits.seals import damage
+from tempura.warehouse.declared.declare import OutputSpec, QuerySpec, check_output, declared_path
+from tempura.warehouse.declared.places import check_output_place
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
-from tempura.warehouse.follow import Follower
-from tempura.warehouse.history import History, Replacement, names_of
-from tempura.warehouse.ledger import Ledger, attempt
-from tempura.warehouse.phases import LOOKING, PLANNING, Stopwatch
-from tempura.warehouse.places import check_output_place
-from tempura.warehouse.prospect import Prospect
-from tempura.warehouse.publish import Publication, Result, publications
-from tempura.warehouse.replace import ReplaceReport, usable
-from tempura.warehouse.replace import report_of as replaced
-from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, history_of, or_error, plan_of, report_of
-from tempura.warehouse.required import ANY, Demand, assuming_deletes
-from tempura.warehouse.run import Run, alone, executed, step_now
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.seals import damage
-from tempura.warehouse.situation import Situation, assess, is_followed, names_read
-from tempura.warehouse.slots import Due, Slot, due, named, unscheduled, upcoming, zone_of
-from tempura.warehouse.steps import StepManifest, absolute
-from tempura.warehouse.table import Arrivals, Site
+from tempura.warehouse.runs.publish import Publication, Result, publications
+from tempura.warehouse.runs.replace import ReplaceReport, usable
+from tempura.warehouse.runs.replace import report_of as replaced
+from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, history_of, or_error, plan_of, report_of
+from tempura.warehouse.runs.required import ANY, Demand, assuming_deletes
+from tempura.warehouse.runs.run import Run, alone, executed, step_now
+from tempura.warehouse.runs.situation import Situation, assess, is_followed, names_read
+from tempura.warehouse.tables.clock import Clock, Input
+from tempura.warehouse.tables.prospect import Prospect
+from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.times.follow import Follower
+from tempura.warehouse.times.history import History, Replacement, names_of
+from tempura.warehouse.times.phases import LOOKING, PLANNING, Stopwatch
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.slots import Due, Slot, due, named, unscheduled, upcoming, zone_of
+from tempura.warehouse.times.steps import StepManifest, absolute
 
 _CORRECTION = timedelta(minutes=5)
 """How far a clock may be set back without being called wrong: until it has caught up, logical time stands still."""

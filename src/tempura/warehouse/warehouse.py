@@ -16,36 +16,36 @@ from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
-from tempura.warehouse import pushes
-from tempura.warehouse.declare import Declarations, QuerySpec, TableSpec, check_name, declared_path, local_path
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.commits.ledger import attempt, commit
+from tempura.warehouse.commits.manifests import FORMAT, read_manifest
+from tempura.warehouse.commits.storage import refuse_other_schemes
+from tempura.warehouse.declared.declare import Declarations, QuerySpec, TableSpec, check_name, declared_path, local_path
+from tempura.warehouse.declared.kafka import KafkaSpec, check_record_options, checked
+from tempura.warehouse.declared.places import check_source_place
+from tempura.warehouse.declared.text import check_format
 from tempura.warehouse.derived import Upstream, check_acyclic
 from tempura.warehouse.engine import Engine, schema_of
-from tempura.warehouse.files import Files
-from tempura.warehouse.folder import Folder
-from tempura.warehouse.forecast import check_expect
 from tempura.warehouse.garbage import Removed, Sweep, collect
-from tempura.warehouse.kafka import KafkaSpec, check_record_options, checked
-from tempura.warehouse.known import say, table_stats, unsay
-from tempura.warehouse.lake import LAKES, Lake
-from tempura.warehouse.ledger import attempt, commit
-from tempura.warehouse.manifests import FORMAT, read_manifest
-from tempura.warehouse.moves import Move, complete, undeclared
-from tempura.warehouse.places import check_source_place
-from tempura.warehouse.pushes import check_id
 from tempura.warehouse.query import Methods, Query
-from tempura.warehouse.refresh import check_moved, refresh, refresh_times
-from tempura.warehouse.replace import ReplaceReport
-from tempura.warehouse.report import or_error
-from tempura.warehouse.required import Demand, check_maintainable
-from tempura.warehouse.run import alone
-from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.storage import refuse_other_schemes
-from tempura.warehouse.table import Arrivals, Site
-from tempura.warehouse.text import check_format
-from tempura.warehouse.topic import check_topic
-from tempura.warehouse.transaction import Transaction, transaction
-from tempura.warehouse.widening import add_columns as add_columns_to
-from tempura.warehouse.widening import beginning, check_new_columns
+from tempura.warehouse.runs.replace import ReplaceReport
+from tempura.warehouse.runs.report import or_error
+from tempura.warehouse.runs.required import Demand, check_maintainable
+from tempura.warehouse.runs.run import alone
+from tempura.warehouse.sources import pushes
+from tempura.warehouse.sources.folder import Folder
+from tempura.warehouse.sources.lake import LAKES, Lake
+from tempura.warehouse.sources.pushes import check_id
+from tempura.warehouse.sources.topic import check_topic
+from tempura.warehouse.sources.widening import add_columns as add_columns_to
+from tempura.warehouse.sources.widening import beginning, check_new_columns
+from tempura.warehouse.tables.known import say, table_stats, unsay
+from tempura.warehouse.tables.moves import Move, complete, undeclared
+from tempura.warehouse.tables.refresh import check_moved, refresh, refresh_times
+from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.tables.transaction import Transaction, transaction
+from tempura.warehouse.times.forecast import check_expect
+from tempura.warehouse.times.schedule import Schedule
 
 _KINDS = {"tables": "table", "queries": "query"}
 """What a section of ``tempura.toml`` declares."""

@@ -1,0 +1,88 @@
+"""What the rows of a version are made of: arrivals, of which resets forget all before them and refreshes replace the files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tempura.warehouse.batches.arrivals import Arrival, DataFile, Origin, totals
+
+Placed = tuple[DataFile, str]
+"""A file that is read where it is, and the schema under which it arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The rows of a version: those of the files that the refresh ``base`` found where they are, and what ``arrivals`` did besides."""
+
+    base: Arrival | None
+    arrivals: tuple[Arrival, ...]
+
+    @property
+    def whole(self) -> tuple[DataFile, ...]:
+        """The files of the base."""
+        return self.base.whole or () if self.base else ()
+
+    @property
+    def in_place(self) -> tuple[Placed, ...]:
+        """The files in the table's folder that hold rows."""
+        taken = ((file, self.base.schema) for file in self.whole) if self.base else ()
+        return (*taken, *((file, a.schema) for a in self.arrivals if not a.copied for file in a.inserted))
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Rows inserted and rows deleted."""
+        inserted, deleted = totals(self.arrivals)
+        return inserted + sum(file.rows for file in self.whole), deleted
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """All files."""
+        return (*self.whole, *(file for a in self.arrivals for file in (*a.inserted, *a.deleted)))
+
+
+def last_reset(arrivals: Sequence[Arrival]) -> int:
+    """The version at which a table was reset last; 0 when it never was."""
+    return max((n for n, arrival in enumerate(arrivals, 1) if arrival.reset), default=0)
+
+
+def live(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:
+    """The arrivals since the last reset."""
+    return tuple(arrivals[last_reset(arrivals) :])
+
+
+def content(arrivals: Sequence[Arrival]) -> Content:
+    """What the rows of the version after these arrivals are read from."""
+    counting, base = live(arrivals), _base(live(arrivals))
+    if base is None:
+        return Content(None, counting)
+    # The files before were taken as they are then; what files of changes did remains.
+    told = tuple(a for a in counting[:base] if a.copied and not a.refreshed)
+    return Content(counting[base], (*told, *counting[base + 1 :]))
+
+
+def described(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:
+    """The arrivals whose columns describe the rows of the version after all of them."""
+    counting = live(arrivals)
+    return counting[_base(counting) or 0 :]
+
+
+def _base(counting: Sequence[Arrival]) -> int | None:
+    """Where the last refresh stands that names the files which are read where they are."""
+    return max((i for i, arrival in enumerate(counting) if arrival.whole is not None), default=None)
+
+
+def seeing(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:
+    """The arrivals that say which files of the table's folder have arrived: those from the last refresh on."""
+    counting = live(arrivals)
+    return counting[max((i for i, arrival in enumerate(counting) if arrival.refreshed), default=0) :]
+
+
+def seen_files(arrivals: Sequence[Arrival]) -> Mapping[str, Origin]:
+    """The files of the table's folder that have arrived, by path, as they have to be now."""
+    return {origin.path: origin for arrival in seeing(arrivals) for origin in arrival.seen}
+
+
+def cumulative(arrivals: Sequence[Arrival], pinned: Sequence[int]) -> list[tuple[int, int]]:
+    """Rows inserted and deleted up to each of some versions, counted from what the first of them is read from."""
+    inserted, deleted = content(arrivals[: pinned[0]]).rows
+    later = [totals(arrivals[pinned[0] : version]) for version in pinned]
+    return [(inserted + more, deleted + fewer) for more, fewer in later]

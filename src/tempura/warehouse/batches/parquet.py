@@ -1,0 +1,227 @@
+"""What Parquet files say of themselves: the schema, checked against the table's, and statistics from footers and a sample.
+
+Read with pyarrow; no Spark job is needed to register files.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    StringType,
+    StructType,
+    YearMonthIntervalType,
+)
+
+from tempura.cost.stats import number
+from tempura.errors import TempuraError
+from tempura.warehouse.batches.arrivals import ColumnSummary
+
+SAMPLE_ROWS = 10_000
+"""How many rows of an arrival distinct values are counted in."""
+
+_ARROW_NAMES = {
+    "bool": "boolean", "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint",
+    "uint8": "smallint", "uint16": "int", "uint32": "bigint", "uint64": "decimal(20,0)",
+    "float": "float", "double": "double", "date32[day]": "date",
+    "string": "string", "large_string": "string", "string_view": "string",
+    "binary": "binary", "large_binary": "binary", "binary_view": "binary",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FileSummary:
+    """Rows, uncompressed bytes and columns of a file."""
+
+    rows: int
+    bytes: int
+    columns: Mapping[str, ColumnSummary]
+
+
+def inspect(
+    path: Path, schema: StructType, partitions: Iterable[str] = (), sample: bool = False, optional: Iterable[str] = ()
+) -> FileSummary:
+    """Check a file against the table's schema and summarise it. ``partitions`` are the columns that come from its path, ``optional``
+    those that it may lack: they are NULL then.
+
+    Raises TempuraError WRONG_SCHEMA naming file, column, found and expected type; NOT_PARQUET when it cannot be read.
+    """
+    with _opened(path) as file:
+        lacking = {*partitions, *(set(optional) - set(file.schema_arrow.names))}
+        expected = [f for f in schema.fields if f.name not in lacking]
+        _check(path, file, StructType(expected))
+        columns = _footer(file, {f.name for f in expected})
+        if sample:
+            columns |= _sampled(file, columns)
+        nulls = ColumnSummary(nulls=file.metadata.num_rows)
+        columns |= dict.fromkeys(lacking - set(partitions), nulls)
+        return FileSummary(file.metadata.num_rows, _bytes(file), columns)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    try:
+        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+            yield file
+    except (pa.ArrowInvalid, OSError) as error:
+        what = f"{path} cannot be read as Parquet: {error}."
+        raise TempuraError("NOT_PARQUET", what, "Remove or repair it.") from error
+
+
+def column_names(path: Path) -> tuple[str, ...]:
+    """The names of a file's columns. Raises TempuraError NOT_PARQUET."""
+    with _opened(path) as file:
+        return tuple(file.schema_arrow.names)
+
+
+def _check(path: Path, file: pq.ParquetFile, schema: StructType) -> None:
+    found = {field.name: field for field in file.schema_arrow}
+    for column in schema.fields:
+        field = found.get(column.name)
+        actual = spark_type(field.type) if field is not None else None
+        if actual and _has_int96(file, column.name):
+            actual = actual.replace("timestamp_ntz", "timestamp")
+        expected = physical(column.dataType)
+        if actual != expected:
+            has = "is missing" if field is None else f"has type {actual or field.type}"
+            raise TempuraError(
+                "WRONG_SCHEMA",
+                f"{path}: column {column.name} {has}, but the table expects {expected}.",
+                "Write the file again with that type, or take it out of the folder.",
+            )
+
+
+def spark_type(type: pa.DataType) -> str | None:
+    """The Spark type as which a Parquet column is read; None when Spark does not read it."""
+    if pa.types.is_dictionary(type):
+        return spark_type(type.value_type)
+    if pa.types.is_decimal128(type):
+        return f"decimal({type.precision},{type.scale})"
+    if pa.types.is_timestamp(type):
+        if type.unit not in ("ms", "us"):
+            return None
+        return "timestamp" if type.tz else "timestamp_ntz"
+    if pa.types.is_fixed_size_binary(type):
+        return "binary"
+    return _ARROW_NAMES.get(str(type)) or _nested(type)
+
+
+def _nested(type: pa.DataType) -> str | None:
+    parts: list[str | None]
+    if pa.types.is_struct(type):
+        parts = [spark_type(field.type) for field in type]
+        names = [field.name for field in type]
+        return None if None in parts else f"struct<{','.join(f'{n}:{p}' for n, p in zip(names, parts, strict=True))}>"
+    if pa.types.is_map(type):
+        parts = [spark_type(type.key_type), spark_type(type.item_type)]
+        return None if None in parts else f"map<{parts[0]},{parts[1]}>"
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        element = spark_type(type.value_type)
+        return element and f"array<{element}>"
+    return None
+
+
+def physical(type: DataType) -> str:
+    """A Spark type as Parquet keeps it: without collations, lengths of strings and nullability, intervals as numbers."""
+    if isinstance(type, StructType):
+        return f"struct<{','.join(f'{f.name}:{physical(f.dataType)}' for f in type.fields)}>"
+    if isinstance(type, ArrayType):
+        return f"array<{physical(type.elementType)}>"
+    if isinstance(type, MapType):
+        return f"map<{physical(type.keyType)},{physical(type.valueType)}>"
+    if isinstance(type, DayTimeIntervalType | YearMonthIntervalType):
+        return "bigint" if isinstance(type, DayTimeIntervalType) else "int"
+    if isinstance(type, StringType) or type.simpleString().startswith(("varchar(", "char(")):
+        return "string"
+    return type.simpleString()
+
+
+def _has_int96(file: pq.ParquetFile, name: str) -> bool:
+    """Whether the column, or part of it, is in the old timestamp encoding, which Spark reads as an instant."""
+    columns = (file.schema.column(i) for i in range(len(file.schema)))
+    return any(c.physical_type == "INT96" and c.path.split(".")[0] == name.split(".")[0] for c in columns)
+
+
+def _bytes(file: pq.ParquetFile) -> int:
+    groups = range(file.metadata.num_row_groups)
+    return sum(file.metadata.row_group(i).total_byte_size for i in groups)
+
+
+def _footer(file: pq.ParquetFile, wanted: set[str]) -> dict[str, ColumnSummary]:
+    """NULLs, least and greatest value per flat column, over all row groups."""
+    merged: dict[str, ColumnSummary] = {}
+    for i in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(i)
+        for j in range(group.num_columns):
+            chunk = group.column(j)
+            if chunk.path_in_schema in wanted:
+                summary = _chunk(chunk)
+                name = chunk.path_in_schema
+                merged[name] = merged[name] + summary if name in merged else summary
+    return merged
+
+
+def _chunk(chunk: Any) -> ColumnSummary:
+    statistics, size = chunk.statistics, ColumnSummary(bytes=chunk.total_uncompressed_size)
+    if statistics is None:
+        return size
+    nulls = statistics.null_count if statistics.has_null_count else None
+    low, high = (statistics.min, statistics.max) if statistics.has_min_max else (None, None)
+    return replace(size, nulls=nulls, low=number(low), high=number(high))
+
+
+def _sampled(file: pq.ParquetFile, columns: Mapping[str, ColumnSummary]) -> dict[str, ColumnSummary]:
+    """The summaries with the distinct values of the first rows counted."""
+    batches = file.iter_batches(batch_size=SAMPLE_ROWS, columns=sorted(columns), use_threads=False)
+    batch = next(iter(batches), None)
+    if batch is None or not columns:
+        return dict(columns)
+    return {name: columns[name] + _drawn(batch.column(name), columns[name]) for name in columns}
+
+
+def _drawn(values: pa.Array, whole: ColumnSummary) -> ColumnSummary:
+    """The sample that the first values of a column are."""
+    try:
+        least, greatest = (number(end.as_py()) for end in pc.min_max(values).values())
+    except (pa.ArrowNotImplementedError, ValueError):  # a type without an order, a date that Python does not have
+        least = greatest = None
+    return counted(values, _share(least, greatest, whole))
+
+
+def _share(least: float | None, greatest: float | None, whole: ColumnSummary) -> float:
+    """How much of a column's range lies between two values; all, when that is not known."""
+    if least is None or greatest is None or whole.low is None or whole.high is None or whole.high <= whole.low:
+        return 1.0
+    return (greatest - least) / (whole.high - whole.low)
+
+
+_FEW = 3
+"""So few values say nothing of their order."""
+
+
+def counted(values: pa.Array, share: float = 1.0) -> ColumnSummary:
+    """Distinct values of a column's first rows, in their order; they span a ``share`` of its range.
+
+    They are *clustered* when equal values lie side by side: the second half has few of the values of the first one, although the halves
+    repeat their own. Of values in any order, as many are in both halves as are repeated in one, twice.
+    """
+    present = (values.dictionary_decode() if pa.types.is_dictionary(values.type) else values).drop_null()
+    counts = present.value_counts().field("counts")
+    half = len(present) // 2
+    first, second = present[:half].unique(), present[half:].unique()
+    if len(counts) <= _FEW:
+        clustered = share < 0.5
+    else:
+        expected = min(len(first), len(second), 2 * (half - len(first)))
+        common = pc.sum(pc.is_in(second, value_set=first)).as_py() or 0
+        clustered = common < expected / 2
+    return ColumnSummary(0, None, None, len(present), len(counts), pc.sum(pc.equal(counts, 1)).as_py() or 0, clustered)

@@ -1,0 +1,354 @@
+"""``tempura.toml``: the tables, queries and schedules that a warehouse declares.
+
+The file belongs to the user: edits keep comments and order, and are written atomically. It can be kept under version control.
+"""
+
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from tempura.errors import TempuraError
+from tempura.execute.failure import errors_by_code
+from tempura.rules.modules import is_module_name
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.declared.declared_stats import ColumnTold, told_of
+from tempura.warehouse.declared.kafka import KafkaSpec, kafka_from_toml
+from tempura.warehouse.times.forecast import check_expect
+from tempura.warehouse.times.schedule import Schedule
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLURAL = {"table": "tables", "query": "queries"}
+
+
+def check_name(kind: str, name: str, others: Iterable[str] = ()) -> str:
+    """A name that is safe as a folder and in SQL, and differs from ``others`` by more than case, which neither Spark nor every file
+    system looks at. Raises TempuraError BAD_NAME."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > 100:
+        remedy = "Use at most 100 letters, digits and _, beginning with a letter or _."
+        raise TempuraError("BAD_NAME", f"{name!r} is not a name for a {kind}.", remedy)
+    like = next((other for other in others if other != name and other.lower() == name.lower()), None)
+    if like is not None:
+        what = f"The names of the {_PLURAL[kind]} {like} and {name} differ by case only."
+        raise TempuraError("BAD_NAME", what, "Choose another name for one of them.")
+    return name
+
+
+NEW_COLUMNS = ("ignore", "refuse", "add")
+"""What can become of columns of a source that its table does not have: they are not read, they are refused, or the table gets them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A declared table. ``path`` is a folder, relative to the warehouse, whose files hold the rows, or ``query`` is one whose results
+    they are, or ``kafka`` is a topic whose records they are; a managed table has none of these. ``schema`` is DDL.
+    ``settle``: seconds that a file must be old to count. ``options`` of the files' format. ``added`` are columns that came later: a
+    file may lack them. ``follow_links``: symbolic links that lead out of the folder are followed. ``new_columns``: what becomes of
+    columns of the source that the table does not have, one of :data:`NEW_COLUMNS`; "": the format's default. ``expect`` is what is
+    expected to arrive from run to run, ``stats`` what is said of columns: nothing relies on these. The rest are promises,
+    enforced when rows arrive."""
+
+    schema: str
+    path: str | None = None
+    format: str = "parquet"
+    keys: tuple[str, ...] = ()
+    append_only: bool = False
+    static: bool = False
+    settle: float = 0.0
+    options: Mapping[str, str] = field(default_factory=dict)
+    query: str | None = None
+    expect: str | None = None
+    added: tuple[str, ...] = ()
+    follow_links: bool = False
+    new_columns: str = ""
+    kafka: KafkaSpec | None = None
+    stats: Mapping[str, ColumnTold] = field(default_factory=dict)
+
+    @property
+    def on_new_columns(self) -> str:
+        """One of :data:`NEW_COLUMNS`. Unless it is said, columns of plain Parquet and JSON are not read, all others are refused."""
+        return self.new_columns or ("ignore" if self.format in ("parquet", "json") else "refuse")
+
+    def to_toml(self) -> dict[str, Any]:
+        """What differs from the default."""
+        given: dict[str, Any] = {
+            "path": self.path,
+            "query": self.query,
+            "format": self.format if self.path or self.kafka else None,
+            "schema": self.schema,
+        }
+        given |= {
+            "keys": list(self.keys),
+            "append_only": self.append_only,
+            "static": self.static,
+            "settle": self.settle,
+            "options": dict(self.options),
+            "expect": self.expect,
+            "added": list(self.added),
+            "follow_links": self.follow_links,
+            "new_columns": self.new_columns,
+            "kafka": self.kafka.to_toml() if self.kafka else None,
+            "stats": {column: told.to_toml() for column, told in self.stats.items()},
+        }
+        return {key: value for key, value in given.items() if value not in (None, False, [], 0.0, {}, "")}
+
+
+MODES = ("replace", "upsert", "changes")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSpec:
+    """Where a query's results are published: a path, relative to the warehouse if it lies in it, and a mode of :data:`MODES`. ``keys``
+    for ``upsert``."""
+
+    path: str
+    mode: str = "replace"
+    keys: tuple[str, ...] = ()
+
+    def to_toml(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"path": self.path, "mode": self.mode} | ({"keys": list(self.keys)} if self.keys else {})
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpec:
+    """A declared query: its SQL, or for a DataFrame the ``fingerprint`` under which it is registered in each process. ``outputs`` are
+    the places where its results are published, ``methods`` the incremental methods to choose from (all unless given), ``require`` what is
+    demanded of its runs."""
+
+    schedule: Schedule
+    sql: str | None = None
+    fingerprint: str | None = None
+    outputs: tuple[OutputSpec, ...] = ()
+    methods: tuple[str, ...] = ()
+    require: str | None = None
+
+    def to_toml(self) -> dict[str, Any]:
+        """Plain data; SQL over several lines stays readable."""
+        body: dict[str, Any] = {"fingerprint": self.fingerprint} if self.sql is None else {"sql": _text(self.sql)}
+        schedule = tomlkit.inline_table()
+        for key, value in self.schedule.to_json().items():
+            schedule[key] = value
+        outputs = {"outputs": [output.to_toml() for output in self.outputs]} if self.outputs else {}
+        methods = {"methods": list(self.methods)} if self.methods else {}
+        require = {"require": self.require} if self.require else {}
+        return body | {"schedule": schedule} | methods | require | outputs
+
+
+def _text(sql: str) -> Any:
+    """SQL of several lines as a TOML literal, if it can be one; else as an escaped string."""
+    printable = all(c.isprintable() or c in "\n\t" for c in sql)
+    if "\n" not in sql or "'''" in sql or sql.endswith("'") or not printable:
+        return sql
+    # Parsed, because tomlkit writes no newline after the opening quotes, which is not part of the text.
+    return tomlkit.parse(f"text = '''\n{sql}'''\n")["text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """The content of ``tempura.toml``. ``rules`` are names of modules with rules of the user's own."""
+
+    tables: Mapping[str, TableSpec]
+    queries: Mapping[str, QuerySpec]
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeclarationFile:
+    """``tempura.toml`` on disk. ``lock`` serialises edits of several processes."""
+
+    path: Path
+    lock: Path
+    files: Files
+
+    def make(self) -> None:
+        """Write an empty file unless there is one."""
+        if not self.path.exists():
+            self._edit(lambda document: None)
+
+    def read(self) -> Declarations:
+        """Read and check the file. Raises TempuraError BAD_TOML, BAD_NAME, BAD_SCHEDULE."""
+        document = self._parse()
+        tables, queries = document.get("tables", {}), document.get("queries", {})
+        tables = {check_name("table", n, tables): _table(n, t) for n, t in tables.items()}
+        queries = {check_name("query", n, queries): _query(n, q) for n, q in queries.items()}
+        return Declarations(tables, queries, _modules(document.get("rules", {})))
+
+    def put_table(self, name: str, spec: TableSpec) -> None:
+        """Add or replace a table."""
+        self._edit(lambda document: _put(document, "table", name, spec.to_toml()))
+
+    def change_table(self, name: str, known: TableSpec, spec: TableSpec) -> None:
+        """Put a table in the place of the one that is known. Raises TempuraError COMMIT_LOST when another is declared by now."""
+
+        def change(document: tomlkit.TOMLDocument) -> None:
+            found = document.get("tables", {}).get(name)
+            if found is None or _table(name, found) != known:
+                what = f"Table {name} was declared otherwise meanwhile; nothing was changed."
+                raise TempuraError("COMMIT_LOST", what, "Call again to work from what is declared now.")
+            _put(document, "table", name, spec.to_toml())
+
+        self._edit(change)
+
+    def put_query(self, name: str, spec: QuerySpec) -> None:
+        """Add or replace a query."""
+        self._edit(lambda document: _put(document, "query", name, spec.to_toml()))
+
+    def _parse(self) -> tomlkit.TOMLDocument:
+        try:
+            return tomlkit.parse(self.path.read_text(encoding="utf-8")) if self.path.exists() else tomlkit.document()
+        except (TOMLKitError, UnicodeDecodeError) as error:
+            raise TempuraError("BAD_TOML", f"{self.path}: {error}.", "Correct the file.") from error
+
+    def _edit(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
+        with self.editing():
+            self.change(change)
+
+    @contextmanager
+    def editing(self) -> Iterator[None]:
+        """Hold the lock of those who edit the file."""
+        with errors_by_code(), self.files.lock(self.lock):
+            yield
+
+    def change(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
+        """Edit the file. The caller holds the lock."""
+        document = self._parse()
+        change(document)
+        temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.tmp")
+        self.files.write(temporary, tomlkit.dumps(document).encode())
+        self.files.replace(temporary, self.path)
+        self.files.sync_folder(self.path.parent)
+
+
+def _put(document: tomlkit.TOMLDocument, kind: str, name: str, values: Mapping[str, Any]) -> None:
+    section = _PLURAL[kind]
+    # Another process may have added a name like this one since the caller looked.
+    check_name(kind, name, document.get(section, ()))
+    if section not in document:
+        document[section] = tomlkit.table(is_super_table=True)
+    entries: Any = document[section]
+    if name not in entries:
+        entries[name] = tomlkit.table()
+    entry = entries[name]
+    for key in [k for k in entry if k not in values]:
+        del entry[key]
+    for key, value in values.items():
+        if key not in entry or entry[key] != value:
+            entry[key] = value
+
+
+def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
+    known = {field.name for field in fields(TableSpec)}
+    _check_keys(f"[tables.{name}]", data, known, {"schema"})
+    plain = {key: _plain(value) for key, value in data.items()}
+    if plain.get("new_columns", "") not in ("", *NEW_COLUMNS):
+        what = f"[tables.{name}] has new_columns = {plain['new_columns']!r}."
+        raise TempuraError("BAD_TOML", what, f"Known: {', '.join(NEW_COLUMNS)}.")
+    lists = {key: tuple(plain.get(key, ())) for key in ("keys", "added")}
+    checked = {"settle": float(plain.get("settle", 0.0)), "expect": check_expect(name, plain.get("expect"))}
+    if ("kafka" in plain) != (plain.get("format") == "kafka"):
+        what = f'[tables.{name}] has either format = "kafka" or [tables.{name}.kafka], without the other.'
+        raise TempuraError("BAD_TOML", what, "Give both.")
+    kafka = kafka_from_toml(f"tables.{name}", plain["kafka"]) if "kafka" in plain else None
+    stats = {column: told_of(f"[tables.{name}.stats.{column}]", said) for column, said in _said(name, plain)}
+    return TableSpec(**plain | lists | checked | {"kafka": kafka, "stats": stats})
+
+
+def _said(name: str, table: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    said = table.get("stats", {})
+    if not isinstance(said, Mapping) or not all(isinstance(of, Mapping) for of in said.values()):
+        what = f"[tables.{name}] has stats = {said!r}."
+        raise TempuraError("BAD_TOML", what, f"Write [tables.{name}.stats.COLUMN], and distinct = … below.")
+    return said.items()
+
+
+def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:
+    where = f"[queries.{name}]"
+    _check_keys(where, data, {field.name for field in fields(QuerySpec)}, {"schedule"})
+    if ("sql" in data) == ("fingerprint" in data):
+        raise TempuraError("BAD_TOML", f"{where} needs either sql or fingerprint.", "Add sql = ...")
+    schedule = Schedule.from_json(_plain(data["schedule"]))
+    outputs = tuple(_output(where, output) for output in _plain(data.get("outputs", [])))
+    methods, require = _methods(where, _plain(data.get("methods", []))), check_require(name, data.get("require"))
+    return QuerySpec(schedule, _plain(data.get("sql")), _plain(data.get("fingerprint")), outputs, methods, require)
+
+
+def _modules(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of ``[rules] modules``: dotted names, to be imported from where Python finds modules, never paths."""
+    if not isinstance(data, Mapping):
+        raise TempuraError("BAD_TOML", "rules is no section.", 'Write [rules] and modules = ["my_rules"] below it.')
+    _check_keys("[rules]", data, {"modules"}, set())
+    names = _plain(data.get("modules", []))
+    if not isinstance(names, list) or not all(isinstance(name, str) and is_module_name(name) for name in names):
+        what = f"[rules] has modules = {names!r}, which is no list of names of modules."
+        raise TempuraError("BAD_TOML", what, 'Write modules = ["my_rules"], as after import.')
+    return tuple(dict.fromkeys(names))
+
+
+REQUIRED = "incremental"
+NO_DEMAND = "none"
+
+
+def check_require(query: str, require: object) -> str | None:
+    """What a declaration, or a call, demands of a query's runs: that they are incremental, or, None, nothing. Raises TempuraError
+    BAD_REQUIRE."""
+    if require not in (None, REQUIRED, NO_DEMAND):
+        what = f"Query {query}: require is {require!r}."
+        raise TempuraError("BAD_REQUIRE", what, f"Say {REQUIRED!r}, or {NO_DEMAND!r} for no demand.")
+    return REQUIRED if require == REQUIRED else None
+
+
+def _methods(where: str, methods: object) -> tuple[str, ...]:
+    """Names of methods, whose meaning is asked for when they are used: a program may add its own."""
+    if not isinstance(methods, list) or not all(isinstance(name, str) for name in methods):
+        raise TempuraError("BAD_TOML", f"{where}: methods are a list of names.", 'Write methods = ["im1", "batch"].')
+    return tuple(methods)
+
+
+def _output(where: str, data: Mapping[str, Any]) -> OutputSpec:
+    _check_keys(f"outputs in {where}", data, {field.name for field in fields(OutputSpec)}, {"path"})
+    return check_output(OutputSpec(**{**data, "keys": tuple(data.get("keys", ()))}))
+
+
+def check_output(spec: OutputSpec) -> OutputSpec:
+    """Raises TempuraError BAD_OUTPUT for an unknown mode, or keys that are missing or useless."""
+    if spec.mode not in MODES:
+        raise TempuraError("BAD_OUTPUT", f"An output has the mode {spec.mode!r}.", f"Use one of {', '.join(MODES)}.")
+    if (spec.mode == "upsert") != bool(spec.keys):
+        what = f"Output {spec.path} has mode {spec.mode} and {'no ' if not spec.keys else ''}keys."
+        raise TempuraError("BAD_OUTPUT", what, "Give keys with mode upsert, and only there.")
+    return spec
+
+
+def _check_keys(where: str, data: Mapping[str, Any], known: set[str], needed: set[str]) -> None:
+    unknown, missing = sorted(set(data) - known), sorted(needed - set(data))
+    if unknown:
+        raise TempuraError(
+            "BAD_TOML", f"{where} has unknown {', '.join(unknown)}.", f"Known: {', '.join(sorted(known))}."
+        )
+    if missing:
+        raise TempuraError("BAD_TOML", f"{where} lacks {', '.join(missing)}.", "Add it.")
+
+
+def _plain(value: Any) -> Any:
+    return value.unwrap() if hasattr(value, "unwrap") else value
+
+
+def local_path(path: str) -> Path:
+    """A path of the local file system, absolute. Raises TempuraError UNSUPPORTED_PATH."""
+    scheme, separator, rest = path.partition("://")
+    if separator and scheme != "file":
+        raise TempuraError("UNSUPPORTED_PATH", f"{path} is not a local path.", "Use a folder of a local file system.")
+    return Path(rest if separator else path.removeprefix("file:")).expanduser().absolute()
+
+
+def declared_path(root: Path, path: str | Path) -> str:
+    """A path as it is declared: relative to the warehouse if it lies in it, so that both can be moved. Raises as above."""
+    local = local_path(str(path))
+    return str(local.relative_to(root)) if local.is_relative_to(root) else str(local)

@@ -1,0 +1,205 @@
+"""Executing one step of a plan and committing it whole."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tempura.errors import Reason, TempuraError
+from tempura.execute.contract import Part, StepOutcome, StoredState
+from tempura.execute.failure import coded, errors_by_code
+from tempura.execute.of_data import is_of_data
+from tempura.explain.character import NOTHING, Character
+from tempura.physical.operators import StateKey
+from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.search.planner import make_plan
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.commits.ledger import Ledger, attempt, discarding, discarding_if_refused
+from tempura.warehouse.commits.locks import HeldError
+from tempura.warehouse.commits.seals import sealed
+from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
+from tempura.warehouse.runs.report import plan_of
+from tempura.warehouse.runs.required import refused_retry
+from tempura.warehouse.runs.situation import Situation
+from tempura.warehouse.tables.table import Site
+from tempura.warehouse.times.follow import Choice
+from tempura.warehouse.times.phases import COMPUTING, STORING, Stopwatch
+from tempura.warehouse.times.slots import Due, Slot
+from tempura.warehouse.times.steps import SavedState, StepManifest, relative
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that is about to be executed: the ``n``-th step of a query in ``folder``."""
+
+    site: Site
+    folder: Path
+    n: int
+    due: Due
+    slot: Slot
+    situation: Situation
+    plan: ProgressivePlan
+    settings: Settings
+    fingerprint: str
+    sql: str | None
+    schemas: Mapping[str, str]
+    explained: str
+    does: Character
+    uses: int
+    watch: Stopwatch
+    incremental: bool = False
+    choice: Choice | None = None
+    query: Callable[[], WholeQuery | None] = lambda: None
+
+    @property
+    def step(self) -> Step:
+        """The step to execute; empty when the plan does nothing now."""
+        return step_now(self.plan, self.situation)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the run gives a result."""
+        return self.situation.problem.points[self.situation.now].output
+
+    def recomputed(self, error: Exception) -> "Run":
+        """The run with its result computed from the tables, after incremental work has failed for a row."""
+        reason = Reason("FAILED_INCREMENTALLY", f"computed from the tables: {_said(error)}")
+        plan = make_plan(self.situation.problem, ("batch",))
+        return self._instead(replace(plan, fallbacks=(*plan.fallbacks, reason)))
+
+    def left_out(self, error: Exception) -> "Run":
+        """The run without work, after early work has failed for a row."""
+        reason = Reason("FAILED_EARLY", f"nothing is due, and nothing was done: {_said(error)}")
+        return self._instead(replace(self.plan, steps=(), weights=(), cost=0, method="none", fallbacks=(reason,)))
+
+    def _instead(self, plan: ProgressivePlan) -> "Run":
+        shown = plan_of(plan, self.situation, first=False)
+        does = shown.does.get(self.situation.now, Character(NOTHING))
+        return replace(self, plan=plan, explained=shown.explain(), does=does, choice=None)
+
+    def execute(self, progress: Progress | None = None) -> StepManifest:
+        """Execute the step and commit its manifest. Raises TempuraError RUN_IN_PROGRESS when a living process runs the query, and
+        COMMIT_LOST when another process was first."""
+        files = self.site.files
+        ledger = Ledger(self.folder / "steps", files)
+        with alone(files, self.folder), attempt(files, self.site.attempts) as work:
+            ledger.check_next(self.n)
+            folder = self.folder / "attempts" / work.id
+            with discarding(files, folder):
+                files.make_folder(folder)
+                with self.watch.phase(COMPUTING):
+                    outcome = self._executed(folder, progress)
+                with self.watch.phase(STORING):
+                    files.sync_tree(folder)
+                    manifest = self._manifest(work.id, outcome)
+                manifest = replace(manifest, phases=self.watch.phases)
+            with discarding_if_refused(files, folder):
+                ledger.append(work, self.n, manifest.to_json())
+        return manifest
+
+    def _executed(self, folder: Path, progress: Progress | None) -> StepOutcome | None:
+        if self.step.is_empty:
+            return None
+        query = self.query() if self.step.is_recomputation else None
+        source, state = self.situation.source, self.situation.state
+        work = Work(self.step, source, state, folder, self.settings, progress, self.uses, query)
+        return self.site.engine.execute(work)
+
+    def _manifest(self, id: str, outcome: StepOutcome | None) -> StepManifest:
+        output = outcome.output if outcome else None
+        now = self.situation.now
+        return StepManifest(
+            n=self.n,
+            slot=self.slot,
+            skipped=self.due.skipped,
+            logical_time=self.situation.time.isoformat(),
+            inputs=dict(self.situation.versions),
+            states=tuple(self._saved(*item) for item in outcome.states.items()) if outcome else (),
+            output=output.with_part(self._committed(output.part)) if output else None,
+            attempt=id,
+            method=self.plan.method,
+            weight=self.situation.problem.points[now].weight,
+            estimated_cost=self.step.cost,
+            estimated_fixed=self.situation.correction.before(self.step),
+            prices=self.situation.problem.prices.origin,
+            steps_run=self.situation.steps_run,
+            correction=self.situation.correction.fixed,
+            cpu_seconds=outcome.cpu_seconds if outcome else 0.0,
+            driver_seconds=outcome.usage.driver_seconds if outcome else 0.0,
+            wall_seconds=outcome.wall_seconds if outcome else 0.0,
+            rows=dict(outcome.rows) if outcome else {},
+            plan=self.explained,
+            settings=dict(self.settings),
+            engine=self.site.engine.version,
+            fingerprint=self.fingerprint,
+            sql=self.sql,
+            does=self.does,
+            schemas=self.schemas,
+            pins={name: self.situation.tables[name].mark(n) for name, n in self.situation.versions.items()},
+            choice=self.choice,
+            counted=dict(outcome.counted) if outcome else {},
+        )
+
+    def _saved(self, key: StateKey, stored: StoredState) -> SavedState:
+        sealed = stored.with_parts(map(self._committed, stored.parts))
+        return SavedState(key.expression, key.kind, sealed, label_of(self.step, key))
+
+    def _committed(self, part: Part) -> Part:
+        """A part as the manifest names it. Parts of earlier steps are sealed already."""
+        return relative(part if part.seals else sealed(part), self.site.root)
+
+
+def executed(run: Run, progress: Progress | None = None) -> tuple[Run, StepManifest]:
+    """Execute a run; where an expression of the query fails for a row, the one that takes its place. Raises what :meth:`Run.execute`
+    raises.
+
+    Only a recomputation of a result that is due fails as the query does: other work looks at rows that may be gone by then, or that are
+    gone already. So early work that fails is not done, and the run is recorded with the reason; a result is then computed from the tables,
+    unless the run is to be ``incremental``.
+    """
+    try:
+        return run, run.execute(progress)
+    except Exception as error:
+        if not is_of_data(error) or (run.is_due and run.plan.method == "batch"):
+            raise
+        if run.is_due and run.incremental:
+            raise refused_retry(run.folder.name, error) from error
+        instead = run.recomputed(error) if run.is_due else run.left_out(error)
+    return instead, instead.execute(progress)
+
+
+def step_now(plan: ProgressivePlan, situation: Situation) -> Step:
+    """The step of a plan that can be run now; empty when the plan does nothing now."""
+    return next((s for s in plan.steps if s.time == situation.now), Step(situation.now, (), None, 0))
+
+
+def _said(error: Exception) -> str:
+    """What an error says, in one line."""
+    known = coded(error)
+    return f"{known.code}: {known.what}" if known else str(error).strip().partition("\n")[0]
+
+
+def label_of(step: Step, key: StateKey) -> str:
+    """What a state that a step saves holds, for people."""
+    rel = next(save.rel for save in step.saves if save.key == key)
+    return step.notes[rel].view.split("[:")[0] if rel in step.notes else ""
+
+
+@contextmanager
+def alone(files: Files, folder: Path) -> Iterator[None]:
+    """Hold the lock of the query in a folder: a second process is told now, and not after it has done the work as well.
+
+    Raises TempuraError RUN_IN_PROGRESS, and DISK_FULL.
+    """
+    lock = folder / "run.lock"
+    try:
+        with errors_by_code():
+            files.make_folder(folder)
+            with files.lock(lock, wait=False):
+                try:
+                    yield
+                finally:
+                    files.remove(lock)
+    except HeldError as held:
+        what = f"Query {folder.name} is being run by {held}."
+        raise TempuraError("RUN_IN_PROGRESS", what, "Wait until it has ended, then call again.") from None

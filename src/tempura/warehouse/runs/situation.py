@@ -1,0 +1,195 @@
+"""Where a query stands: the run to be planned, its pinned inputs, and the states that can be loaded."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from tempura.algebra.canonical import fingerprint
+from tempura.algebra.rel import scans
+from tempura.errors import Reason, TempuraError
+from tempura.execute.contract import StoredState
+from tempura.execute.parts import stored_facts
+from tempura.frontend.lift import Lifted
+from tempura.physical.operators import Load, Read, StateKey
+from tempura.plan.progressive import Step
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
+from tempura.search.problem import Problem
+from tempura.tvr.staircase import whole
+from tempura.tvr.views import Delta
+from tempura.warehouse.batches.sketch import ColumnSketch
+from tempura.warehouse.commits.seals import damage_of
+from tempura.warehouse.engine import Engine, Settings, Source
+from tempura.warehouse.tables.clock import Input
+from tempura.warehouse.tables.facts import Versions, forecast_of, table_facts
+from tempura.warehouse.tables.prospect import Prospect
+from tempura.warehouse.tables.sketches import brought_up, prospective
+from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.tables.transaction import untorn
+from tempura.warehouse.times.correction import NONE, Correction, correction_of
+from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
+from tempura.warehouse.times.forecast import Forecast, intervals, of_a_view, points_to_come
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.slots import Slot
+from tempura.warehouse.times.steps import SavedState, StepManifest, absolute
+
+LOOKED_BACK = 16
+"""Of so many runs is known what they counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A planning problem and what its leaves mean. ``pinned`` gives the versions of the tables at the first points: at the point of
+    the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder,
+    ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
+    that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by; ``steps_run`` by the
+    session before; ``doubt`` is what earlier runs say of plans with states."""
+
+    problem: Problem
+    pinned: tuple[Versions, ...]
+    tables: Mapping[str, Input]
+    states: Mapping[StateKey, SavedState]
+    labels: tuple[str, ...]
+    root: Path
+    time: datetime
+    lost: tuple[Reason, ...] = ()
+    forecasts: tuple[Forecast, ...] = ()
+    waiting: tuple[str, ...] = ()
+    correction: Correction = NONE
+    steps_run: int = 0
+    doubt: Doubt = NO_DOUBT
+
+    @property
+    def now(self) -> int:
+        """The time point of the run to be executed."""
+        return len(self.pinned) - 1
+
+    @property
+    def versions(self) -> Versions:
+        """The versions that the run reads."""
+        return self.pinned[-1]
+
+    def source(self, read: Read) -> Source:
+        """The rows that a read stands for. Raises TempuraError UNSIGNED_READ when deletions would be lost."""
+        table = self.tables[read.scan.table]
+        at = read.at
+        after = self.pinned[whole(at.t)][table.name] if isinstance(at, Delta) else 0
+        source = table.source(after, self.pinned[at.time][table.name])
+        if source.rows.signed and not read.signed:
+            what = f"The plan reads {read.label} as if nothing was deleted."
+            raise TempuraError("UNSIGNED_READ", what, "This is a defect of the planner; please report it.")
+        return source
+
+    def state(self, key: StateKey) -> StoredState:
+        """A stored state. Raises TempuraError UNKNOWN_STATE."""
+        if key not in self.states:
+            raise TempuraError("UNKNOWN_STATE", f"The plan loads {key}, which is not stored.", "Please report it.")
+        stored = self.states[key].stored
+        return stored.with_parts(absolute(part, self.root) for part in stored.parts)
+
+    def without_damaged(self, step: Step) -> "Situation":
+        """The situation without those of the states that a step loads whose files are not what was committed; itself when all
+        are."""
+        keys = {rel.key for rel in step.operators if isinstance(rel, Load)} & set(self.states)
+        lost = {key: wrong for key in sorted(keys, key=str) if (wrong := damage_of(self.state(key)))}
+        if not lost:
+            return self
+        states = {key: state for key, state in self.states.items() if key not in lost}
+        reasons = tuple(Reason("STATE_DAMAGED", f"{key} is computed anew: {wrong}") for key, wrong in lost.items())
+        problem = replace(self.problem, states=frozenset(states))
+        return replace(self, problem=problem, states=states, lost=(*self.lost, *reasons))
+
+
+def assess(
+    lifted: Lifted,
+    schedule: Schedule,
+    slot: Slot,
+    steps: Sequence[StepManifest],
+    input: Callable[[str], Input],
+    site: Site,
+    settings: Settings,
+    time: datetime,
+    anew: bool = False,
+    rules: Registry = TEMPURA,
+) -> Situation:
+    """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain. ``input`` gives what
+    the query reads by name (a :class:`Prospect`: nothing is registered), ``time`` is the logical time of the run. ``anew``: no state of
+    the past is used. ``rules`` are those to plan by."""
+    read = {name: input(name) for name in names_read(lifted)}
+    versions = {name: table.register() for name, table in read.items()}
+    versions |= untorn({n: t for n, t in read.items() if isinstance(t, Arrivals)}, versions)
+    _check_static(read, versions)
+    past = None if anew else _past(steps, site.engine, settings, read)
+    points = schedule.points_from(slot.index, done=past is not None, extra=slot.extra)
+    # Of a table that the past did not read, no state was built either: nothing has arrived in it since.
+    before = {name: past.inputs.get(name, versions[name]) for name in read} if past else {}
+    pinned: tuple[Versions, ...] = (before, versions) if past else (versions,)
+    past_runs = intervals(schedule, steps, slot, versions)
+    to_come = points_to_come(schedule, slot, len(points) - len(pinned))
+    forecasts = {name: forecast_of(table, versions[name], past_runs, to_come) for name, table in read.items()}
+    forecasts = of_a_view(forecasts) if schedule.kind == "view" else forecasts
+    facts = {
+        n: table_facts(t, [v[n] for v in pinned], forecasts[n], _sketches(t, versions[n], lifted))
+        for n, t in read.items()
+    }
+    states = {s.key(0): s for s in past.states} if past else {}
+    stored = {key: stored_facts(state.stored) for key, state in states.items()}
+    labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
+    run, origin = site.engine.steps_run, site.engine.prices.origin
+    correction = correction_of(steps, run, origin) if site.engine.is_measured else NONE
+    mark = fingerprint(lifted.rel)
+    doubt = doubt_of([step for step in steps if step.fingerprint == mark], run, origin, correction)
+    prices = correction.of(site.engine.prices)
+    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted_by(steps))
+    waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
+    known = (problem, pinned, read, states, labels, site.root, time)
+    return Situation(
+        *known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction, steps_run=run, doubt=doubt
+    )
+
+
+def counted_by(steps: Sequence[StepManifest]) -> dict[str, tuple[float, float]]:
+    """What the last runs of a query counted, the newest of each."""
+    return {name: rows for step in steps[-LOOKED_BACK:] for name, rows in step.counted.items()}
+
+
+def _sketches(table: Input, version: int, lifted: Lifted) -> Mapping[str, ColumnSketch]:
+    """The sketches of the columns that a query uses; a plan that only looks stores none."""
+    used = {name for scan in scans(lifted.rel) if scan.table == table.name for name in scan.fields}
+    if isinstance(table, Prospect):
+        return prospective(table, used)
+    return brought_up(table, version, used) if isinstance(table, Arrivals) else {}
+
+
+def names_read(lifted: Lifted) -> tuple[str, ...]:
+    """The names of the tables, and of the clocks, that a query reads."""
+    return tuple(sorted({scan.table for scan in scans(lifted.rel)}))
+
+
+def _past(
+    steps: Sequence[StepManifest], engine: Engine, settings: Settings, tables: Mapping[str, Input]
+) -> StepManifest | None:
+    """The last step that left states which can be loaded now. Those of one before it are none, though it may have read the same rows:
+    sums of floats that were computed apart must not meet. Nor are those over rows that a table has forgotten."""
+    past = next((s for s in reversed(steps) if s.states and s.is_loadable(engine.version, settings)), None)
+    return past if past and is_followed(past, tables) else None
+
+
+def is_followed(step: StepManifest, tables: Mapping[str, Input]) -> bool:
+    """Whether the tables have gone on from what a step read of them: none was reset or made anew since."""
+    read = ((tables[name], name, version) for name, version in step.inputs.items() if name in tables)
+    return all(table.follows(version, step.pins.get(name)) for table, name, version in read)
+
+
+def _check_static(tables: Mapping[str, Input], versions: Versions) -> None:
+    for name, table in tables.items():
+        if table.spec.static and versions[name] == 0:
+            what = f"Table {name} is static, but nothing has arrived in it yet."
+            raise TempuraError("STATIC_EMPTY", what, "Put its rows in before the first run (an empty arrival counts).")
+
+
+def _labels(schedule: Schedule, slot: Slot) -> tuple[str, ...]:
+    if schedule.kind == "view":
+        return tuple(f"refresh {slot.index + i}" for i in (1, 2))
+    return (str(slot), *schedule.times[slot.index + (not slot.extra) :])

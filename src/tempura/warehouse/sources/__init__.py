@@ -1,0 +1,1 @@
+"""Where rows come from: folders, tables of lakes, topics, pushes."""

@@ -1,0 +1,63 @@
+"""Feeds: where the arrivals of a table come from when nobody pushes them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql.types import StructField, StructType
+
+from tempura.warehouse.batches.arrivals import Arrival, Origin, Pushed
+from tempura.warehouse.engine import Changes, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What becomes one arrival: Parquet files read where they are (``in_place``), or ``changes`` to the rows that are there, which are
+    copied into the warehouse. ``origins``, ``position``, ``ignored``, ``pushed`` and ``refreshed`` as in :class:`Arrival`, ``whole`` by
+    the paths of its files. ``trust``: the deletes are known to be there."""
+
+    in_place: tuple[Path, ...] = ()
+    changes: Callable[[Source], Changes] | None = None
+    origins: tuple[Origin, ...] = ()
+    position: str = ""
+    trust: bool = False
+    ignored: tuple[str, ...] = ()
+    pushed: Pushed | None = None
+    refreshed: bool = False
+    whole: tuple[Path, ...] | None = None
+
+
+Widen = Callable[[Sequence[StructField]], StructType]
+"""Gives a table more columns, and returns those that it has then."""
+
+
+class Feed(Protocol):
+    """Looks for what has arrived."""
+
+    def pending(self, arrivals: Sequence[Arrival], schema: StructType, widen: Widen | None = None) -> Iterable[Batch]:
+        """What has come since these arrivals, one batch per arrival, in order. ``widen`` is called with columns that the source has
+        and the table is to get; without it, they are not read. Raises TempuraError when the source cannot be trusted."""
+
+    def waits(self, arrivals: Sequence[Arrival]) -> bool:
+        """Whether something has come since these arrivals; reads no rows. Raises as above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How to read what came since a position of a lake's table: the position then, and the options of Spark's reader."""
+
+    position: str
+    options: Mapping[str, str]
+
+
+def ways_on(table: str, other: str, link: str = "or") -> tuple[str, str]:
+    """A remedy: something else, or to take the source as it is now; in a program and on the command line."""
+    remedy = f"{other}, {link} take the table as it is now"
+    return f'{remedy}: table("{table}").refresh().', f"{remedy}: tempura table refresh {table}"
+
+
+def anew(table: str, undo: str) -> tuple[str, str]:
+    """A remedy: something, or to begin anew; in a program and on the command line."""
+    remedy = f"{undo}, or begin anew with what the source holds now"
+    return f'{remedy}: table("{table}").reset().', f"{remedy}: tempura table reset {table}"

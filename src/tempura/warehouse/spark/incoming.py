@@ -1,0 +1,201 @@
+"""Rows that users push into managed tables: whether they fit, and whether they keep the table's promises."""
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+    StructType,
+)
+
+from tempura.algebra.scalar import Column
+from tempura.errors import TempuraError
+from tempura.execute.contract import WEIGHT
+from tempura.execute.draft import Draft
+from tempura.execute.identity import consolidate, is_exact
+from tempura.execute.naming import attribute, ids, one, weight
+from tempura.execute.relation import Relation, expand
+from tempura.warehouse.batches.arrivals import Rows
+from tempura.warehouse.declared.text import CHANGE
+from tempura.warehouse.engine import Changes, Source
+from tempura.warehouse.spark.rows import bag_of, columns_of, file_path, nullable, read_files, signed_rows
+
+KINDS = ("insert", "delete", "update")
+"""The values of the column that tells changes apart."""
+
+_ORDERED = ("tinyint", "smallint", "int", "bigint", "string")
+"""Types whose values a filter compares as Parquet's statistics do, and which Python holds without loss."""
+
+_INTEGER_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
+_INTEGERS = tuple(_INTEGER_DIGITS)
+
+
+def conform(rows: DataFrame, schema: StructType, table: str) -> DataFrame:
+    """The rows in the table's columns, matched by name. Types are equal, or widened where no value can change.
+
+    Raises TempuraError WRONG_SCHEMA naming the column, the type found and the type expected.
+    """
+    found = {field.name: field.dataType for field in rows.schema.fields}
+    if len(found) < len(rows.schema.fields):
+        raise _wrong(table, f"two columns of {rows.columns} have the same name", "Rename one.")
+    extra = [name for name in found if name not in schema.names]
+    if extra:
+        raise _wrong(table, f"there is no column {extra[0]}", f"Its columns are {', '.join(schema.names)}.")
+    for field in schema.fields:
+        if field.name not in found:
+            raise _wrong(table, f"column {field.name} is missing", "Add it, for instance as a NULL.")
+        if not _fits(found[field.name], field.dataType):
+            types = f"has type {found[field.name].simpleString()}, expected is {field.dataType.simpleString()}"
+            raise _wrong(table, f"column {field.name} {types}", "Cast it.")
+    return rows.select(*(attribute(f.name).cast(f.dataType).alias(f.name) for f in schema.fields))
+
+
+def _fits(found: DataType, expected: DataType) -> bool:
+    if nullable(found) == nullable(expected) or isinstance(found, NullType):
+        return True
+    if isinstance(found, _INTEGERS) and isinstance(expected, _INTEGERS):
+        return _INTEGERS.index(type(found)) <= _INTEGERS.index(type(expected))
+    if isinstance(expected, DecimalType):
+        digits = expected.precision - expected.scale
+        if isinstance(found, DecimalType):
+            return found.scale <= expected.scale and found.precision - found.scale <= digits
+        return isinstance(found, _INTEGERS) and _INTEGER_DIGITS[type(found)] <= digits
+    return isinstance(found, FloatType) and isinstance(expected, DoubleType)
+
+
+def _wrong(table: str, what: str, remedy: str) -> TempuraError:
+    return TempuraError("WRONG_SCHEMA", f"Rows for table {table}: {what}.", remedy)
+
+
+def split_changes(changes: DataFrame) -> Changes:
+    """Inserts, deletes and updates. Raises TempuraError BAD_CHANGE for a missing or other value of ``_change``."""
+    if CHANGE not in changes.columns:
+        remedy = "Add it, with the values insert, delete and update."
+        raise TempuraError("BAD_CHANGE", f"There is no column {CHANGE}.", remedy)
+    # All parts must come from one evaluation, also when the rows are computed from random numbers or a moving source.
+    rows = changes.localCheckpoint(eager=True)
+    found = {row[0] for row in rows.select(CHANGE).distinct().collect()}
+    other = sorted(repr(kind) for kind in found - set(KINDS))
+    if other:
+        what = f"Column {CHANGE} has the value {other[0]}, not insert, delete or update."
+        raise TempuraError("BAD_CHANGE", what, "Correct it; nothing was changed.")
+    parts = (rows.filter(fn.col(CHANGE) == kind).drop(CHANGE) if kind in found else None for kind in KINDS)
+    return Changes(*parts)
+
+
+def differing_rows(session: SparkSession, now: Sequence[DataFrame], before: Source) -> Changes:
+    """What inserts and deletes lead from the rows that were there to those that are there now, under the table's names."""
+    columns, names = columns_of(before.schema), before.schema.names
+    was = signed_rows(session, before).select(*ids(columns), (-weight()).alias(WEIGHT))
+    present = (Draft.of(rows).select(*names).renamed(*ids(columns)) for rows in now)
+    weighted = [rows.extended(one().alias(WEIGHT)) for rows in present]
+    # Both sides come from one look at the files, which others may be writing.
+    net = consolidate(was.union(*weighted), columns).dataframe().localCheckpoint(eager=True)
+    sides = (net.filter(fn.col(WEIGHT) > 0), net.filter(fn.col(WEIGHT) < 0).withColumn(WEIGHT, -fn.col(WEIGHT)))
+    rows = [None if side.isEmpty() else bag_of(side, columns, names) for side in sides]
+    return Changes(inserts=rows[0], deletes=rows[1])
+
+
+def missing_row(session: SparkSession, present: Source, arriving: Rows) -> str | None:
+    """A row that would be there a negative number of times; None when there is none."""
+    columns = columns_of(present.schema)
+    coming = signed_rows(session, Source(present.schema, arriving))
+    same = [column for column in columns if is_exact(column.type)]
+    there = touched(signed_rows(session, present), coming, same)
+    net = consolidate(there.union(coming), columns).filter(weight() < 0)
+    row = net.select(*ids(columns)).renamed(*present.schema.names).dataframe().first()
+    return None if row is None else str(row.asDict(recursive=True))
+
+
+def duplicate_key(session: SparkSession, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
+    """A key of the arriving rows that more than one row would have; None when there is none. NULL is equal to NULL."""
+    if not arriving.inserted:
+        return None
+    columns = _named(present, keys)
+    coming = signed_rows(session, Source(present.schema, arriving)).select(*ids(columns), WEIGHT)
+    there = touched(signed_rows(session, present).select(*ids(columns), WEIGHT), coming, columns)
+    counted = there.union(coming).aggregate(ids(columns), [fn.sum(WEIGHT).alias(WEIGHT)]).filter(weight() > 1)
+    row = counted.select(*ids(columns)).renamed(*(column.name for column in columns)).dataframe().first()
+    return None if row is None else str(row.asDict(recursive=True))
+
+
+def replaced_rows(session: SparkSession, present: Source, updates: Rows, keys: Sequence[str]) -> DataFrame:
+    """The rows that are there under the keys of some updates, under the table's names."""
+    return rows_under(session, present, signed_rows(session, Source(present.schema, updates)), keys)
+
+
+def rows_under(session: SparkSession, present: Source, coming: Draft, keys: Sequence[str]) -> DataFrame:
+    """The rows that are there under the keys of ``coming``, under the table's names."""
+    columns = columns_of(present.schema)
+    there = touched(signed_rows(session, present), coming, _named(present, keys))
+    net = Relation(consolidate(there, columns), weighted=True)
+    # A row that is deleted too often has a negative weight; the check for missing rows tells it.
+    kept = Relation(net.draft.filter(weight() > 0), weighted=True)
+    return expand(kept, columns).renamed(*present.schema.names).dataframe()
+
+
+def touched(there: Draft, coming: Draft, columns: Sequence[Column]) -> Draft:
+    """The rows of ``there`` that agree with a row of ``coming`` in some columns, NULL with NULL; all when no column is named.
+
+    The least and greatest values that come are asked for first: Parquet's statistics then leave out most of a large table, all of
+    it when keys only grow.
+    """
+    if not columns:
+        return there
+    other = coming.select(*((column.id, f"other.{i}") for i, column in enumerate(columns))).distinct()
+    same = (attribute(column.id).eqNullSafe(attribute(f"other.{i}")) for i, column in enumerate(columns))
+    return there.filter(_within(coming, columns)).join(other, reduce(SparkColumn.__and__, same), "left_semi")
+
+
+def _within(coming: Draft, columns: Sequence[Column]) -> SparkColumn:
+    """A condition on each of the columns that all rows which agree with a coming row fulfil."""
+    ordered = [c for c in columns if c.type in _ORDERED or c.type.startswith("decimal(")]
+    if not ordered:
+        return fn.lit(True)
+    asked = ((fn.min(a), fn.max(a), fn.bool_or(a.isNull())) for a in (attribute(c.id) for c in ordered))
+    aggregates = (part.alias(f"a{i}") for i, part in enumerate(part for parts in asked for part in parts))
+    found = coming.aggregate((), aggregates).dataframe().first()
+    assert found is not None
+    ranges = (_range(c, *found[3 * i : 3 * i + 3]) for i, c in enumerate(ordered))
+    return reduce(SparkColumn.__and__, ranges)
+
+
+def _range(column: Column, low: object, high: object, nulls: bool | None) -> SparkColumn:
+    name = attribute(column.id)
+    between = name.between(fn.lit(low).cast(column.type), fn.lit(high).cast(column.type)) if low is not None else None
+    if between is None:
+        return name.isNull() if nulls else fn.lit(False)
+    return between | name.isNull() if nulls else between
+
+
+def _named(source: Source, names: Sequence[str]) -> list[Column]:
+    return [column for column in columns_of(source.schema) if column.name in names]
+
+
+def merged_rows(
+    session: SparkSession, changes: DataFrame, present: Source, keys: Sequence[str]
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Rows by key after some changes: those to be written, and the files of ``present`` that hold none of the keys changed."""
+    inserts = changes.filter(fn.col(CHANGE) == "insert").select(*(attribute(n) for n in present.schema.names))
+    if not present.rows.inserted:
+        return inserts, ()
+    changed = changes.select(*(attribute(key).alias(f"key.{i}") for i, key in enumerate(keys))).distinct()
+    same = [attribute(key).eqNullSafe(attribute(f"key.{i}")) for i, key in enumerate(keys)]
+    paths = [f"file:{path}" for path in present.rows.inserted]
+    located = session.read.schema(present.schema).option("__globPaths__", "false").parquet(*paths)
+    located = located.select(*(attribute(key) for key in keys), file_path().alias("_file"))
+    hit = {row[0] for row in located.join(changed, same, "left_semi").select("_file").distinct().collect()}
+    rewritten = read_files(session, present.schema, [p for p in present.rows.inserted if p in hit])
+    rows = rewritten.join(changed, same, "left_anti").unionAll(inserts)
+    return rows, tuple(path for path in present.rows.inserted if path not in hit)

@@ -1,0 +1,157 @@
+"""Files read by Spark into the columns of a table: every value fits, or the first that does not is named."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.types import StringType, StructField, StructType
+
+from tempura.errors import TempuraError
+from tempura.execute.naming import attribute
+from tempura.frontend.catalyst import first_line
+from tempura.warehouse.declared.text import CHANGE, has_header
+from tempura.warehouse.engine import FileSet, Fit
+from tempura.warehouse.sources.folder import partition_columns
+from tempura.warehouse.spark.rows import file_path
+
+_RECORD = "_tempura_record"
+_FILE = "_tempura_file"
+
+
+def infer(session: SparkSession, files: FileSet) -> StructType:
+    """The schema of some files, without the column that tells changes. Raises TempuraError BAD_SCHEMA."""
+    try:
+        found = _reader(session, files).option("inferSchema", "true").format(files.format).load(_paths(files)).schema
+    except PySparkException as error:
+        what = f"The schema of table {files.table} cannot be read from its files: {first_line(error)}"
+        raise TempuraError("BAD_SCHEMA", what, "Give the schema, or correct the files.") from error
+    return StructType([field for field in found.fields if field.name not in (CHANGE, _RECORD)])
+
+
+def changing(session: SparkSession, files: FileSet) -> frozenset[str]:
+    """Which of some files hold a row with a value in ``_change``."""
+    reader = _reader(session, files).schema(StructType([StructField(CHANGE, StringType())]))
+    frame = reader.format(files.format).load(_paths(files)).filter(fn.col(CHANGE).isNotNull())
+    found = {row[0] for row in frame.select(file_path()).distinct().collect()}
+    return frozenset(path for path in files.files if path in found)
+
+
+def load(session: SparkSession, files: FileSet, changing: bool) -> DataFrame:
+    """The rows of files, with ``_change`` if they hold changes.
+
+    Raises TempuraError WRONG_SCHEMA naming file, column, the value found and the type wanted.
+    """
+    fields = {field.name: field for field in files.schema.fields}
+    changes = {CHANGE: StructField(CHANGE, StringType())} if changing else {}
+    order = [(fields | changes)[name] for name in files.columns] if files.columns else [*fields.values()]
+    # Columns that the path gives come last; those of a file are read by position in some formats.
+    rest = [f for f in (fields | changes).values() if f not in order]
+    wanted = StructType([*order, *rest])
+    return _plain(session, files, wanted) if files.format == "parquet" else _checked(session, files, wanted)
+
+
+def _plain(session: SparkSession, files: FileSet, wanted: StructType) -> DataFrame:
+    rows = _reader(session, files).schema(wanted).format(files.format).load(_paths(files))
+    return rows.select(*(attribute(name) for name in wanted.names))
+
+
+def _checked(session: SparkSession, files: FileSet, wanted: StructType) -> DataFrame:
+    """A value that does not fit makes the reader keep the whole record as text beside it."""
+    read = _reader(session, files).schema(StructType([*wanted.fields, StructField(_RECORD, StringType())]))
+    rows = read.format(files.format).load(_paths(files)).withColumn(_FILE, file_path())
+    bad = rows.filter(attribute(_RECORD).isNotNull()).first()
+    if bad is not None:
+        raise _refused(session, files, wanted, bad.asDict())
+    return rows.select(*(attribute(name) for name in wanted.names))
+
+
+def _refused(session: SparkSession, files: FileSet, wanted: StructType, bad: dict[str, object]) -> TempuraError:
+    path, record = str(bad[_FILE]), str(bad[_RECORD])
+    within = [f for f in wanted.fields if f.name not in partition_columns(path)]
+    texts = _texts(session, files, within, record)
+    for field in within:
+        text = texts.get(field.name)
+        if text is not None and bad[field.name] is None:
+            what = f"{path}: column {field.name} has the value {text!r}, but the table expects "
+            what += f"{field.dataType.simpleString()} (in {record.strip()[:200]!r})."
+            return TempuraError("WRONG_SCHEMA", what, "Correct the file, or take it out of the folder.")
+    what = f"{path}: {record.strip()[:200]!r} is not a record of the columns {', '.join(f.name for f in within)}."
+    return TempuraError("WRONG_SCHEMA", what, "Correct the file, or take it out of the folder.")
+
+
+def _texts(session: SparkSession, files: FileSet, fields: Sequence[StructField], record: str) -> dict[str, object]:
+    """The values of a record as they are spelt."""
+    schema = StructType([StructField(f.name, StringType()) for f in fields])
+    options = {k: v for k, v in files.options.items() if k not in ("header", "multiLine", "encoding", "lineSep")}
+    one = session.createDataFrame([(record,)], "record STRING")
+    parse = fn.from_csv("record", schema.toDDL(), options) if files.format == "csv" else None
+    row = one.select(parse if parse is not None else fn.from_json("record", schema, options)).first()
+    return row[0].asDict() if row is not None and row[0] is not None else {}
+
+
+def _reader(session: SparkSession, files: FileSet) -> DataFrameReader:
+    reader = session.read.options(**files.options).option("__globPaths__", "false")
+    # The user's session may be lenient; rows that arrived must all be read, and read alike.
+    reader = reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
+    reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", _RECORD)
+    if files.format == "csv":
+        reader = reader.option("header", str(has_header(files.options)).lower())
+    return reader.option("basePath", f"file:{files.base}") if files.base else reader
+
+
+def _paths(files: FileSet) -> list[str]:
+    return [f"file:{file}" for file in files.files]
+
+
+_PACKAGES = {"delta": "io.delta:delta-spark_2.13", "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13"}
+_CHANGE_TYPES = {"insert": "insert", "update_postimage": "insert", "delete": "delete", "update_preimage": "delete"}
+"""Delta's name of a change to a row, and what it is here: an update tells the row before and the row after."""
+
+_OF_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
+
+
+def lake(session: SparkSession, format: str, path: Path, options: Mapping[str, str]) -> DataFrame:
+    """The rows of a table in a lake, under options of its reader.
+
+    Raises TempuraError NO_PACKAGE when the session cannot read the format, FEED_UNREADABLE for what else is wrong.
+    """
+    try:
+        return session.read.format(format).options(**options).load(f"file:{path}")
+    except PySparkException as error:
+        if error.getCondition() != "DATA_SOURCE_NOT_FOUND" and "EXTENSION" not in str(error.getCondition()):
+            what = f"The {format} table at {path} cannot be read: {first_line(error)}"
+            raise TempuraError("FEED_UNREADABLE", what, "Repair it, or add a table of another name.") from error
+        raise _no_package(session, format) from error
+    except Py4JJavaError as error:
+        # A package that was made for another Spark ends in a class or method that is not there.
+        raise _no_package(session, format) from error
+
+
+def _no_package(session: SparkSession, format: str) -> TempuraError:
+    what = f"This session of Spark {session.version} cannot read tables of format {format}."
+    remedy = f"Start it with spark.jars.packages={_PACKAGES[format]}:VERSION, of a version made for this Spark"
+    if format == "delta":
+        remedy += (
+            " (Delta 4.0 for Spark 4.0; there is none for 4.3 yet), and with Delta's session extension and catalog"
+        )
+    return TempuraError("NO_PACKAGE", what, f"{remedy}.")
+
+
+def fitted(rows: DataFrame, fit: Fit | None) -> DataFrame:
+    """The rows in a table's columns, as far as they fit, and ``_change``."""
+    if fit is None:
+        return rows
+    lacking = [f for f in fit.schema.fields if f.name in fit.optional and f.name not in rows.columns]
+    known = [n for n in rows.columns if not fit.drop or n in (*fit.schema.names, CHANGE)]
+    return rows.select(*map(attribute, known), *(fn.lit(None).cast(f.dataType).alias(f.name) for f in lacking))
+
+
+def as_changes(rows: DataFrame) -> DataFrame | None:
+    """Rows of Delta's change feed with ``_change``; None when they are no changes."""
+    if "_change_type" not in rows.columns:
+        return None
+    kind = fn.create_map(*(fn.lit(word) for pair in _CHANGE_TYPES.items() for word in pair))
+    return rows.withColumn(CHANGE, kind[fn.col("_change_type")]).drop(*_OF_FEED)

@@ -1,0 +1,298 @@
+"""The engine of a warehouse on Spark."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.types import StructType
+
+from tempura.cost.calibration import prices_of
+from tempura.cost.model import CostModel
+from tempura.errors import TempuraError
+from tempura.execute.contract import WEIGHT, Clocks, StepOutcome, StoredOutput
+from tempura.execute.draft import Draft
+from tempura.execute.interrupt import cancelled_when_interrupted
+from tempura.execute.jvm import Jvm
+from tempura.execute.machine import machine_of
+from tempura.execute.metrics import clocks
+from tempura.execute.naming import attribute
+from tempura.execute.spark import Answer, SparkExecutor
+from tempura.execute.tuning import for_few_rows, is_small
+from tempura.frontend.catalyst import first_line
+from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
+from tempura.frontend.session import clone, require_classic
+from tempura.physical.operators import Read
+from tempura.warehouse.batches.arrivals import Rows
+from tempura.warehouse.batches.figures import figures
+from tempura.warehouse.batches.offsets import TopicOffsets
+from tempura.warehouse.batches.parquet import FileSummary
+from tempura.warehouse.declared.kafka import KafkaSpec
+from tempura.warehouse.declared.text import CHANGE
+from tempura.warehouse.engine import (
+    Changes,
+    Check,
+    FileSet,
+    Fit,
+    Settings,
+    Source,
+    TopicRead,
+    Verification,
+    WholeQuery,
+    Work,
+)
+from tempura.warehouse.sources.topic import check_unchanged
+from tempura.warehouse.spark import broker, reading
+from tempura.warehouse.spark.avro import columns_and_schema
+from tempura.warehouse.spark.incoming import (
+    conform,
+    differing_rows,
+    duplicate_key,
+    merged_rows,
+    missing_row,
+    replaced_rows,
+    split_changes,
+)
+from tempura.warehouse.spark.records import changes_of
+from tempura.warehouse.spark.rows import (
+    difference,
+    marked_rows,
+    net_changes,
+    nullable,
+    plain_rows,
+    read_columns,
+    read_deletions,
+)
+from tempura.warehouse.spark.settings import semantic_settings, session_with
+from tempura.warehouse.spark.verify import no_state, verify
+from tempura.warehouse.spark.whole import answered, is_answered_alike
+
+_WRITING = {
+    # Values are kept as they are, whatever the session prefers for files that other systems read.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+
+_STEPS_RUN: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
+"""Of all warehouses of a process: what they warm up is one virtual machine."""
+
+
+class SparkEngine:
+    """Runs a warehouse in clones of the user's session, which is never changed.
+
+    ``session`` is called when Spark is first needed; that raises TempuraError SPARK_CONNECT for a session without access to Catalyst.
+    ``prices``: those of the machine, measured or built in, unless they are given.
+    """
+
+    def __init__(self, session: Callable[[], SparkSession], prices: CostModel | None = None) -> None:
+        self._start = session
+        self._prices = prices
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        session = self._start()
+        require_classic(session)
+        return session
+
+    def _require_spark(self) -> None:
+        """Start Spark for functions of pyspark that need a session and take none."""
+        assert self._session is not None
+
+    @property
+    def version(self) -> str:
+        return str(self._session.version)
+
+    @cached_property
+    def prices(self) -> CostModel:
+        return self._prices or prices_of(machine_of(self._session))
+
+    @property
+    def is_measured(self) -> bool:
+        return True
+
+    @property
+    def steps_run(self) -> int:
+        return _STEPS_RUN.get(self._session.sparkContext, 0)
+
+    def settings(self) -> dict[str, str]:
+        return semantic_settings(self._session)
+
+    # --- schemas and queries ----------------------------------------------------------------------------------------
+
+    def parse_schema(self, ddl: str) -> StructType:
+        self._require_spark()
+        try:
+            parsed = StructType.fromDDL(ddl)
+        except PySparkException as error:
+            what = f"{ddl!r} is not a list of columns: {first_line(error)}"
+            raise TempuraError("BAD_SCHEMA", what, 'Write "id INT, name STRING".') from error
+        if not isinstance(parsed, StructType):
+            raise TempuraError("BAD_SCHEMA", f"{ddl!r} is a type, not a list of columns.", 'Write "id INT".')
+        found = nullable(parsed)
+        assert isinstance(found, StructType)
+        return found
+
+    def schema_text(self, schema: StructType) -> str:
+        self._require_spark()
+        found = nullable(schema)
+        assert isinstance(found, StructType)
+        return str(found.toDDL())
+
+    def infer_schema(self, files: FileSet) -> StructType:
+        return reading.infer(clone(self._session), files)
+
+    def lift(self, query: str | DataFrame, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
+        if isinstance(query, str):
+            return lift_sql(session_with(self._session, settings), query, tables)
+        return lift_dataframe(query)
+
+    def clocks(self) -> Clocks:
+        return clocks(self._session.sparkContext)
+
+    # --- steps ------------------------------------------------------------------------------------------------------
+
+    def execute(self, work: Work) -> StepOutcome:
+        session = session_with(self._session, work.settings)
+
+        def read(leaf: Read) -> Draft:
+            return read_columns(session, work.read(leaf), leaf)
+
+        def deleted(leaf: Read) -> Draft | None:
+            return read_deletions(session, work.read(leaf), leaf)
+
+        # States are spread as they would be by a large step: they may grow.
+        buckets = int(str(session.conf.get("spark.sql.shuffle.partitions")))
+        if is_small(work.step, work.load):
+            for name, value in for_few_rows(session).items():
+                session.conf.set(name, value)
+        executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses, self.prices, deleted)
+        outcome = executor.run(work.step, work.folder, self._whole(session, work.query))
+        _STEPS_RUN[self._session.sparkContext] = self.steps_run + 1
+        return outcome
+
+    def _whole(self, session: SparkSession, query: WholeQuery | None) -> Answer | None:
+        if query is None or not is_answered_alike(query.lifted, query.tables):
+            return None
+        return partial(answered, session, query.text, query.lifted, query.tables)
+
+    def result(self, stored: StoredOutput, lifted: Lifted) -> DataFrame:
+        return self._results().result(stored, lifted.rel.columns, lifted.names, lifted.order)
+
+    def changes(self, old: StoredOutput | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
+        return self._difference(old, new, lifted).withColumnRenamed(WEIGHT, "_count")
+
+    def delta(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
+        # What becomes of it is written in several parts, and compared in between: all of one evaluation.
+        counted = self._difference(old, new, lifted).localCheckpoint(eager=True)
+        names = [attribute(name) for name in counted.columns[:-1]]
+        copies = fn.explode(fn.array_repeat(fn.lit(True), fn.col(WEIGHT).cast("int")))
+        return counted.select(*names, copies.alias(WEIGHT)).drop(WEIGHT)
+
+    def _difference(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
+        """The rows that are not in both, under the user's names, with ``_change``, and how often."""
+        visible = lifted.rel.columns[: lifted.visible]
+        names = [column.id for column in visible]
+        now = self._results().result(new, lifted.rel.columns, names)
+        match old:
+            case None:
+                before = now.limit(0)
+            case Source():
+                before = plain_rows(now.sparkSession, old).toDF(*names)
+            case StoredOutput():
+                before = self._results().result(old, lifted.rel.columns, names)
+        delta = difference(now, before, visible)
+        kind = fn.when(fn.col(WEIGHT) > 0, "insert").otherwise("delete").alias(CHANGE)
+        named = (attribute(c.id).alias(name) for c, name in zip(visible, lifted.names, strict=True))
+        return delta.select(*named, kind, fn.abs(WEIGHT).alias(WEIGHT))
+
+    def merge(self, changes: DataFrame, present: Source, keys: Sequence[str]) -> tuple[DataFrame, tuple[str, ...]]:
+        return merged_rows(clone(self._session), changes, present, keys)
+
+    def verify(self, check: Check) -> Verification:
+        with cancelled_when_interrupted(self._session.sparkContext):
+            return verify(session_with(self._session, check.settings), check)
+
+    def _results(self) -> SparkExecutor:
+        return SparkExecutor(self._session, self._no_table, no_state)
+
+    def _no_table(self, read: Read) -> Draft:
+        raise TempuraError("NOT_EXECUTABLE", f"A stored result reads {read.label}.", "Please report it.")
+
+    # --- rows that arrive -------------------------------------------------------------------------------------------
+
+    def changing(self, files: FileSet) -> frozenset[str]:
+        return reading.changing(clone(self._session), files)
+
+    def load(self, files: FileSet, changing: bool) -> Changes:
+        rows = reading.load(clone(self._session), files, changing)
+        return split_changes(rows) if changing else Changes(inserts=rows)
+
+    def lake_schema(self, format: str, path: Path) -> StructType:
+        return reading.lake(clone(self._session), format, path, {}).schema
+
+    def load_lake(self, format: str, path: Path, options: Mapping[str, str], fit: Fit | None = None) -> Changes:
+        rows = reading.lake(clone(self._session), format, path, options)
+        changes = reading.as_changes(rows)
+        found = reading.fitted(rows if changes is None else changes, fit)
+        return Changes(inserts=found) if changes is None else self.split_changes(found)
+
+    def topic(self, table: str, kafka: KafkaSpec) -> TopicOffsets:
+        return broker.look(self._session, table, kafka)
+
+    def load_topic(self, asked: TopicRead, present: Source) -> Changes:
+        session = clone(self._session)
+        if not asked.span.parts:
+            return Changes()
+        records = broker.read(session, asked)
+        with broker.translated_read(session, asked), cancelled_when_interrupted(session.sparkContext):
+            changes = changes_of(session, records, asked, present)
+        check_unchanged(asked.table, asked.kafka, asked.span, self.topic(asked.table, asked.kafka))
+        return changes
+
+    def plain(self, source: Source) -> DataFrame:
+        return plain_rows(self._session, source)
+
+    def avro(self, table: str, columns: StructType | None, schema: str) -> tuple[StructType, str]:
+        return columns_and_schema(self._session, table, columns, schema)
+
+    def split_changes(self, changes: DataFrame) -> Changes:
+        return split_changes(changes)
+
+    def write(self, rows: DataFrame, schema: StructType, folder: Path, table: str) -> None:
+        fitting = conform(rows, schema, table)
+        writer = clone(rows.sparkSession)
+        for name, value in _WRITING.items():
+            writer.conf.set(name, value)
+        with cancelled_when_interrupted(writer.sparkContext):
+            Jvm(writer).in_session(writer, fitting).write.mode("error").parquet(f"file:{folder}")
+
+    def look(self, rows: DataFrame, schema: StructType, table: str) -> FileSummary:
+        with cancelled_when_interrupted(rows.sparkSession.sparkContext):
+            return figures(conform(rows, schema, table))
+
+    def count(self, rows: DataFrame) -> int:
+        return rows.count()
+
+    def net(self, source: Source) -> Changes:
+        return net_changes(clone(self._session), source)
+
+    def difference(self, now: Sequence[DataFrame], before: Source) -> Changes:
+        session = clone(self._session)
+        return differing_rows(session, now, before)
+
+    def missing(self, present: Source, arriving: Rows) -> str | None:
+        return missing_row(clone(self._session), present, arriving)
+
+    def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
+        return duplicate_key(clone(self._session), present, arriving, keys)
+
+    def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> DataFrame:
+        return replaced_rows(clone(self._session), present, updates, keys)
+
+    def frame(self, source: Source, table: str) -> DataFrame:
+        return marked_rows(self._session, source, table)

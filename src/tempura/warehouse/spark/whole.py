@@ -1,0 +1,57 @@
+"""A query recomputed as a whole: by Spark, from the user's own text, over the same files.
+
+A step that loads nothing and saves nothing is a plain recomputation. Spark's optimizer knows more ways to do that than a plan made of
+small pieces lets it see, so it gets the query as it was written.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tempura.algebra.rel import TopK
+from tempura.execute.draft import Draft
+from tempura.execute.naming import ids
+from tempura.execute.relation import Relation
+from tempura.execute.render import top
+from tempura.frontend.clock import is_clock
+from tempura.frontend.lift import Lifted, recomputation
+from tempura.frontend.opaque import Recompute
+from tempura.warehouse.engine import Source
+from tempura.warehouse.spark.determined import is_determined
+from tempura.warehouse.spark.rows import plain_rows
+
+
+def is_answered_alike(lifted: Lifted, tables: Mapping[str, Source]) -> bool:
+    """Whether Spark's own answer is the bag of rows that a step would give: not where the step breaks ties in an order of its own, below
+    the limit at the top, nor where the result has columns that are there only for its order. Rows net of deletions take longer to
+    find than signed rows take to be computed with: then a step is the better way."""
+    rel = lifted.rel
+    below = rel.input if isinstance(rel, TopK) else rel
+    alike = lifted.visible == len(rel.columns) and is_determined(below)
+    return alike and not any(source.rows.signed for source in tables.values())
+
+
+def answered(session: SparkSession, query: str, lifted: Lifted, tables: Mapping[str, Source]) -> Draft | None:
+    """The rows of the result by Spark alone, as a bag; ties at a limit at the top are broken as by a step. Columns are named by their
+    identities. None when the limit is not where it can be taken off."""
+    rel = lifted.rel
+    made = _as_written(session, query, tables).below_order(session, isinstance(rel, TopK))
+    if made is None:
+        return None
+    rows = Draft.of(_over(session, made, tables)).renamed(*ids(rel.columns))
+    return top(rel, Relation(rows, weighted=False)).draft if isinstance(rel, TopK) else rows
+
+
+def own_answer(session: SparkSession, query: str, tables: Mapping[str, Source]) -> DataFrame:
+    """What Spark answers to a text over some rows."""
+    return _over(session, _as_written(session, query, tables), tables)
+
+
+def _as_written(session: SparkSession, query: str, tables: Mapping[str, Source]) -> Recompute:
+    schemas = {name: source.schema for name, source in tables.items() if not is_clock(name)}
+    return recomputation(session, query, schemas)
+
+
+def _over(session: SparkSession, made: Recompute, tables: Mapping[str, Source]) -> DataFrame:
+    rows = {name: plain_rows(session, tables[name]) for name in dict.fromkeys(made.tables)}
+    return made.answer(session, [rows[table] for table in made.tables])

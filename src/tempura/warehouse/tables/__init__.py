@@ -1,0 +1,1 @@
+"""Tables as they fill up, and what the planner is told of them."""

@@ -1,0 +1,93 @@
+"""What the planner is told of tables: facts for the points whose inputs are pinned, expectations for those to come."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StructType
+
+from tempura.search.problem import ColumnStats, TableFacts
+from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, summarise
+from tempura.warehouse.batches.content import content, cumulative, described
+from tempura.warehouse.batches.sketch import ColumnSketch
+from tempura.warehouse.declared.declared_stats import ColumnTold, check_columns
+from tempura.warehouse.sources.widening import summaries
+from tempura.warehouse.tables.clock import Clock, Input, clock_facts
+from tempura.warehouse.times.forecast import Forecast, Interval, forecast
+
+_NONE: Mapping[str, ColumnSketch] = {}
+_UNTOLD: Mapping[str, ColumnTold] = {}
+Versions = Mapping[str, int]
+"""Version per table: how many of its arrivals count."""
+
+
+def table_facts(
+    table: Input, pinned: Sequence[int], forecast: Forecast, sketches: Mapping[str, ColumnSketch] = _NONE
+) -> TableFacts:
+    """The facts of a table whose versions at the first points are ``pinned``, and what is expected of it at the rest. ``sketches`` are
+    those that there are of its columns."""
+    if isinstance(table, Clock):
+        return clock_facts(pinned, len(pinned) + len(forecast.arrivals))
+    check_columns(table.name, table.spec.stats, table.schema.names)
+    arrivals = table.arrivals()[: pinned[-1]]
+    known, present = cumulative(arrivals, pinned), content(arrivals)
+    expected = _expected(known[-1], forecast)
+    counts = [*known, *expected]
+    rows = known[-1][0] + known[-1][1]
+    return TableFacts(
+        inserted=tuple(inserted for inserted, _ in counts),
+        deleted=tuple(deleted for _, deleted in counts),
+        known=len(pinned),
+        # Promises may be declared late, by an edit of tempura.toml: what the past says otherwise is not promised.
+        static=table.spec.static and len(set(pinned)) == 1,
+        append_only=(table.spec.append_only or table.spec.path is not None) and known[-1][1] == 0,
+        row_bytes=sum(file.bytes for file in present.files) / rows if rows else 64.0,
+        columns=column_stats(
+            summarise(summaries(described(arrivals), table.schema)), table.schema, rows, sketches, table.spec.stats
+        ),
+    )
+
+
+def column_stats(
+    summaries: Mapping[str, ColumnSummary],
+    schema: StructType,
+    rows: int,
+    sketches: Mapping[str, ColumnSketch] = _NONE,
+    told: Mapping[str, ColumnTold] = _UNTOLD,
+) -> dict[str, ColumnStats]:
+    """Statistics of the columns of a table of ``rows`` rows. What somebody ``told`` is so whatever is seen."""
+    steps = {field.name: _step(field.dataType) for field in schema.fields}
+    # A column of which nothing is known may be told of as well.
+    known = {name: ColumnSummary() for name in told} | dict(summaries)
+    seen = {name: summary.stats(rows, steps.get(name), sketches.get(name)) for name, summary in known.items()}
+    return {name: told[name].of(stats) if name in told else stats for name, stats in seen.items()}
+
+
+def _step(type: DataType) -> float | None:
+    """How far apart two values of a type are at least; None when that says nothing."""
+    if isinstance(type, DecimalType):
+        return 10.0**-type.scale
+    return 1.0 if isinstance(type, IntegralType | DateType) else None
+
+
+def _expected(now: tuple[int, int], forecast: Forecast) -> list[tuple[int, int]]:
+    """Rows inserted and deleted up to each of the points to come. No more is deleted than is there."""
+    counts: list[tuple[int, int]] = []
+    inserted, deleted = now
+    for more, less in forecast.arrivals:
+        inserted += more
+        deleted = min(inserted, deleted + less)
+        counts.append((inserted, deleted))
+    return counts
+
+
+def _bytes(arrivals: Sequence[Arrival]) -> int:
+    return sum(f.bytes for a in arrivals for f in (*a.inserted, *a.deleted))
+
+
+def forecast_of(table: Input, version: int, past: Sequence[Interval], to_come: Sequence[tuple[str, int]]) -> Forecast:
+    """What is expected to arrive in what a query reads, of which the run reads ``version``."""
+    nothing = ((0, 0),) * len(to_come)
+    if isinstance(table, Clock):
+        return Forecast(table.name, tuple((1, 1) for _ in to_come), "a clock shows another time at each run")
+    if table.spec.static:
+        return Forecast(table.name, nothing, "promised: static")
+    return forecast(table.name, table.arrivals()[:version], table.spec.expect, past, to_come)

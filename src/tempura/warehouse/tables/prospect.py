@@ -1,0 +1,118 @@
+"""Tables as they would be if all that has come were registered now: for plans and dry runs, which write nothing."""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from pyspark.sql.types import StructType
+
+from tempura.errors import TempuraError
+from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, DataFile, totals
+from tempura.warehouse.batches.content import live
+from tempura.warehouse.declared.declare import TableSpec
+from tempura.warehouse.engine import Source
+from tempura.warehouse.sources.feed import Batch
+from tempura.warehouse.tables.table import Arrivals
+
+
+class Prospect:
+    """A table and what waits in its feed. Files that are read in place are summarised as when they are registered; rows that would be
+    copied are counted where they are. What a registration finds out by comparing rows (keys, deletes of missing rows) is not checked."""
+
+    def __init__(self, table: Arrivals) -> None:
+        self._table = table
+        self._updates = False
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._table.name
+
+    @property
+    def table(self) -> Arrivals:
+        """What is stored of it."""
+        return self._table
+
+    @property
+    def spec(self) -> TableSpec:
+        """The table's declaration."""
+        return self._table.spec
+
+    @property
+    def schema(self) -> StructType:
+        """The table's columns."""
+        return self._table.schema
+
+    def register(self) -> int:
+        """The version that registering would give. Raises TempuraError as :meth:`Arrivals.register` does, as far as it looks."""
+        return len(self.arrivals())
+
+    def arrivals(self) -> tuple[Arrival, ...]:
+        """The arrivals that are committed, then those that would be."""
+        return (*self._known, *self._coming)
+
+    def follows(self, version: int, mark: str | None) -> bool:
+        """As :meth:`Arrivals.follows`."""
+        return self._table.follows(version, mark)
+
+    def mark(self, version: int) -> str:
+        """As :meth:`Arrivals.mark`; "" for what is not committed."""
+        return self._table.mark(version) if version <= len(self._known) else ""
+
+    def source(self, after: int, upto: int) -> Source:
+        """Raises TempuraError NOT_EXECUTABLE: a step is run over what is registered."""
+        what = f"A step reads table {self.name} up to version {upto}, which is only looked at."
+        raise TempuraError("NOT_EXECUTABLE", what, "This is a defect of Tempura; please report it.")
+
+    @property
+    def coming(self) -> tuple[Arrival, ...]:
+        """The arrivals that would be registered."""
+        return self._coming
+
+    @property
+    def waiting(self) -> str:
+        """For people: the rows that wait, and which of them are an estimate; empty when none do."""
+        if not self._coming:
+            return ""
+        inserted, deleted = totals(self._coming)
+        less = f", {deleted:,} less" if deleted else ""
+        estimated = " (an estimate: as if each update replaced a row)" if self._updates else ""
+        return f"{self.name}: {inserted:,} rows more{less}, not yet registered{estimated}"
+
+    @cached_property
+    def _known(self) -> tuple[Arrival, ...]:
+        return self._table.arrivals()
+
+    @cached_property
+    def _coming(self) -> tuple[Arrival, ...]:
+        return tuple(self._pending())
+
+    def _pending(self) -> Iterator[Arrival]:
+        arrivals = self._known
+        feed = self._table.feed
+        for batch in feed.pending(live(arrivals), self.schema) if feed else ():
+            self._table.check_static(arrivals)
+            arrival = self._counted(batch) if batch.changes else self._table.summarised(batch.in_place)
+            arrivals = (*arrivals, arrival)
+            yield arrival
+
+    def _counted(self, batch: Batch) -> Arrival:
+        assert batch.changes is not None
+        changes = batch.changes(self._table.present(self._known))
+        self._table.check_changes(changes)
+        columns: dict[str, ColumnSummary] = {}
+        inserted, deleted, updated = (
+            self._side(rows, columns) for rows in (changes.inserts, changes.deletes, changes.updates)
+        )
+        self._updates = self._updates or bool(updated)
+        # Of an update only reading all keys says whether it replaces a row.
+        return Arrival(
+            (*inserted, *updated), (*deleted, *updated), columns, origins=batch.origins, position=batch.position
+        )
+
+    def _side(self, rows: object | None, columns: dict[str, ColumnSummary]) -> tuple[DataFile, ...]:
+        if rows is None:
+            return ()
+        found = self._table.site.engine.look(rows, self.schema, self.name)
+        for name, summary in found.columns.items():
+            columns[name] = columns[name] + summary if name in columns else summary
+        return (DataFile("", 0, 0, found.rows, found.bytes),) if found.rows else ()

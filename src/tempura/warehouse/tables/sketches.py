@@ -1,0 +1,146 @@
+"""``tables/NAME/sketches.json``: the sketches of the columns that queries use, of all arrivals up to a version, in one file.
+
+It is a cache of what the table's files say, and nothing but estimates is made of it: a file that is missing, damaged, of another
+version or of another table is made anew at the next run, a column that cannot be read has none. It never grows with the number of
+arrivals: what has arrived since is looked at, and merged with what there is.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tempura.errors import TempuraError
+from tempura.warehouse.batches.content import described
+from tempura.warehouse.batches.sample import sketches_of
+from tempura.warehouse.batches.sketch import ColumnSketch
+from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to_bytes
+from tempura.warehouse.tables.prospect import Prospect
+from tempura.warehouse.tables.table import Arrivals
+
+VERSION = 1
+"""The version of what is stored; others are made anew."""
+
+Sketches = Mapping[str, ColumnSketch]
+_File = tuple[Path, int]
+_UNREADABLE = (OSError, pa.ArrowException, TempuraError, LookupError, ValueError, TypeError, RuntimeError)
+"""What may go wrong in making or reading a sketch: files that are gone or cut, and what the library makes of wrong bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The sketch of a column, of the arrivals after ``base`` up to ``upto``, which ``mark`` tells from those of other tables; None of a
+    column that cannot be sketched."""
+
+    sketch: ColumnSketch | None
+    base: int
+    upto: int
+    mark: str
+
+    def to_json(self) -> dict[str, Any]:
+        place = {"base": self.base, "upto": self.upto, "mark": self.mark}
+        return {**place, "sketch": self.sketch.to_json() if self.sketch else None}
+
+    def after(self, earlier: "_Known | None") -> "_Known":
+        """With what was seen before; nothing if either cannot be sketched."""
+        if earlier is None:
+            return self
+        both = earlier.sketch + self.sketch if earlier.sketch and self.sketch else None
+        return replace(self, sketch=both)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "_Known":
+        sketch = None if data["sketch"] is None else ColumnSketch.from_json(data["sketch"])
+        return _Known(sketch, int(data["base"]), int(data["upto"]), str(data["mark"]))
+
+
+def known_sketches(table: Arrivals) -> Sketches:
+    """What is stored of a table as it is now, however long ago that was looked at. Nothing is written."""
+    base = _base(table, table.version())
+    return _there({name: known for name, known in _read(_file(table)).items() if _counts(known, table, base)})
+
+
+def brought_up(table: Arrivals, version: int, columns: Collection[str]) -> Sketches:
+    """The sketches of a version of a table, those of ``columns`` brought up to it and stored. Raises OSError when they cannot be."""
+    stored = _read(_file(table))
+    known = _brought_up(table, version, columns, stored)
+    if known != stored:
+        _write(table, known)
+    return _there(known)
+
+
+def prospective(prospect: Prospect, columns: Collection[str]) -> Sketches:
+    """The sketches that a run would have of a table and what waits in its feed; nothing is written. Of rows that would be copied only
+    the run has them."""
+    table = prospect.table
+    coming = [(table.home_of(a) / file.path, file.rows) for a in prospect.coming for file in a.inserted if file.path]
+    return _there(_brought_up(table, table.version(), columns, _read(_file(table)), coming))
+
+
+def _brought_up(
+    table: Arrivals, version: int, columns: Collection[str], stored: Mapping[str, _Known], coming: Sequence[_File] = ()
+) -> dict[str, _Known]:
+    base = _base(table, version)
+    known = {n: k for n, k in stored.items() if k.upto <= version and _counts(k, table, base)}
+    behind: dict[int, list[str]] = {}
+    for name in sorted(set(columns) & set(table.schema.names)):
+        behind.setdefault(known[name].upto if name in known else base, []).append(name)
+    with suppress(*_UNREADABLE):
+        for upto, names in behind.items():
+            arrived = table.inserted_files(upto if upto > base else 0, version) if upto < version else []
+            files = [*((Path(path), rows) for path, rows in arrived), *coming]
+            if not files:
+                continue
+            found, mark = (
+                sketches_of([path for path, _ in files], sum(rows for _, rows in files), names),
+                table.mark(version),
+            )
+            for name in names:
+                known[name] = _Known(found.get(name), base, version, mark).after(known.get(name))
+    return known
+
+
+def _there(known: Mapping[str, _Known]) -> Sketches:
+    return {name: entry.sketch for name, entry in known.items() if entry.sketch is not None}
+
+
+def _base(table: Arrivals, version: int) -> int:
+    """The version after which the arrivals begin that describe a version."""
+    arrivals = table.arrivals()[:version]
+    return version - len(described(arrivals))
+
+
+def _counts(known: _Known, table: Arrivals, base: int) -> bool:
+    with suppress(*_UNREADABLE):
+        return known.base == base and table.follows(known.upto, known.mark)
+    return False
+
+
+def _file(table: Arrivals) -> Path:
+    return table.home / "sketches.json"
+
+
+def _read(path: Path) -> Mapping[str, _Known]:
+    with suppress(*_UNREADABLE):
+        if path.exists():
+            return read_manifest(path).made(_made)
+    return {}
+
+
+def _made(entry: Mapping[str, Any]) -> Mapping[str, _Known]:
+    if entry.get("sketches") != VERSION:
+        return {}
+    return {name: _Known.from_json(data) for name, data in entry["columns"].items()}
+
+
+def _write(table: Arrivals, known: Mapping[str, _Known]) -> None:
+    """Of two processes that write at once one wins; a mixture has no checksum that fits."""
+    data = Entry({"sketches": VERSION, "columns": {name: entry.to_json() for name, entry in known.items()}})
+    path, files = _file(table), table.site.files
+    temporary = path.with_suffix(".new")
+    files.write(temporary, to_bytes(sealed(data)))
+    with suppress(FileNotFoundError):
+        files.replace(temporary, path)

@@ -1,0 +1,170 @@
+"""Planning a run as one before it was planned: where tables change as they did, the same rules lead to the best plan again, and to try
+them alone takes a tenth of comparing all. Sizes and prices are those of now."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+from tempura.cost.model import BUILT_IN
+from tempura.plan.progressive import Alternative, Course, ProgressivePlan
+from tempura.search.planner import MARGIN, make_plan
+from tempura.search.problem import Problem, TableFacts
+
+_MOST = 16
+"""So many runs may follow one comparison: what creeps is seen in the end."""
+
+_SIZE, _CHANGE, _DRIVER, _DOUBT, _COST = 1.25, 2.0, 1.5, 1.25, 1.25
+"""By how much sizes of tables and states, sizes of changes, the driver's prices, the doubt and the plan's cost may differ from those of the
+comparison."""
+
+_FEW = 1_000.0
+"""Rows that decide nothing: by so many, sizes may always differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a plan is chosen by. ``given`` has to be the same for another run to choose alike; the ``sizes`` of tables and states and the
+    sizes of ``changes``, in rows, about the same, and so ``driver``, what the driver's prices were multiplied by, and ``doubt``, what the
+    cost of plans with states was (``times.doubt``)."""
+
+    given: Mapping[str, str]
+    sizes: Mapping[str, float]
+    changes: Mapping[str, float]
+    driver: float
+    doubt: float = 1.0
+
+    @staticmethod
+    def of(problem: Problem, methods: Sequence[str], driver: float, doubt: float) -> "Known":
+        """What is known when a problem is posed."""
+        tables = problem.tables.items()
+        given = {
+            "rules": problem.registry.fingerprint,
+            "methods": ",".join(problem.registry.names_of(methods)),
+            "points": " ".join(f"{point.weight:g}{'!' * point.output}{'.' * point.done}" for point in problem.points),
+            **{f"table {name}": _promised(table) for name, table in tables},
+            # What was chosen by the prices that are built in was so before it was noted.
+            **({"prices": problem.prices.origin} if problem.prices.origin != BUILT_IN else {}),
+            **({"counted": _hashed(problem.counted)} if problem.counted else {}),
+        }
+        sizes = {f"table {name}": float(table.rows(problem.first)) for name, table in tables}
+        sizes |= {str(key): facts.rows or 0.0 for key, facts in problem.stored.items() if key in problem.states}
+        return Known(given, sizes, {name: float(rows) for name, rows in _changes(problem)}, driver, doubt)
+
+    def is_like(self, other: "Known") -> bool:
+        """Whether two differ in nothing that decides."""
+        return (
+            self.given == other.given
+            and _alike(self.sizes, other.sizes, _SIZE)
+            and _alike(self.changes, other.changes, _CHANGE)
+            and _is_near(self.driver, other.driver, _DRIVER)
+            and _is_near(self.doubt, other.doubt, _DOUBT)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the ``n``-th run of a query chose when it compared all plans: by what was ``known``, a plan that goes this ``course`` and was
+    estimated at ``cost``; the ``others`` would have cost more, but for bets."""
+
+    n: int
+    course: Course
+    cost: int
+    known: Known
+    others: tuple[Alternative, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the ledger."""
+        return asdict(self) | {"others": [asdict(other) for other in self.others]}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Choice":
+        """The inverse of :meth:`to_json`."""
+        course = Course(**{**data["course"], "rules": tuple(data["course"]["rules"])})
+        others = tuple(
+            Alternative(**{**other, "steps": tuple(other["steps"]), "fallbacks": ()}) for other in data["others"]
+        )
+        return Choice(data["n"], course, data["cost"], Known(**data["known"]), others)
+
+    def taken(self, plan: ProgressivePlan) -> ProgressivePlan | None:
+        """A plan that was made along this course, beside what it was compared with; None if it costs more than differences explain, or
+        by now clearly more than another would have cost then."""
+        cheapest = min((other.cost for other in self.others), default=inf)
+        if plan.cost >= min(cheapest / (1 - MARGIN), _COST * self.cost):
+            return None
+        return replace(plan, alternatives=(*plan.alternatives, *self.others))
+
+
+class Follower:
+    """Plans the ``n``-th run of a query by cost: as the newest of its ``choices`` says that was made for what is like what is known now,
+    else by comparing all. ``choice`` is the one that the plan goes by, once there is a plan; None where nobody should follow it."""
+
+    def __init__(self, n: int, choices: Iterable[Choice], driver: float, doubt: float = 1.0) -> None:
+        self._n = n
+        self._choices = tuple(choices)
+        self._driver = driver
+        self._doubt = doubt
+        self.choice: Choice | None = None
+
+    @property
+    def followed(self) -> int | None:
+        """The run whose choice the plan follows; None when all were compared for it."""
+        return self.choice.n if self.choice and self.choice.n < self._n else None
+
+    def __call__(self, problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
+        """A plan. Raises TempuraError as ``search.planner`` does."""
+        known = Known.of(problem, methods, self._driver, self._doubt)
+        like = (choice for choice in self._choices if self._n - choice.n <= _MOST and choice.known.is_like(known))
+        choice = max(like, key=lambda choice: choice.n, default=None)
+        plan = make_plan(problem, methods, margin=MARGIN, doubt=self._doubt, course=choice.course if choice else None)
+        if choice and plan.course is choice.course:
+            if taken := choice.taken(plan):
+                self.choice = choice
+                return taken
+            plan = make_plan(problem, methods, margin=MARGIN, doubt=self._doubt)
+        others = tuple(replace(a, fallbacks=()) for a in plan.alternatives if not a.chosen)
+        if plan.course and not _builds(plan, problem):
+            self.choice = Choice(self._n, plan.course, plan.cost, known, others)
+        return plan
+
+
+def _builds(plan: ProgressivePlan, problem: Problem) -> bool:
+    """Whether states are built from the tables now, for runs to come: who did as this run did would build them again and again."""
+    assert plan.course
+    return bool(plan.steps[0].saves) and plan.course.start >= problem.first
+
+
+def _hashed(names: Iterable[str]) -> str:
+    return hashlib.sha256(" ".join(sorted(names)).encode()).hexdigest()
+
+
+def _promised(table: TableFacts) -> str:
+    return "static" if table.static else "append only" if table.append_only else "changes"
+
+
+def _changes(problem: Problem) -> list[tuple[str, int]]:
+    counted = [
+        (f"{kind} {name}", counts)
+        for name, table in problem.tables.items()
+        for kind, counts in (("inserted", table.inserted), ("deleted", table.deleted))
+    ]
+    return [
+        (f"{what} {i}", after - before)
+        for what, counts in counted
+        for i, (before, after) in enumerate(pairwise(counts), 1)
+    ]
+
+
+def _alike(a: Mapping[str, float], b: Mapping[str, float], factor: float) -> bool:
+    return a.keys() == b.keys() and all(_is_alike(size, b[name], factor) for name, size in a.items())
+
+
+def _is_alike(a: float, b: float, factor: float) -> bool:
+    """Nothing is like nothing only: rules ask whether there is something."""
+    return (a == 0) == (b == 0) and _is_near(a + _FEW, b + _FEW, factor)
+
+
+def _is_near(a: float, b: float, factor: float) -> bool:
+    return max(a, b) <= factor * min(a, b)

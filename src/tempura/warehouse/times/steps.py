@@ -1,0 +1,177 @@
+"""Manifests of steps: what a committed run read, saved, emitted and took."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tempura.cost.model import BUILT_IN
+from tempura.execute.contract import Part, StoredOutput, StoredState
+from tempura.explain.character import Character
+from tempura.physical.operators import StateKey
+from tempura.warehouse.times import phases
+from tempura.warehouse.times.follow import Choice
+from tempura.warehouse.times.phases import Phases
+from tempura.warehouse.times.slots import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """A state in the store: fingerprint and kind of the view; it was current at the versions of its step. ``label`` is for people."""
+
+    expression: str
+    kind: str
+    stored: StoredState
+    label: str = ""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """What tells it from the other states of its step."""
+        return self.expression, self.kind
+
+    def key(self, time: int) -> StateKey:
+        """The state's name in a plan where its step is the given time point."""
+        return StateKey(self.expression, self.kind, time)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the ledger."""
+        return {
+            "expression": self.expression,
+            "kind": self.kind,
+            "label": self.label,
+            **self.stored.to_json(),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "SavedState":
+        """The inverse of :meth:`to_json`."""
+        return SavedState(data["expression"], data["kind"], StoredState.from_json(data), data["label"])
+
+
+@dataclass(frozen=True, slots=True)
+class StepManifest:
+    """A committed step. ``inputs`` are the versions of the tables it read; ``logical_time`` is ISO in UTC; ``estimated_cost`` in
+    nanoseconds of one core, unweighted; ``settings``, ``engine``, ``fingerprint``, ``sql`` and the ``schemas`` of the tables that it
+    read (DDL; not known of steps of earlier versions) say what could change its result. ``does``: whether
+    it maintained the result or recomputed it (None in manifests of before that was told). ``pins`` tell the versions that it read from
+    those of other tables of the same names. ``phases``: what the run took by phase, but for committing this. ``estimated_fixed``:
+    what of the estimate does not depend on rows, by uncorrected prices (0 where it was not noted), which were of ``prices``
+    (``CostModel.origin``). ``steps_run``: by the session before (None where it was not noted). ``correction``: what the driver's prices
+    were multiplied by in ``estimated_cost``. ``choice``: when all plans were compared, and what was chosen (None where another run
+    cannot follow that). ``counted``: the rows of operators by name, and how many were expected (``search.counts``). Paths of states and
+    output are
+    relative to the warehouse."""
+
+    n: int
+    slot: Slot
+    skipped: tuple[Slot, ...]
+    logical_time: str
+    inputs: Mapping[str, int]
+    states: tuple[SavedState, ...]
+    output: StoredOutput | None
+    attempt: str
+    method: str
+    weight: float
+    estimated_cost: int
+    cpu_seconds: float
+    wall_seconds: float
+    rows: Mapping[str, int]
+    plan: str
+    settings: Mapping[str, str]
+    engine: str
+    fingerprint: str
+    sql: str | None
+    does: Character | None = None
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    pins: Mapping[str, str] = field(default_factory=dict)
+    driver_seconds: float = 0.0
+    phases: Phases = field(default_factory=dict)
+    estimated_fixed: int = 0
+    choice: Choice | None = None
+    prices: str = BUILT_IN
+    steps_run: int | None = None
+    correction: float = 1.0
+    counted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the ledger."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        return plain | {
+            "pins": dict(self.pins),
+            "driver_seconds": self.driver_seconds,
+            "phases": phases.to_json(self.phases),
+            "estimated_fixed": self.estimated_fixed,
+            "prices": self.prices,
+            "steps_run": self.steps_run,
+            "correction": self.correction,
+            "choice": self.choice.to_json() if self.choice else None,
+            "counted": {name: list(rows) for name, rows in self.counted.items()},
+            "slot": self.slot.to_json(),
+            "skipped": [slot.to_json() for slot in self.skipped],
+            "states": [state.to_json() for state in self.states],
+            "output": self.output.to_json() if self.output else None,
+            "does": self.does.to_json() if self.does else None,
+            "schemas": dict(self.schemas),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "StepManifest":
+        """The inverse of :meth:`to_json`."""
+        return StepManifest(
+            slot=Slot.from_json(data["slot"]),
+            skipped=tuple(Slot.from_json(slot) for slot in data["skipped"]),
+            states=tuple(map(SavedState.from_json, data["states"])),
+            output=StoredOutput.from_json(data["output"]) if data["output"] else None,
+            does=Character.from_json(data["does"]) if data.get("does") else None,
+            schemas=data.get("schemas", {}),
+            pins=data.get("pins", {}),
+            driver_seconds=data.get("driver_seconds", 0.0),
+            phases=phases.from_json(data.get("phases", {})),
+            estimated_fixed=data.get("estimated_fixed", 0),
+            prices=data.get("prices", BUILT_IN),
+            steps_run=data.get("steps_run"),
+            correction=data.get("correction", 1.0),
+            choice=Choice.from_json(data["choice"]) if data.get("choice") else None,
+            counted={name: (float(rows), float(of)) for name, (rows, of) in data.get("counted", {}).items()},
+            **{name: data[name] for name in _PLAIN},
+        )
+
+    def at(self, query: str) -> "StepManifest":
+        """The step of a query that has another name by now."""
+        home = f"queries/{query}/"
+        parts = (*((self.output.part,) if self.output else ()), *(p for s in self.states for p in s.stored.parts))
+        if all(part.path.startswith(home) for part in parts):
+            return self
+        output = self.output.with_part(_renamed(self.output.part, query)) if self.output else None
+        stored = ((s, s.stored.with_parts(_renamed(part, query) for part in s.stored.parts)) for s in self.states)
+        return replace(self, output=output, states=tuple(replace(state, stored=found) for state, found in stored))
+
+    def is_loadable(self, engine: str, settings: Mapping[str, str]) -> bool:
+        """Whether the step's states mean the same under a version of the engine and its settings: only patch releases may differ."""
+        return _minor(self.engine) == _minor(engine) and dict(self.settings) == dict(settings)
+
+
+_PLAIN = (
+    "n", "logical_time", "inputs", "attempt", "method", "weight", "estimated_cost", "cpu_seconds", "wall_seconds", "rows",
+    "plan", "settings", "engine", "fingerprint", "sql",
+)  # fmt: skip
+
+
+def _minor(version: str) -> tuple[str, ...]:
+    return tuple(version.split(".")[:2])
+
+
+def _renamed(part: Part, query: str) -> Part:
+    """A part where it lies when its query has this name: in ``queries/NAME``."""
+    section, _, *rest = Path(part.path).parts
+    return replace(part, path=str(Path(section, query, *rest)))
+
+
+def relative(part: Part, root: Path) -> Part:
+    """A part whose path is relative to the warehouse, so that the warehouse can be moved."""
+    return replace(part, path=str(Path(part.path).relative_to(root)))
+
+
+def absolute(part: Part, root: Path) -> Part:
+    """The inverse of :func:`relative`."""
+    return replace(part, path=str(root / part.path))
