@@ -1,5 +1,6 @@
 """What Spark counts on the way: the rows of joins, filters and aggregations as they were planned, and of others nothing."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 import tempura as tp
+from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Union, Values
+from tempura.algebra.scalar import TRUE
+from tempura.execute.counting import is_empty
 from tempura.execute.draft import Draft
 from tempura.frontend.compiled import compiled
 from tempura.warehouse.query import Query
@@ -85,6 +89,50 @@ def test_a_refresh_is_estimated_by_what_the_one_before_it_counted(spark: SparkSe
     assert "as counted" in joined
     assert "as counted" not in read
     assert rows_of(joined) == pytest.approx(0.75 * rows_of(read), rel=0.01)
+
+
+def test_what_is_computed_once_and_what_is_empty_is_counted_too(spark: SparkSession, tmp_path: Path) -> None:
+    """Orders come whole, so nothing of before has a key of what is new; Spark drops what would read that."""
+    (tmp_path / "lines").mkdir()
+    wh = tp.open(tmp_path / "wh", spark=spark)
+    wh.add_table("lines", tmp_path / "lines", append_only=True, schema="k BIGINT, s BIGINT, late BOOLEAN")
+    sql = """SELECT count(*) AS n FROM lines a WHERE late
+             AND EXISTS (SELECT * FROM lines b WHERE b.k = a.k AND b.s <> a.s)
+             AND NOT EXISTS (SELECT * FROM lines c WHERE c.k = a.k AND c.s <> a.s AND c.late)"""
+    query = wh.add_query("q", sql=sql, schedule=tp.Schedule.view(), require="incremental")
+    for n in range(3):
+        rows = spark.range(n * 3_000, (n + 1) * 3_000).selectExpr("id DIV 3 AS k", "id % 3 AS s", "id % 7 = 0 AS late")
+        rows.coalesce(1).write.parquet(str(tmp_path / "new"))
+        (file,) = (tmp_path / "new").glob("*.parquet")
+        file.rename(tmp_path / "lines" / f"{n}.parquet")
+        shutil.rmtree(tmp_path / "new")
+        query.run(methods=("im1",))
+    done, _, _ = query.steps()[-1].plan.partition("step refresh 4")
+    lines = [line for line in done.splitlines() if "semi-join" in line]
+    assert len(lines) > 2
+    assert [line for line in lines if "as counted" not in line] == []
+    assert any(rows_of(line) <= 1 for line in lines)
+    assert not any(rows_of(line) > 3_000 for line in lines)
+    assert query.verify().equal
+
+
+@pytest.mark.parametrize(
+    ("make", "empty"),
+    [
+        (lambda a, b: Join(a, b, "inner"), [(False, True), (True, False), (True, True)]),
+        (lambda a, b: Join(a, b, "semi"), [(False, True), (True, False), (True, True)]),
+        (lambda a, b: Join(a, b, "anti"), [(True, False), (True, True)]),
+        (lambda a, b: Join(a, b, "left"), [(True, False), (True, True)]),
+        (lambda a, b: Join(a, b, "full"), [(True, True)]),
+        (lambda a, b: Union((a, b)), []),
+        (lambda a, b: Filter(a, TRUE), [(True, False), (True, True)]),
+        (lambda a, b: Aggregate(a, (), ()), []),
+    ],
+)
+def test_operators_over_nothing_have_nothing(make: Callable[[Rel, Rel], Rel], empty: list[tuple[bool, bool]]) -> None:
+    one, other = Values((), ()), Values((), ())
+    found = [(a, b) for a in (False, True) for b in (False, True) if is_empty(make(one, other), (a, b))]
+    assert found == empty
 
 
 def arrive(spark: SparkSession, folder: Path, n: int) -> None:

@@ -1,15 +1,17 @@
 """How many rows came out of the joins, aggregations and filters of a step, as Spark counts them anyway."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from tempura.algebra.rel import Join, Negate, Project, Rel, Sort, Union
+from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Negate, Project, Rel, Sort, Support, Union
+from tempura.algebra.states import Partial
+from tempura.execute.sharing import shared, sinks_of
 from tempura.frontend.compiled import compiled
 from tempura.plan.progressive import Step
 from tempura.search.counts import COUNTED
@@ -32,15 +34,22 @@ class RowCounter:
     def __init__(self, session: SparkSession, step: Step) -> None:
         self._session = session
         self._step = step
+        self._apart = shared(sinks_of(step)) | {save.rel for save in step.saves}
         noted = (rel for rel, note in step.notes.items() if note.sizes and isinstance(rel, COUNTED))
         self.names: Mapping[Rel, str] = {rel: f"o{i}" for i, rel in enumerate(noted)}
         self._listener: Any = None
         self._found: dict[Rel, Found] = {}
+        self._known: dict[Rel, int | None] = {}
 
     def __enter__(self) -> "RowCounter":
         if self.names:
             self._listener = compiled(self._session, "Rows").listen(self._session._jsparkSession)
         return self
+
+    def look_at(self, frames: Sequence[DataFrame]) -> None:
+        """Count in what is computed once, apart from what reads it."""
+        for frame in frames if self._listener is not None else ():
+            self._listener.also(frame._jdf.queryExecution())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -65,13 +74,18 @@ class RowCounter:
 
     def _rows(self, rel: Rel) -> int | None:
         """The rows of an operator: counted, or those of its inputs; None when they are not known."""
+        if rel not in self._known:
+            self._known[rel] = self._find_rows(rel)
+        return self._known[rel]
+
+    def _find_rows(self, rel: Rel) -> int | None:
         if rel in self._found:
             return self._found[rel].rows
-        if not isinstance(rel, Project | Negate | Sort | Union):
-            return None
         inputs = [self._rows(input) for input in rel.inputs]
-        known = [rows for rows in inputs if rows is not None]
-        return sum(known) if len(known) == len(inputs) else None
+        if isinstance(rel, Project | Negate | Sort | Union):
+            known = [rows for rows in inputs if rows is not None]
+            return sum(known) if len(known) == len(inputs) else None
+        return 0 if is_empty(rel, [rows == 0 for rows in inputs]) else None
 
     def _as_planned(self, found: Mapping[str, Found]) -> dict[Rel, Found]:
         """What was computed as it was planned. Spark's optimizer moves joins, semi-joins above all: one that ran over other joins than in
@@ -81,16 +95,31 @@ class RowCounter:
         return {rel: one for rel, one in ran.items() if self._joins_below(rel) - missing == one.below}
 
     def _joins_below(self, rel: Rel) -> set[str]:
-        """The names of the joins that are computed for an operator: not those below what is saved and read again."""
-        saved = {save.rel for save in self._step.saves}
+        """The names of the joins that are computed for an operator: not those below what is saved or kept, and read again."""
         found: set[str] = set()
-        stack = [input for input in rel.inputs if input not in saved]
+        stack = [input for input in rel.inputs if input not in self._apart]
         while stack:
             node = stack.pop()
             if isinstance(node, Join) and node in self.names:
                 found.add(self.names[node])
-            stack += [input for input in node.inputs if input not in saved]
+            stack += [input for input in node.inputs if input not in self._apart]
         return found
+
+
+def is_empty(rel: Rel, inputs: Sequence[bool]) -> bool:
+    """Whether an operator has no rows because some inputs have none. Spark does not run such an operator, once it has seen that."""
+    match rel:
+        case Join(kind="inner" | "semi"):
+            return any(inputs)
+        case Join(kind="full"):
+            return all(inputs)
+        case Join():
+            return inputs[0]
+        case Filter() | Consolidate() | Support():
+            return inputs[0]
+        case Aggregate() | Partial():
+            return bool(rel.keys) and inputs[0]
+    return False
 
 
 def _parsed(text: str) -> Iterator[tuple[str, Found]]:

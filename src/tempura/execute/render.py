@@ -89,7 +89,7 @@ class Renderer:
         self._leaf = leaf
         self._persist = persist
         self._done: dict[Rel, Relation] = {}
-        self._persisted: list[DataFrame] = []
+        self.persisted: list[DataFrame] = []
         self._aggregation = Aggregation(scalar, aggregate_call)
 
     def define(self, rel: Rel, rows: Relation) -> None:
@@ -98,8 +98,8 @@ class Renderer:
 
     def release(self) -> None:
         """Free what was persisted."""
-        while self._persisted:
-            self._persisted.pop().unpersist()
+        while self.persisted:
+            self.persisted.pop().unpersist()
 
     def relation(self, rel: Rel) -> Relation:
         """The rows of an expression. Raises TempuraError for what Spark cannot compute (``NOT_COMPARABLE``, ``NOT_EXECUTABLE``)."""
@@ -114,7 +114,7 @@ class Renderer:
         """The relation to be computed once. It is a leaf to its readers: the plan of what is shared, and of what that shares, would
         be analysed, compared and printed once for each path that leads to it, and there may be exponentially many."""
         frame = made.draft.dataframe().persist()
-        self._persisted.append(frame)
+        self.persisted.append(frame)
         return Relation(Draft.of(Jvm(self._session).leaf(frame)), made.weighted)
 
     def _operator(self, rel: Rel, inputs: list[Relation]) -> Relation:

@@ -81,13 +81,13 @@ class SparkExecutor:
         with errors_by_code(), cancelled_when_interrupted(context), Meter(context) as meter:
             try:
                 with RowCounter(self._files.writer, step) as counter:
-                    states, output = self._run(step, folder, answer, step.notes, counter.names)
+                    states, output = self._run(step, folder, answer, step.notes, counter)
             except Py4JJavaError as error:
                 if not is_of_broadcast(error):
                     raise
                 self._progress("again: what was to be sent to every task was too large for that")
                 shutil.rmtree(folder)
-                states, output = self._run(step, folder, answer, {}, {})
+                states, output = self._run(step, folder, answer, {})
         counts = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
         return StepOutcome(states, output, meter.usage, counts, counter.counted())
 
@@ -97,11 +97,12 @@ class SparkExecutor:
         folder: Path,
         answer: Answer | None,
         notes: Mapping[Rel, Note],
-        names: Mapping[Rel, str],
+        counter: RowCounter | None = None,
     ) -> tuple[dict[StateKey, StoredState], StoredOutput | None]:
         sinks = sinks_of(step)
         states: dict[StateKey, StoredState] = {}
         output: StoredOutput | None = None
+        names = counter.names if counter else {}
         renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks), notes, names)
         try:
             for i, sink in enumerate(sinks):
@@ -113,6 +114,8 @@ class SparkExecutor:
                     found = answer() if answer else None
                     rows = Relation(found, weighted=False) if found else renderer.relation(sink.rel)
                     output = self._files.save_output(rows, sink.rel.columns, folder / "output")
+            if counter:
+                counter.look_at(renderer.persisted)
         finally:
             renderer.release()
         return states, output

@@ -112,6 +112,11 @@ public final class Rows implements QueryExecutionListener {
         plans.add(execution.executedPlan());
     }
 
+    /** Look at a plan that runs apart, as what is computed once and read in several places. */
+    public synchronized void also(QueryExecution execution) {
+        plans.add(execution.executedPlan());
+    }
+
     public void onFailure(String function, QueryExecution execution, Exception error) {
     }
 
@@ -156,7 +161,13 @@ public final class Rows implements QueryExecutionListener {
     private static Set look(SparkPlan plan, Map found) {
         Set joins = new HashSet();
         if (plan instanceof AdaptiveSparkPlanExec) {
-            joins.addAll(look(((AdaptiveSparkPlanExec) plan).executedPlan(), found));
+            AdaptiveSparkPlanExec adaptive = (AdaptiveSparkPlanExec) plan;
+            joins.addAll(look(adaptive.executedPlan(), found));
+            // What ran and turned out to be empty is no longer in the plan, nor what would have read it.
+            scala.collection.Iterator stages = adaptive.context().stageCache().valuesIterator();
+            while (stages.hasNext()) {
+                look((SparkPlan) stages.next(), found);
+            }
         } else if (plan instanceof QueryStageExec) {
             joins.addAll(look(((QueryStageExec) plan).plan(), found));
         } else if (plan instanceof InMemoryTableScanExec) {
