@@ -35,9 +35,11 @@ from tempura.warehouse.engine import (
     Check,
     FileSet,
     Fit,
+    Lookup,
     Settings,
     Source,
     TopicRead,
+    Unmatched,
     Verification,
     WholeQuery,
     Work,
@@ -55,6 +57,7 @@ from tempura.warehouse.incoming import (
 from tempura.warehouse.kafka import KafkaSpec
 from tempura.warehouse.offsets import TopicOffsets
 from tempura.warehouse.parquet import FileSummary
+from tempura.warehouse.partners import unmatched
 from tempura.warehouse.records import changes_of
 from tempura.warehouse.rows import (
     difference,
@@ -290,6 +293,9 @@ class SparkEngine:
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         return duplicate_key(clone(self._session), present, arriving, keys)
+
+    def unmatched(self, asked: Sequence[Lookup]) -> list[Unmatched]:
+        return unmatched(clone(self._session), asked)
 
     def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> DataFrame:
         return replaced_rows(clone(self._session), present, updates, keys)
