@@ -10,7 +10,7 @@ import tempura as tp
 from tempura.errors import TempuraError
 from tempura.warehouse.warehouse import Warehouse
 
-PAIRS, ITEMS = "a INT, b STRING, price DECIMAL(10,2)", "n INT, a INT, b STRING, amount INT"
+PAIRS, ITEMS = "a INT, b STRING, price INT", "n INT, a INT, b STRING, amount INT"
 SQL = "SELECT p.price, count(*) AS n, sum(i.amount) AS s FROM items i JOIN pairs p ON i.a = p.a AND i.b = p.b GROUP BY p.price"
 Key = tuple[int | None, str | None]
 
@@ -27,8 +27,8 @@ def test_rows_are_looked_up_as_by_hand(spark: SparkSession, tmp_path: Path) -> N
     random, wh = Random(3), declared(spark, tmp_path)
     query, there, items = wh.query("q"), set[tuple[int, str]](), dict[int, Key]()
     outcomes = set[bool]()
-    for step in range(7):
-        new = [(a, b) for a in range(6) for b in "xy" if (a, b) not in there and random.random() < 0.3]
+    for step in range(5):
+        new = [(a, b) for a in range(6) for b in "xy" if (a, b) not in there and random.random() < 0.5]
         gone = [pair for pair in sorted(there) if random.random() < 0.1]
         keys: list[Key] = [(random.choice((None, *range(6))), random.choice((None, "x", "y"))) for _ in range(2)]
         came = {10 * step + i: key for i, key in enumerate([*keys, *random.sample(sorted(there) + new, 1)])}
@@ -74,7 +74,7 @@ def test_files_that_come_together_are_maintained_by_one_side(spark: SparkSession
     queries = [wh.add_query("joined", sql=joined, schedule=tp.Schedule.view())]
     alone = "SELECT count(*) AS n, sum(v) AS s FROM lines LEFT JOIN orders USING (o)"
     queries.append(wh.add_query("alone", sql=alone, schedule=tp.Schedule.view()))
-    for i in (1, 2, 3):
+    for i in (1, 2):
         for query in queries:
             query.run(methods=["im1"])
             assert query.verify()
