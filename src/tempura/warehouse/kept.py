@@ -168,7 +168,7 @@ class Kept:
         if twice is None:
             return None
         what = f"{self._told}, and more than one row of {self.partners.name} has the key {twice}"
-        return TempuraError("REFERENCE_BROKEN", f"{what}.", f"Delete one of them, or {_OTHERWISE}")
+        return self._broken(what, "Delete one of them")
 
     def lookup(self, base: Pair, versions: Versions) -> Lookup:
         """What has to be looked up since."""
@@ -186,8 +186,7 @@ class Kept:
         """What was found, which is noted if it is good."""
         if answer.rows:
             what = f"{self._told}, which has no row for {'; '.join(answer.rows)}"
-            remedy = f"Nothing is lost. Put the missing rows into {self.partners.name}, delete these, or {_OTHERWISE}"
-            return TempuraError("REFERENCE_BROKEN", f"{what}.", remedy)
+            return self._broken(what, f"Nothing is lost. Put the missing rows into {self.partners.name}, delete these")
         rows, partners = self.of(versions)
         marks = self.rows.mark(rows), self.partners.mark(partners)
         pair = Pair(rows, marks[0], partners, marks[1], base.total and not answer.nulls)
@@ -195,13 +194,15 @@ class Kept:
         _write(self.rows, {**known, self.name: [*known.get(self.name, []), pair][-_REMEMBERED:]})
         return pair
 
+    def _broken(self, what: str, remedy: str) -> TempuraError:
+        name, otherwise = self.rows.name, f"{remedy}, or take the reference back"
+        ways = f'wh.alter_table("{name}", references=…)', f"tempura table alter {name} --no-references"
+        return TempuraError("REFERENCE_BROKEN", f"{what}.", *(f"{otherwise}: {way}." for way in ways))
+
     @property
     def _told(self) -> str:
         columns, partner = written(self.reference)
         return f"Table {self.rows.name}: {columns} refers to {partner}"
-
-
-_OTHERWISE = "take the reference from the declaration: alter_table(…, references={…})."
 
 
 def _since(table: Arrivals, after: int, upto: int) -> Source:

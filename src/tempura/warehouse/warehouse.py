@@ -429,9 +429,9 @@ class Warehouse:
         others = [n for n, spec in self._declarations.read().tables.items() if n != name and name in spec.partners]
         if others:
             message = f"Table {name} cannot be {what}: {', '.join(others)} refers to it."
-            raise TempuraError(
-                "TABLE_IN_USE", message, "Take the reference back first: alter_table(…, references={…})."
-            )
+            way = "Take the reference back first"
+            command = f"{way}: tempura table alter {others[0]} --no-references."
+            raise TempuraError("TABLE_IN_USE", message, f"{way}: alter_table(…, references=…).", command)
 
     def _check_unused(self, name: str, what: str, verb: str, way: str) -> None:
         readers = self.table(name).read_by
