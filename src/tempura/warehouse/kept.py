@@ -148,8 +148,8 @@ class Kept:
         """The last of the pairs that were looked at, up to some versions."""
         rows, partners = self.of(versions)
         before = [p for p in _read(self.rows).get(self.name, []) if p.rows <= rows and p.partners <= partners]
-        there = [p for p in before if self._goes_on(p)]
-        return max(there, key=lambda p: p.rows + p.partners, default=NOTHING)
+        newest = sorted(before, key=lambda p: p.rows + p.partners, reverse=True)
+        return next(filter(self._goes_on, newest), NOTHING)
 
     def _goes_on(self, pair: Pair) -> bool:
         """Whether both tables have gone on from what was looked at: none was reset or made anew."""
