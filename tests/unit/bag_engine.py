@@ -36,7 +36,19 @@ from tempura.warehouse.batches.offsets import TopicOffsets
 from tempura.warehouse.batches.parquet import FileSummary
 from tempura.warehouse.declared.kafka import KafkaSpec, refusal
 from tempura.warehouse.declared.text import CHANGE
-from tempura.warehouse.engine import Changes, Check, FileSet, Fit, Settings, Source, TopicRead, Verification, Work
+from tempura.warehouse.engine import (
+    Changes,
+    Check,
+    FileSet,
+    Fit,
+    Lookup,
+    Settings,
+    Source,
+    TopicRead,
+    Unmatched,
+    Verification,
+    Work,
+)
 from tempura.warehouse.sources.topic import check_unchanged
 from tempura.warehouse.spark.incoming import KINDS
 from tests.unit.bag_topic import BagTopic
@@ -221,6 +233,7 @@ class BagEngine:
     version: str = "4.3.0"
     executed: int = 0
     looks: int = 0
+    lookups: list[int] = field(default_factory=list)
     written: list[int] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
     prices: CostModel = SPARK
@@ -405,6 +418,25 @@ class BagEngine:
             for row, weight in bag(source, keys).items():
                 counts[row] += weight
         return next((str(row) for row, n in counts.items() if n > 1), None)
+
+    def unmatched(self, asked: Sequence[Lookup]) -> list[Unmatched]:
+        self.lookups += [self._looked_up(lookup) for lookup in asked]
+        return [self._unmatched(lookup) for lookup in asked]
+
+    def _looked_up(self, lookup: Lookup) -> int:
+        """How many rows are new: of those keys are looked up."""
+        changed = bag(lookup.changed, lookup.key).items()
+        return bag(lookup.came, lookup.columns).size + sum(-n for _, n in changed if n < 0)
+
+    def _unmatched(self, lookup: Lookup) -> Unmatched:
+        came = [key for key, n in bag(lookup.came, lookup.columns).items() if n > 0]
+        gone = [key for key, n in bag(lookup.changed, lookup.key).items() if n < 0]
+        there = {key for key, n in bag(lookup.there, lookup.key).items() if n > 0}
+        open = {key for key in (*came, *gone) if None not in key and key not in there}
+        places = [lookup.rows.schema.names.index(name) for name in lookup.columns]
+        rows = [row for row, n in bag(lookup.rows, lookup.rows.schema.names).items() if n > 0] if open else []
+        wrong = [str(row) for row in rows if tuple(row[i] for i in places) in open]
+        return Unmatched(tuple(wrong[:3]), any(None in key for key in came))
 
     def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> list[Row]:
         names = present.schema.names

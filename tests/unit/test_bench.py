@@ -41,13 +41,34 @@ def rows(dataset: Dataset, table: str) -> Counter[tuple[object, ...]]:
     return Counter(tuple(row.values()) for row in pq.read_table(dataset.file(table)).to_pylist())
 
 
-@pytest.mark.parametrize("split", ["hash", "date"])
+@pytest.mark.parametrize("split", ["hash", "together", "date"])
 def test_appended_rows_arrive_once_each(dataset: Dataset, tmp_path: Path, split: str) -> None:
     found = cut_facts(dataset, SUITES["tpch"], Cut.of("append-big", split, 3, 0.0), tmp_path)
     assert set(found) == {"lineitem", "orders", "partsupp"}
     for table, waiting in found.items():
         assert len(waiting.arrivals) == 3
         assert bag(waiting.arrivals) == rows(dataset, table)
+
+
+def test_rows_that_come_together_keep_the_references_and_others_do_not(dataset: Dataset, tmp_path: Path) -> None:
+    suite, lost = SUITES["tpch"], dict[str, set[str]]()
+    for split in ("together", "hash"):
+        waiting = cut_facts(dataset, suite, Cut.of("append-small", split, 3, 0.0), tmp_path / split)
+        present: dict[str, tuple[Path, ...]] = {name: (dataset.file(name),) for name in dataset.tables}
+        lost[split] = set()
+        for i in range(3):
+            present |= {name: found.present[i] for name, found in waiting.items()}
+            for table, references in suite.references.items():
+                for column, partner in references.items():
+                    other, key = partner.split(".")
+                    assert suite.keys[other] == (key,)
+                    if not values(present[table], column) <= values(present[other], key):
+                        lost[split].add(f"{table}.{column}")
+    assert lost == {"together": set(), "hash": {"lineitem.l_orderkey"}}
+
+
+def values(files: tuple[Path, ...], column: str) -> set[object]:
+    return {value for file in files for value in pq.read_table(file, columns=[column])[column].to_pylist()}
 
 
 def test_duplicates_repeat_some_rows(dataset: Dataset, tmp_path: Path) -> None:

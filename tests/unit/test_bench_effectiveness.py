@@ -133,6 +133,8 @@ def test_so_many_rows_leave_at_each_later_arrival(tmp_path: Path) -> None:
         ("pdw", {"methods": ()}, "No set of methods"),
         ("pdw", {"methods": ("all", "all")}, "one twice"),
         ("pdw", {"repeat": 0}, "Nothing is measured"),
+        ("pdw", {"references": True}, "come together with their lines"),
+        ("ivm", {"references": True, "split": "together", "suite": "tpcds"}, "come together with their lines"),
     ],
 )
 def test_options_that_do_not_fit_together_are_refused(scenario: str, known: Row, said: str) -> None:

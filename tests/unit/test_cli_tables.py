@@ -170,3 +170,20 @@ def test_what_nobody_declares_is_told_with_the_ways_on(world: World, tempura: Te
         assert "tempura table rename returns NEW" in told
     assert tempura("table", "rename", "returns", "refunds").exit_code == 0
     assert "not declared" not in tempura("status").stdout
+
+
+def test_references(world: World, tempura: Tempura) -> None:
+    world.begun()
+    world.wh.add_table("orders", schema="a INT, b INT", keys=["a", "b"])
+    referring = ("table", "alter", "returns", "--references", "o_id, cost=orders(a, b)")
+    assert tempura(*referring).exit_code == 0
+    assert "o_id, cost -> orders(a, b)" in tempura("table", "show", "returns").stdout
+    found = json.loads(tempura("table", "show", "returns", "--json").stdout)
+    assert found["references"] == {"o_id, cost": "orders(a, b)"}
+    assert tempura("table", "alter", "returns", "--references", "o_id").exit_code == 2
+    assert "BAD_REFERENCES" in tempura("table", "alter", "returns", "--references", "o_id=orders.a").stderr
+    assert tempura("table", "alter", "returns", "--no-references").exit_code == 0
+    assert "references" not in json.loads(tempura("table", "show", "returns", "--json").stdout)
+    added = tempura("table", "add", "lines", "--schema", "a INT, b INT", "--references", "a,b=orders(a,b)")
+    assert added.exit_code == 0
+    assert world.wh.table("lines").status()["references"] == {"a, b": "orders(a, b)"}

@@ -1,4 +1,5 @@
-"""Fact tables cut into arrivals: by a hash of the order number or by date, with duplicates, and with rows that leave again.
+"""Fact tables cut into arrivals: by a hash of the order number, each table apart or all together, or by date, with duplicates, and with
+rows that leave again.
 
 Every decision about a row is a hash of the row's place in the generated file, so that a benchmark is the same whenever it runs.
 """
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 FIRST = {"append-big": 1.0, "append-small": 4.0, "retract-sales": 2.0, "retract-both": 2.0}
 """The patterns: how much larger the first arrival is than each later one."""
 
-SPLITS = ("hash", "date")
+TOGETHER = "together"
+SPLITS = ("hash", TOGETHER, "date")
 
 CHANGE = "_change"
 DELETED_SHARE = 0.05
@@ -137,8 +139,9 @@ def _placed(file: Path, table: str, fact: Fact, cut: Cut, days: Sequence[object]
     """A table ``placed``: each row, the arrival with which it comes, and the one with which it leaves or NULL."""
     read = f"SELECT * RENAME (file_row_number AS _n), {{}} AS _copy FROM read_parquet('{file}', file_row_number = true)"
     again = f"{_share('file_row_number', 'twice')} < {cut.duplicates}"
-    # A return and its sale may arrive apart: each table hashes the order number with its own name.
-    comes = _after_days(fact.day, days) if cut.split == "date" else _after_shares(fact.order, table, cut)
+    # A return and its sale may arrive apart: each table hashes the order number with its own name, unless they are to come together.
+    salt = TOGETHER if cut.split == TOGETHER else table
+    comes = _after_days(fact.day, days) if cut.split == "date" else _after_shares(fact.order, salt, cut)
     last = cut.times - 1
     leaves = f"_comes + 1 + hash(_n, _copy, 'when') % greatest({last} - _comes, 1)"
     gone = f"_comes < {last} AND {_share('_n, _copy', 'leaves')} < {cut.deleted if signed else 0}"
@@ -155,8 +158,8 @@ def _share(values: str, salt: str) -> str:
     return f"(hash({values}, '{salt}') % {_GRAIN} / {_GRAIN}.0)"
 
 
-def _after_shares(order: str, table: str, cut: Cut) -> str:
-    return " + ".join(["0", *(f"({_share(order, table)} >= {share})::INT" for share in cut.shares)])
+def _after_shares(order: str, salt: str, cut: Cut) -> str:
+    return " + ".join(["0", *(f"({_share(order, salt)} >= {share})::INT" for share in cut.shares)])
 
 
 def _after_days(day: str, days: Sequence[object]) -> str:

@@ -48,7 +48,7 @@ def run_effectiveness(
         return
     moments = asked.moments(datetime.now(UTC).date())
     dataset = generate(asked.scale, suite=asked.suite)
-    with laid_out(spark, dataset, suite, asked.cut, told, moments) as lake:
+    with laid_out(spark, dataset, suite, asked.cut, told, moments, asked.references) as lake:
         for n, name in enumerate(left):
             heading = f"{name} ({n + 1} of {len(left)})"
             found = Comparison(spark, lake, name, texts[name], asked, partial(_tell, told, heading))

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,7 +40,8 @@ class SetClock:
 @dataclass(frozen=True, slots=True)
 class Lake:
     """The tables of a suite over time. ``stages`` are warehouse folders, one per arrival; ``present`` gives the Parquet files
-    with the rows that a table has then, made without Tempura; ``moments`` are the times of the arrivals, when they have some."""
+    with the rows that a table has then, made without Tempura; ``moments`` are the times of the arrivals, when they have some; ``keys`` and
+    ``references`` are declared of the tables."""
 
     folder: Path
     schemas: Mapping[str, StructType]
@@ -48,6 +49,8 @@ class Lake:
     stages: tuple[Path, ...]
     static: Mapping[str, Path]
     moments: tuple[datetime, ...] = ()
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def present(self, table: str, i: int) -> tuple[Path, ...]:
         """The files with the rows of a table after an arrival."""
@@ -55,22 +58,41 @@ class Lake:
 
     def declare(self, warehouse: Warehouse, tables: Iterable[str]) -> None:
         """Declare tables as they are in the stages."""
-        for table in sorted(tables):
-            waiting, schema = self.waiting.get(table), self.schemas[table]
+        tables = sorted(tables)
+        for table in tables:
+            waiting, schema, keys = self.waiting.get(table), self.schemas[table], self.keys.get(table, ())
             if waiting and waiting.signed:
-                warehouse.add_table(table, schema=schema)
+                warehouse.add_table(table, schema=schema, keys=keys)
                 continue
             path = warehouse.path / "lake" / table
             grows = bool(waiting)
             # Files that are cut once for all lie elsewhere.
-            warehouse.add_table(table, path=path, schema=schema, static=not grows, append_only=grows, follow_links=True)
+            warehouse.add_table(
+                table, path=path, schema=schema, keys=keys, static=not grows, append_only=grows, follow_links=True
+            )
+        for table in tables:
+            to = {
+                columns: key for columns, key in self.references.get(table, {}).items() if key.split(".")[0] in tables
+            }
+            if to:
+                warehouse.alter_table(table, references=to)
 
     def arrive(self, warehouse: Warehouse, tables: Iterable[str], i: int) -> None:
         """Let a warehouse's tables be as they are after an arrival."""
         for part in (Path(part, table) for part in _PARTS for table in tables):
             if (self.stages[i] / part).exists():
-                shutil.rmtree(warehouse.path / part, ignore_errors=True)
-                _linked(self.stages[i] / part, warehouse.path / part)
+                with _noted(warehouse.path / part / "references.json"):
+                    shutil.rmtree(warehouse.path / part, ignore_errors=True)
+                    _linked(self.stages[i] / part, warehouse.path / part)
+
+
+@contextmanager
+def _noted(file: Path) -> Iterator[None]:
+    """Keep what a warehouse has noted of its references, which no stage has: what was looked at is not looked at again."""
+    noted = file.read_bytes() if file.exists() else None
+    yield
+    if noted is not None:
+        file.write_bytes(noted)
 
 
 @contextmanager
@@ -81,8 +103,10 @@ def laid_out(
     cut: Cut,
     progress: Callable[[str], None],
     moments: tuple[datetime, ...] = (),
+    references: bool = False,
 ) -> Iterator[Lake]:
-    """Cut the fact tables and let them arrive, in a temporary folder; at the given ``moments``, or now."""
+    """Cut the fact tables and let them arrive, in a temporary folder; at the given ``moments``, or now. ``references``: with the keys and
+    references of the suite."""
     with tempfile.TemporaryDirectory(prefix="tempura-bench-") as name:
         folder = Path(name)
         progress(f"{cut.pattern}: cutting {', '.join(suite.facts)}")
@@ -90,7 +114,8 @@ def laid_out(
         static = {table: dataset.file(table) for table in dataset.tables if table not in waiting}
         schemas = {table: spark.read.parquet(f"file:{dataset.file(table)}").schema for table in dataset.tables}
         stages = tuple(folder / f"stage-{i}" for i in range(cut.times))
-        lake = Lake(folder, schemas, waiting, stages, static, moments)
+        declared = (suite.keys, suite.references) if references else ()
+        lake = Lake(folder, schemas, waiting, stages, static, moments, *declared)
         clock = SetClock(moments)
         warehouse = tp.open(folder / "warehouse", spark=spark, clock=clock)
         lake.declare(warehouse, schemas)

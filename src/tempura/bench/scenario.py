@@ -6,8 +6,9 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from tempura.bench.arrivals import Cut
+from tempura.bench.arrivals import TOGETHER, Cut
 from tempura.bench.exactness import EARLY_PRICE, described_run
+from tempura.bench.suites import SUITES
 from tempura.errors import TempuraError
 from tempura.rules.methods import TEMPURA
 from tempura.warehouse.times.schedule import Schedule
@@ -37,8 +38,8 @@ class Effectiveness:
     """What is measured: queries of a suite in a scenario, under each of some sets of methods.
 
     ``shares`` and ``prices`` as in :data:`SHARES` and :data:`PRICES`; ``deleted`` as in :data:`DELETED`. ``repeat``: how often each thing
-    is measured, after ``warm_ups`` without measuring. A set of methods is a name or several joined by ``+``. Raises TempuraError
-    BAD_BENCHMARK for what does not fit together, UNKNOWN_METHOD.
+    is measured, after ``warm_ups`` without measuring. A set of methods is a name or several joined by ``+``. ``references``: the tables
+    declare keys and references. Raises TempuraError BAD_BENCHMARK for what does not fit together, UNKNOWN_METHOD.
     """
 
     suite: str
@@ -52,6 +53,7 @@ class Effectiveness:
     methods: tuple[str, ...]
     repeat: int = 1
     warm_ups: int = 1
+    references: bool = False
 
     def __post_init__(self) -> None:
         problem = _problem(self)
@@ -148,6 +150,9 @@ def _problem(asked: Effectiveness) -> tuple[str, str] | None:
         return what, "Give a smaller --deleted."
     if asked.repeat < 1 or asked.warm_ups < 0:
         return "Nothing is measured.", "Give --repeat 1 or more, and --warm-ups 0 or more."
+    if asked.references and not (SUITES[asked.suite].references and asked.split == TOGETHER and not asked.deleted):
+        what = "References are kept by tpch, of which orders come together with their lines, and nothing is deleted."
+        return what, "Say --suite tpch --split together --pattern append, or leave --references out."
     if not asked.methods or len(set(asked.methods)) < len(asked.methods):
         return "No set of methods is named, or one twice.", "Name each once, such as all,im1,batch."
     return None

@@ -1,7 +1,7 @@
 """The benchmark suites: their fact tables, and what is known of these that a split into arrivals needs."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from re import findall
 
 from tempura.errors import TempuraError
@@ -19,13 +19,16 @@ class Fact:
 @dataclass(frozen=True, slots=True)
 class Suite:
     """A set of queries over generated tables. Tables that are not ``facts`` are there from the start. ``sales`` and ``returns`` are
-    the facts of which rows may be deleted later; ``dated`` is the one whose days decide where a split by date cuts."""
+    the facts of which rows may be deleted later; ``dated`` is the one whose days decide where a split by date cuts. ``keys`` and
+    ``references`` are what its specification says of the tables, as far as it is so while they arrive together."""
 
     name: str
     facts: dict[str, Fact]
     sales: frozenset[str]
     returns: frozenset[str]
     dated: str
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def deletable(self, pattern: str) -> frozenset[str]:
         """The tables of which rows are deleted under a pattern."""
@@ -65,6 +68,29 @@ _TPCH = Suite(
     sales=frozenset({"lineitem"}),
     returns=frozenset({"orders"}),
     dated="lineitem",
+    keys={
+        "region": ("r_regionkey",),
+        "nation": ("n_nationkey",),
+        "supplier": ("s_suppkey",),
+        "customer": ("c_custkey",),
+        "part": ("p_partkey",),
+        "partsupp": ("ps_partkey", "ps_suppkey"),
+        "orders": ("o_orderkey",),
+        "lineitem": ("l_orderkey", "l_linenumber"),
+    },
+    # Lines refer to partsupp, too, which comes apart from them.
+    references={
+        "nation": {"n_regionkey": "region.r_regionkey"},
+        "supplier": {"s_nationkey": "nation.n_nationkey"},
+        "customer": {"c_nationkey": "nation.n_nationkey"},
+        "partsupp": {"ps_partkey": "part.p_partkey", "ps_suppkey": "supplier.s_suppkey"},
+        "orders": {"o_custkey": "customer.c_custkey"},
+        "lineitem": {
+            "l_orderkey": "orders.o_orderkey",
+            "l_partkey": "part.p_partkey",
+            "l_suppkey": "supplier.s_suppkey",
+        },
+    },
 )
 
 SUITES = {suite.name: suite for suite in (_TPCDS, _TPCH)}

@@ -7,6 +7,7 @@ import click
 
 import tempura as tp
 from tempura.cli.queries import json_option, method_names, methods_option, name_argument, require_option
+from tempura.cli.references import references_option, referring
 from tempura.cli.shell import Commands, Shell, example, is_warehouse, prices
 from tempura.errors import TempuraError
 from tempura.warehouse.declared.declare import MODES, NEW_COLUMNS
@@ -56,6 +57,7 @@ def table() -> None:
 @click.option(
     "--key", "keys", multiple=True, help="A column of the table's key; repeat for more. Enforced when rows arrive."
 )
+@references_option
 @click.option("--append-only", is_flag=True, help="Promise: rows are never deleted.")
 @click.option("--static", is_flag=True, help="Promise: nothing arrives after the first rows.")
 @click.option("--settle", type=float, default=0.0, help="Only files this many seconds old count.")
@@ -108,6 +110,7 @@ def add_table(
     options: tuple[str, ...],
     schema: str | None,
     keys: tuple[str, ...],
+    references: tuple[str, ...],
     append_only: bool,
     static: bool,
     settle: float,
@@ -135,6 +138,7 @@ def add_table(
             format=file_format,
             schema=schema,
             keys=list(keys),
+            references=referring(references),
             append_only=append_only,
             static=static,
             settle=settle,

@@ -40,8 +40,13 @@ from tempura.frontend.start import start_session
     "--deleted", type=click.FloatRange(0, 1), help=f"Under retract: share of rows that leave each time; {DELETED}."
 )
 @click.option(
-    "--split", type=click.Choice(SPLITS), default="hash", show_default=True, help="By order number or by date."
+    "--split",
+    type=click.Choice(SPLITS),
+    default="hash",
+    show_default=True,
+    help="By order number, tables apart or together, or by date.",
 )
+@click.option("--references", is_flag=True, help="Declare the keys and references of TPC-H; with --split together.")
 @click.option(
     "--methods",
     default="all,im1,im2,batch",
@@ -65,6 +70,7 @@ def effectiveness(
     pattern: str,
     deleted: float | None,
     split: str,
+    references: bool,
     methods: str,
     repeat: int,
     warm_ups: int,
@@ -89,6 +95,7 @@ def effectiveness(
         methods=split_names(methods),
         repeat=repeat,
         warm_ups=warm_ups,
+        references=references,
     )
     record = Record(out, asked.meta(), resume, summarised)
     with shell.progress("starting Spark") as progress:

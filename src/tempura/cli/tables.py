@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tempura.cli.queries import json_option, name_argument, print_history
+from tempura.cli.references import references_option, referring
 from tempura.cli.shell import Shell, example
 from tempura.errors import TempuraError
 from tempura.warehouse.warehouse import Table
@@ -63,6 +64,8 @@ def show_table(shell: Shell, name: str, last: int, as_json: bool) -> None:
         shell.json({"name": name, **about, "arrivals": history})
         return
     about["read_by"] = ", ".join(about["read_by"]) or "no query"
+    if "references" in about:
+        about["references"] = "; ".join(f"{columns} -> {partner}" for columns, partner in about["references"].items())
     shell.table((name, ""), [(key, str(value)) for key, value in about.items()])
     head = ("version", "time", "inserted", "deleted", "kind")
     shell.table(head, [tuple(map(entry.get, head)) for entry in history])
@@ -188,17 +191,28 @@ def rename_table(shell: Shell, name: str, new: str) -> None:
 @table_argument
 @click.option("--path", help="Another folder, relative to where you stand, to which the same files were moved.")
 @click.option("--add-column", "columns", multiple=True, help='A column to be added ("c INT"); repeat for more.')
+@references_option
+@click.option("--no-references", is_flag=True, help="Take back the references that there are, before others are added.")
 @click.pass_obj
-def alter_table(shell: Shell, name: str, path: str | None, columns: tuple[str, ...]) -> None:
+def alter_table(
+    shell: Shell,
+    name: str,
+    path: str | None,
+    columns: tuple[str, ...],
+    references: tuple[str, ...],
+    no_references: bool,
+) -> None:
     """Change the declaration of a table.
 
-    An added column is NULL in what has arrived, and in files that lack it.
+    An added column is NULL in what has arrived, and in files that lack it. Of a reference the next run looks whether all rows keep it.
     """
-    if path is None and not columns:
-        raise click.UsageError("Give --path or --add-column.")
+    if path is None and not columns and not references and not no_references:
+        raise click.UsageError("Give --path, --add-column, --references or --no-references.")
     folder = str(Path(path).resolve()) if path and "://" not in path else path
     with shell.progress("checking"):
-        shell.warehouse.alter_table(name, path=folder, add_columns=", ".join(columns) or None)
+        known = {} if no_references else shell.warehouse.table(name).status().get("references", {})
+        promised = {**known, **referring(references)} if references or no_references else None
+        shell.warehouse.alter_table(name, path=folder, add_columns=", ".join(columns) or None, references=promised)
     shell.say(f"table {name} altered")
 
 

@@ -6,6 +6,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import isfinite
 
+from tempura.memo.references import NO_KEYS, Keys
+
 
 def number(value: object) -> float | None:
     """A value as a number in the order of its type (days, microseconds for dates and times); None when there is none."""
@@ -109,6 +111,8 @@ class TableFacts:
 
     A step is planned when its inputs are pinned, and only that step of the plan is run: what a step relies on are facts, and
     expectations about later points decide what is worth keeping, never what is right.
+
+    ``keys`` are what was found to be so of all rows at each of the known points; at later ones no step is run unless it still is.
     """
 
     inserted: tuple[int, ...]
@@ -118,6 +122,7 @@ class TableFacts:
     append_only: bool = False
     row_bytes: float = 64.0
     columns: Mapping[str, ColumnStats] = field(default_factory=dict)
+    keys: Keys = NO_KEYS
 
     def rows(self, t: int) -> int:
         """Rows in the snapshot at point t."""
@@ -135,3 +140,7 @@ class TableFacts:
         """Whether no row is deleted after point t up to point u; from before the first point: t = -1."""
         before = self.deleted[t] if t >= 0 else 0
         return self.static or self.append_only or before == self.deleted[u]
+
+    def is_delete_only(self, t: int, u: int) -> bool:
+        """Whether no row is inserted after point t up to point u."""
+        return self.static or self.inserted[t] == self.inserted[u]

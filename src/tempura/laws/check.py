@@ -8,7 +8,7 @@ An expression that fails for some rows makes a side fail. Where the left side ha
 mentions, the right side must have one, too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Literal as OneOf
@@ -31,6 +31,8 @@ from tempura.rules.registry import Registry
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, StateDelta, View
 
+_NOTHING: Mapping[str, object] = {}
+
 ATTEMPTS = 1000
 """How often a case is drawn until a rule's guard holds."""
 
@@ -43,12 +45,15 @@ class Verdict:
     why: str = ""
 
 
-def check(rule: Rule, case: Case, registry: Registry = TEMPURA) -> Verdict:
-    """Evaluate both sides of a law on a case. The registry knows the kinds of links that the rule mentions."""
+def check(
+    rule: Rule, case: Case, registry: Registry = TEMPURA, believed: Mapping[str, object] | None = None
+) -> Verdict:
+    """Evaluate both sides of a law on a case. The registry knows the kinds of links that the rule mentions. ``believed``, by the kinds of
+    what a planner gives a rule, takes the place of what is so by definition."""
     die = Rolled(Random(repr(case.tables)))
     definition = Definition(case.tables, die=die, decompositions=registry.decompositions)
     try:
-        law = rule.function(**case.bindings, **given(rule, definition))
+        law = rule.function(**case.bindings, **given(rule, definition, believed or {}))
     except TempuraError as error:
         return Verdict("vacuous", _only_expected(error))
     if not law.where:
@@ -69,9 +74,10 @@ def _relations(case: Case) -> tuple[Rel, ...]:
     return tuple(item.rel for items in values for item in items if isinstance(item, Tvr))
 
 
-def given(rule: Rule, definition: Definition) -> dict[str, object]:
+def given(rule: Rule, definition: Definition, believed: Mapping[str, object] = _NOTHING) -> dict[str, object]:
     """What a planner gives a rule."""
-    return {name: definition for name, kind in rule.parameters.items() if kind in GIVEN_KINDS}
+    kinds = {name: kind for name, kind in rule.parameters.items() if kind in GIVEN_KINDS}
+    return {name: believed.get(kind, definition) for name, kind in kinds.items()}
 
 
 def _check_at_all_times(law: Rewrite, definition: Definition, given: tuple[Rel, ...]) -> Verdict:

@@ -18,7 +18,7 @@ from tempura.algebra.bag import EMPTY, SignedBag, identity
 from tempura.algebra.die import FIXED, Die
 from tempura.algebra.evaluate import Evaluation, evaluate
 from tempura.algebra.rel import Aggregate, Rel, Scan, scans
-from tempura.algebra.scalar import Column
+from tempura.algebra.scalar import Column, Expr
 from tempura.algebra.states import Finalize, Partial
 from tempura.rules.helpers import is_order_sensitive, states_exist
 from tempura.rules.methods import TEMPURA
@@ -119,6 +119,26 @@ class Definition:
         bags = (self.snapshot(tvr.rel, t) for t in self.times)
         counts = (Counter(identity(tuple(row[i] for i in places)) for row in bag.rows()) for bag in bags)
         return all(max(count.values(), default=1) == 1 for count in counts)
+
+    def matches_no_change(self, left: Tvr, right: Tvr, on: Expr, s: Time, t: Time, u: Time) -> bool:
+        """Whether no row of ``left`` at s matches a row that ``right`` gets or loses between t and u."""
+        changed = right[t:u].support()
+        return not self.value(left[:s].semi_join(changed, on).rel)
+
+    def has_partner(self, left: Tvr, right: Tvr, on: Expr) -> bool:
+        """Whether at each time every row of ``left``, none of whose columns in a condition is NULL, matches exactly one of ``right``."""
+        own = [i for i, column in enumerate(left.columns) if column in on.columns]
+        both = ((self.snapshot(left.rel, t), self.snapshot(left.join(right, on).rel, t)) for t in self.times)
+        return all(
+            Counter(identity(row) for row in rows.rows() if all(row[i] is not None for i in own))
+            == Counter(identity(row[: len(left.columns)]) for row in joined.rows())
+            for rows, joined in both
+        )
+
+    def never_null(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether at no time a row has a NULL in some columns."""
+        places = [tvr.columns.index(column) for column in columns]
+        return not any(row[i] is None for t in self.times for row in self.snapshot(tvr.rel, t).rows() for i in places)
 
     def shrinks(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
         """A law holds whatever is expected."""

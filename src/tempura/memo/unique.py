@@ -1,18 +1,24 @@
 """Which columns of a class no two rows agree in, at any time: what the operators that compute it say of their form."""
 
+from collections.abc import Mapping
+
 from tempura.algebra.one import One
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Sort, TopK
 from tempura.algebra.scalar import Column, Ref
 from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
 from tempura.tvr.tvr import Tvr
 
+_NO_KEYS: Mapping[str, tuple[str, ...]] = {}
+
 
 class Unique:
-    """Implements ``rules.dsl.Always``: any member of a class proves it."""
+    """Implements ``rules.dsl.Always``: any member of a class proves it. ``keys``: the columns of tables in which no two rows agree, where
+    that is certain."""
 
-    def __init__(self, memo: Memo) -> None:
+    def __init__(self, memo: Memo, keys: Mapping[str, tuple[str, ...]] = _NO_KEYS) -> None:
         self._memo = memo
+        self._keys = keys
         self._asked: set[int] = set()
 
     def is_unique(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
@@ -25,6 +31,9 @@ class Unique:
                 return self._of_class(rel, columns)
             case One():
                 return True
+            case Scan():
+                key, names = self._keys.get(rel.table, ()), dict(zip(rel.columns, rel.fields, strict=True))
+                return bool(key) and {names[column] for column in columns} >= set(key)
             case Aggregate():
                 return columns >= {key.column for key in rel.keys}
             case Filter() | Sort() | TopK() | Join(kind="semi" | "anti" | "exists"):

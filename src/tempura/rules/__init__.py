@@ -31,6 +31,7 @@ from tempura.rules.dsl import (
     Partition,
     Pred,
     Projections,
+    Promised,
     Query,
     Rewrite,
     Rule,
@@ -52,7 +53,7 @@ from tempura.tvr.tvr import Bag, Tvr
 __all__ = [
     "BATCH", "CORE", "IM1", "IM2", "INTER_TVR", "INTRA_TVR", "LOGICAL", "STATES", "TEMPURA", "TVR_GENERATING", "Aggs", "Always",
     "AnyMarker", "Bag", "Between", "Decomposition", "Expected", "Facts", "Generated", "Generator", "How", "Keys", "Limit", "Links",
-    "Marker", "On", "OnAll", "Order", "Origin", "Outer", "Outputs", "Part", "Partition", "Pred", "Projections", "Query", "Registry",
-    "Rewrite", "Rule", "Sides", "Split", "Time", "Tvr", "Tvrs", "WindowCalls", "all_linear", "exact_states_exist", "rewrite", "rule",
-    "split", "states_exist", "union_all",
+    "Marker", "On", "OnAll", "Order", "Origin", "Outer", "Outputs", "Part", "Partition", "Pred", "Projections", "Promised", "Query",
+    "Registry", "Rewrite", "Rule", "Sides", "Split", "Time", "Tvr", "Tvrs", "WindowCalls", "all_linear", "exact_states_exist", "rewrite",
+    "rule", "split", "states_exist", "union_all",
 ]  # fmt: skip

@@ -120,12 +120,29 @@ class Facts(Protocol):
         """Whether nothing that the TVR reads changes over all of the plan."""
         ...
 
+    def matches_no_change(self, left: Tvr, right: Tvr, on: Expr, s: Moment, t: Moment, u: Moment) -> bool:
+        """Whether certainly no row of ``left[:s]`` matches a row that ``right`` gets or loses after t up to u."""
+        ...
+
 
 class Always(Protocol):
     """What is certain of TVRs at all times, whatever arrives."""
 
     def is_unique(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
         """Whether no two rows have the same values in some columns."""
+        ...
+
+
+class Promised(Protocol):
+    """What is certain of TVRs whenever all tables are seen at the same time, because tables promise it and that is enforced. A law that
+    relies on it makes classes of what is the same then, and not where one table has moved on and another has not."""
+
+    def has_partner(self, left: Tvr, right: Tvr, on: Expr) -> bool:
+        """Whether each row of ``left``, none of whose columns in a condition is NULL, matches exactly one of ``right``."""
+        ...
+
+    def never_null(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether some columns have no NULL."""
         ...
 
 
@@ -179,7 +196,7 @@ def split(whole: Tvr, *, where: bool = True, **parts: Tvr | None) -> Split:
     return Split(whole.rel, found, where)
 
 
-GIVEN_KINDS = {given.__name__: given for given in (Facts, Links, Always, Expected)}
+GIVEN_KINDS = {given.__name__: given for given in (Facts, Links, Always, Promised, Expected)}
 """What a planner gives a rule, by kind and as the type of the parameter."""
 
 

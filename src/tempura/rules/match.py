@@ -70,7 +70,7 @@ def hole(name: str, kind: str, number: int) -> object:
             return "?" + name
         case "Time" | "Between" | "Limit" | "Outer":
             return _named(NumberHole(-1000 - number), name)
-        case "Facts" | "Links" | "Always" | "Expected":
+        case "Facts" | "Links" | "Always" | "Promised" | "Expected":
             return _EVERYTHING_HOLDS()
         case _:
             return _named(TupleHole(), name)

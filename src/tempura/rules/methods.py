@@ -11,6 +11,7 @@ from tempura.rules import (
     eager,
     im2,
     logical,
+    references,
 )
 from tempura.rules.dsl import Rule
 from tempura.rules.registry import Registry
@@ -56,6 +57,8 @@ IM1: tuple[Rule, ...] = (
     delta_join.delta_anti_join_reduced,
     delta_join.delta_exists_join,
     delta_join.delta_join_table_by_table,
+    *references.DELTAS,
+    references.delta_outer_join_with_referring,
     *STATES,
     delta_aggregate.state_by_groups,
     delta_aggregate.state_without_keys,
@@ -76,6 +79,7 @@ IM2: tuple[Rule, ...] = (
     delta_join.delta_join_with_unchanged,
     delta_join.delta_semi_join,
     delta_join.delta_semi_join_reduced,
+    *references.DELTAS,
     *STATES,
     delta_top.merge_top,
     *im2.SPLITS,
@@ -87,7 +91,7 @@ it has deltas for those only that appear in parts that grow."""
 BATCH: tuple[Rule, ...] = (core.recompute_snapshot,)
 """Recompute from the tables whenever a result is due."""
 
-REWRITES: tuple[Rule, ...] = (*distinct.DISTINCT, *logical.NORMALIZE, *eager.LAZY, *eager.EAGER)
+REWRITES: tuple[Rule, ...] = (*distinct.DISTINCT, *references.ELIMINATE, *logical.NORMALIZE, *eager.LAZY, *eager.EAGER)
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried: first
 those without which something is computed again."""
 

@@ -25,6 +25,7 @@ from tempura.algebra.rel import (
     Union,
     Values,
 )  # fmt: skip
+from tempura.algebra.scalar import Expr
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.stats import TableFacts
@@ -32,6 +33,7 @@ from tempura.memo.edge import Edge
 from tempura.memo.memo import Member, Memo
 from tempura.physical.operators import Load, Read
 from tempura.rules.helpers import is_order_sensitive
+from tempura.search.partners import Partners
 from tempura.tvr.staircase import Staircase, Time
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
@@ -39,17 +41,27 @@ from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
 
 class PlanFacts:
     """Facts about every TVR over the tables of one planning problem. Implements ``rules.dsl.Facts``. ``start`` is the time point
-    at which incremental work begins, before which nothing is known; ``staircase`` says when each table is seen."""
+    at which incremental work begins, before which nothing is known; ``staircase`` says when each table is seen. ``together``: the memo
+    has classes of what is the same only where rows have their partners."""
 
-    def __init__(self, tables: Mapping[str, TableFacts], memo: Memo, start: int, staircase: Staircase) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, TableFacts],
+        memo: Memo,
+        start: int,
+        staircase: Staircase,
+        together: bool = False,
+    ) -> None:
         self._tables = tables
         self._memo = memo
         self._start = start
         self._staircase = staircase
+        self._together = together
         self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
         self._lineage: dict[Rel, frozenset[Rel]] = {}
         self._read: dict[Rel, frozenset[str]] = {}
         self._netted: set[Rel] = set()
+        self._partners = Partners(tables, memo, staircase, start, self.is_unchanged)
 
     def is_first(self, t: Time) -> bool:
         """Whether t is the time point at which incremental work begins."""
@@ -71,6 +83,10 @@ class PlanFacts:
     def only_grows(self, tvr: Tvr) -> bool:
         """Whether the TVR loses no row once incremental work has begun."""
         return self.grows(tvr.rel, self._start, self.last)
+
+    def matches_no_change(self, left: Tvr, right: Tvr, on: Expr, s: Time, t: Time, u: Time) -> bool:
+        """Whether certainly no row of ``left`` at s matches a row that ``right`` gets or loses after t up to u."""
+        return self._partners.none(left.rel, right.rel, on, s, t, u)
 
     def tables_of(self, rel: Rel) -> frozenset[str]:
         """The tables that an expression reads."""
@@ -129,10 +145,29 @@ class PlanFacts:
 
     def between(self, rel: Rel, t: Time, u: Time) -> tuple[Time, ...]:
         """The points between two times at which some of the tables that an expression reads have moved on, but not all."""
-        points = self._staircase.between(self.tables_of(rel), ceil(u)) if ceil(u) - floor(t) == 1 else ()
+        if ceil(u) - floor(t) != 1 or not self._keeps_references(floor(t), ceil(u)):
+            return ()
+        points = self._staircase.between(self.tables_of(rel), ceil(u))
         return tuple(
             p for p in points if t < p < u and not (self.is_unchanged(rel, t, p) or self.is_unchanged(rel, p, u))
         )
+
+    def _keeps_references(self, t: int, u: int) -> bool:
+        """Whether rows have their partners at all points between two times, too, if that matters."""
+        if not self._together:
+            return True
+        order = self._staircase.order
+        pairs = ((name, r.table) for name, table in self._tables.items() for r in table.keys.references)
+        moving = [(a, b) for a, b in pairs if a != b and a in order and b in order]
+        return all(self._keeps(a, b, t, u, first=order.index(a) < order.index(b)) for a, b in moving)
+
+    def _keeps(self, name: str, partner: str, t: int, u: int, first: bool) -> bool:
+        """Whether rows have their partners while one of two tables has moved on and the other has not; ``first``: that of the rows."""
+        rows, partners = self._tables[name], self._tables[partner]
+        if rows.is_unchanged(t, u) or partners.is_unchanged(t, u):
+            return True
+        lost = rows.is_delete_only(t, u) or partners.is_delete_only(t, u)
+        return lost if first else rows.is_insert_only(t, u) or partners.is_insert_only(t, u)
 
     def insert_only(self, tvr: Tvr, t: Time, u: Time) -> bool:
         """Whether the delta from t to u certainly has no deletions."""
@@ -158,7 +193,9 @@ class PlanFacts:
             case Join(kind="inner" | "semi") | MultiJoin():
                 return all(inputs)
             case Join(kind="left" | "anti" | "exists" | "single"):
-                return inputs[0] and self.is_unchanged(rel.right, t, u)
+                return inputs[0] and (
+                    self.is_unchanged(rel.right, t, u) or self._partners.none(rel.left, rel.right, rel.on, t, t, u)
+                )
             case Aggregate():
                 return not rel.aggregates and all(inputs)
             case _:

@@ -1,6 +1,6 @@
 """What the planner is asked: a query, the time points, and what is known or expected of the tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tempura.algebra.rel import Rel
@@ -54,6 +54,24 @@ class Problem:
 
 
 def staircase(tables: Mapping[str, TableFacts]) -> Staircase:
-    """The one order in which a plan moves the changing tables on, one at a time: the fewer changes are expected, the earlier."""
-    changes = {name: table.changed_rows(0, len(table.inserted) - 1) for name, table in tables.items()}
-    return Staircase(tuple(sorted((name for name in changes if changes[name]), key=lambda name: (changes[name], name))))
+    """The one order in which a plan moves the changing tables on, one at a time: the fewer changes are expected, the earlier, but where a
+    table refers to another that only gets rows, or only loses some, rows have their partners on the way, too."""
+    last = max((len(table.inserted) for table in tables.values()), default=1) - 1
+    changes = {name: table.changed_rows(0, last) for name, table in tables.items()}
+    left = sorted((name for name in changes if changes[name]), key=lambda name: (changes[name], name))
+    before = [pair for name in left for pair in _references_first(name, tables, last)]
+    order: list[str] = []
+    while left:
+        free = [name for name in left if not any(a in left for a, b in before if b == name)]
+        order.append((free or left)[0])
+        left.remove(order[-1])
+    return Staircase(tuple(order))
+
+
+def _references_first(name: str, tables: Mapping[str, TableFacts], last: int) -> Iterator[tuple[str, str]]:
+    """Of a table and those that it refers to, which has to move first."""
+    for other in {r.table for r in tables[name].keys.references} & tables.keys() - {name}:
+        if tables[other].is_insert_only(0, last):
+            yield other, name
+        elif tables[other].is_delete_only(0, last):
+            yield name, other

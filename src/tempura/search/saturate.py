@@ -16,6 +16,7 @@ from tempura.cost.estimate import Estimator
 from tempura.memo.edge import Edge
 from tempura.memo.events import ClassRewritten, Listener, ignore
 from tempura.memo.memo import Member, Memo
+from tempura.memo.references import Keys, References
 from tempura.memo.unique import Unique
 from tempura.rules.dsl import Rule
 from tempura.tvr.tvr import Tvr
@@ -25,6 +26,8 @@ BUDGET = 1_000
 
 FEWER = 0.5
 """A partial aggregation is tried if it has at most this many groups for each row."""
+
+_NO_KEYS: Mapping[str, Keys] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ ALL_ON = Switches()
 
 
 class Saturation:
-    """Applies rules to a memo. ``fired``: how often a rule found something to say; ``matched``: how often one matched."""
+    """Applies rules to a memo. ``keys`` are what is certain of the tables' keys. ``fired``: how often a rule found something to say;
+    ``matched``: how often one matched; ``relied_on_promises``: whether one did that holds only where rows have their partners."""
 
     def __init__(
         self,
@@ -51,12 +55,14 @@ class Saturation:
         estimate: Estimator,
         listener: Listener = ignore,
         switches: Switches = ALL_ON,
+        keys: Mapping[str, Keys] = _NO_KEYS,
     ) -> None:
         self._memo = memo
         self._rules = rules
         self._listener = listener
         self._switches = switches
-        self._given = {"Always": Unique(memo), "Expected": Groups(memo, estimate)}
+        unique = Unique(memo, {name: known.unique for name, known in keys.items()})
+        self._given = {"Always": unique, "Promised": References(memo, keys), "Expected": Groups(memo, estimate)}
         self._queue: list[tuple[int, int, Member]] = []
         self._order = count()
         self._seen = 0
@@ -64,6 +70,7 @@ class Saturation:
         self._inside = Inside(memo)
         self.matched = 0
         self.fired = 0
+        self.relied_on_promises = False
 
     def run(self, budget: int = BUDGET) -> bool:
         """Apply the rules to all members, old and new. Returns whether everything has been said, False if the budget ran out."""
@@ -101,6 +108,7 @@ class Saturation:
             return
         self._said.add((number, law.lhs))
         self.fired += 1
+        self.relied_on_promises |= "Promised" in rule.parameters.values()
         home = Edge(member.home, member.rel.columns)
         self._listener(ClassRewritten(home.id, rule.name))
         merged = self._memo.merge(home, self._memo.add(law.rhs, rule.name, member), rule.name)

@@ -72,7 +72,10 @@ class Space:
         laws = self._left(problem.registry.laws_at_all_times)
         # What is counted depends on the states that there are; the classes must not, for states are found again by their names.
         expected = Estimator(problem.tables, self.memo.representative, self.staircase)
-        Saturation(self.memo, laws, expected, self.tell, switches).run()
+        keys = {name: table.keys for name, table in problem.tables.items()}
+        saturation = Saturation(self.memo, laws, expected, self.tell, switches, keys)
+        saturation.run()
+        self._together = saturation.relied_on_promises
         self.query = self.memo.find(self.query)
         self._counted = {key.expression: facts.rows for key, facts in problem.stored.items()}
         self.counts = self._counts()
@@ -101,7 +104,7 @@ class Space:
     def begun(self, start: int) -> Begun:
         """What all searches share in which incremental work begins at a time."""
         if start not in self._begun:
-            facts = PlanFacts(self.problem.tables, self.memo, start, self.staircase)
+            facts = PlanFacts(self.problem.tables, self.memo, start, self.staircase, self._together)
             self._begun[start] = Begun(facts, self.memo, self.tell)
         return self._begun[start]
 

@@ -145,6 +145,27 @@ class Verification:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Rows of a table and their partners in another: rows that ``came`` and how the other table ``changed`` since that was looked at last,
+    all ``rows`` and all that is ``there`` now; the ``columns`` by which rows refer to the ``key``."""
+
+    came: Source
+    changed: Source
+    columns: Sequence[str]
+    key: Sequence[str]
+    rows: Source
+    there: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A few ``rows`` that have no partner, as text; whether a reference of a row that came is NULL."""
+
+    rows: tuple[str, ...]
+    nulls: bool
+
+
 class Engine(Protocol):
     """Spark, as far as a warehouse uses it. ``Any`` stands for a DataFrame of the engine."""
 
@@ -235,6 +256,9 @@ class Engine(Protocol):
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         """A key that more than one row would have; None when there is none."""
+
+    def unmatched(self, asked: Sequence[Lookup]) -> list[Unmatched]:
+        """Which rows have no partner. Only keys are looked up that came with rows, or left with partners."""
 
     def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> Any:
         """The rows that are there under the keys of some updates."""

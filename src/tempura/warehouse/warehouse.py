@@ -28,6 +28,8 @@ from tempura.warehouse.derived import Upstream, check_acyclic
 from tempura.warehouse.engine import Engine, schema_of
 from tempura.warehouse.garbage import Removed, Sweep, collect
 from tempura.warehouse.query import Methods, Query
+from tempura.warehouse.references import check_reference, references_of
+from tempura.warehouse.references import declared as declared_references
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import or_error
 from tempura.warehouse.runs.required import Demand, check_maintainable
@@ -263,6 +265,7 @@ class Warehouse:
         on_bad_record: str = "fail",
         avro_schema: str = "",
         connection: Mapping[str, str] | None = None,
+        references: Mapping[str, str] | None = None,
     ) -> Table:
         """Declare a table. With ``path`` it is a folder of files, of which new ones are arrivals; with ``query`` it holds the results of
         another query, and what each result changed is an arrival; with ``format="kafka"`` the records of a topic are its rows, or change
@@ -277,6 +280,11 @@ class Warehouse:
         to run, ``"1%"`` of the table's rows or a number of them; it is learned unless given, and nothing relies on it. The same
         declaration again changes nothing.
 
+        ``references`` promise that rows have partners: ``{"l_orderkey": "orders.o_orderkey"}``, or of several columns
+        ``{"l_partkey, l_suppkey": "partsupp(ps_partkey, ps_suppkey)"}``. Each row of which none of the columns is NULL has exactly one, the
+        row of that table with these values as its key, which came before it or with it and is there as long. A run of a query that reads
+        both tables is refused otherwise; it looks up the keys that are new.
+
         Of a ``topic``: ``servers`` is ``host:port``, several with commas; ``value_format`` json, csv or avro, for which ``avro_schema`` and
         ``schema`` follow from one another; ``start`` earliest, latest or offsets by partition; ``on_bad_record`` says whether a record that
         does not fit refuses the run (``"fail"``) or is kept beside the rows (``"quarantine"``, :meth:`Table.set_aside`). With ``keys``, the
@@ -285,7 +293,7 @@ class Warehouse:
         ``file:/path``.
 
         Raises TempuraError BAD_NAME, BAD_EXPECT, BAD_SCHEMA, BAD_KEYS, BAD_OPTION, BAD_SOURCE, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH,
-        UNKNOWN_QUERY, FOLDER_MISSING, TABLE_EXISTS, NO_PACKAGE, FEED_UNREADABLE, FEED_OFF, LAKE_AS_FILES, LINK_LEADS_OUT.
+        BAD_REFERENCES, UNKNOWN_QUERY, FOLDER_MISSING, TABLE_EXISTS, NO_PACKAGE, FEED_UNREADABLE, FEED_OFF, LAKE_AS_FILES, LINK_LEADS_OUT.
         """
         check_name("table", name, self._declarations.read().tables)
         if query is not None and (path is not None or schema is not None):
@@ -322,6 +330,8 @@ class Warehouse:
             ddl = declared.schema
         spec = replace(spec, schema=ddl, added=declared.added if declared else ())
         self._check_keys(name, spec)
+        spec = replace(spec, references=declared_references(name, references or {}))
+        self._check_references(name, spec)
         if declared and declared != spec:
             what = f"Table {name} is declared otherwise in {self._declarations.path}."
             raise TempuraError("TABLE_EXISTS", what, "Edit the file, or use another name.")
@@ -348,32 +358,40 @@ class Warehouse:
     def remove_table(self, name: str) -> None:
         """Remove a table and what is stored of it; the files of its source stay. Rows of a managed table are kept nowhere else.
 
-        Raises TempuraError UNKNOWN_TABLE, TABLE_IN_USE while queries read it.
+        Raises TempuraError UNKNOWN_TABLE, TABLE_IN_USE while queries read it or tables refer to it.
         """
         if not self._is_left_over("tables", name):
             self._check_unused(name, "removed", "remove", "Remove them first")
+            self._check_unreferenced(name, "removed")
         Move("tables", name).carry_out(self._site)
 
     def rename_table(self, name: str, new: str) -> Table:
         """Give a table another name. Where ``tempura.toml`` was edited and declares the new name already, what is stored follows.
 
-        Raises TempuraError UNKNOWN_TABLE, BAD_NAME, NAME_TAKEN, TABLE_IN_USE while queries read it, whose text has the old name.
+        Raises TempuraError UNKNOWN_TABLE, BAD_NAME, NAME_TAKEN, TABLE_IN_USE while queries read it, whose text has the old name, or tables
+        refer to it.
         """
         if not self._is_left_over("tables", name):
             self._check_unused(name, "renamed", "replace", "Replace them by queries that do not read it")
+            self._check_unreferenced(name, "renamed")
         self._check_free("tables", name, new)
         Move("tables", name, new).carry_out(self._site)
         return self.table(new)
 
     def alter_table(
-        self, name: str, path: str | Path | None = None, add_columns: str | StructType | None = None
+        self,
+        name: str,
+        path: str | Path | None = None,
+        add_columns: str | StructType | None = None,
+        references: Mapping[str, str] | None = None,
     ) -> Table:
         """Change the declaration of a table. ``path``: the files that have arrived lie there now, the same under the same names.
         ``add_columns``, as in ``schema`` of :meth:`add_table`: more columns at its end, NULL in what has arrived and in files that lack
-        them.
+        them. ``references``, as in :meth:`add_table`, take the place of those that there are; ``{}`` takes them back. The next run looks
+        whether all rows keep them.
 
         Raises TempuraError UNKNOWN_TABLE, BAD_SOURCE, UNSUPPORTED_PATH, FOLDER_MISSING, FILE_GONE for a file that is not at the new place,
-        FILE_CHANGED for one with other bytes, BAD_SCHEMA, SCHEMA_CHANGED for a column that is there.
+        FILE_CHANGED for one with other bytes, BAD_SCHEMA, SCHEMA_CHANGED for a column that is there, BAD_REFERENCES, COMMIT_LOST.
         """
         known = self.table(name)._arrivals.spec
         if path is not None:
@@ -391,7 +409,29 @@ class Warehouse:
             engine = self._site.engine
             wanted = engine.parse_schema(add_columns) if isinstance(add_columns, str) else add_columns
             add_columns_to(self._declarations, engine, name, known, wanted.fields)
+        if references is not None:
+            known = self.table(name)._arrivals.spec
+            referring = replace(known, references=declared_references(name, references))
+            self._check_references(name, referring)
+            if referring != known:
+                self._declarations.change_table(name, known, referring)
         return self.table(name)
+
+    def _check_references(self, name: str, spec: TableSpec) -> None:
+        known, parse = {**self._declarations.read().tables, name: spec}, self._site.engine.parse_schema
+        for reference in references_of(name, spec.references):
+            partner = known.get(reference.table)
+            schema, keys = (parse(partner.schema), partner.keys) if partner else (None, ())
+            check_reference(name, reference, parse(spec.schema), schema, keys)
+
+    def _check_unreferenced(self, name: str, what: str) -> None:
+        """Raises TempuraError TABLE_IN_USE while other tables refer to one."""
+        others = [n for n, spec in self._declarations.read().tables.items() if n != name and name in spec.partners]
+        if others:
+            message = f"Table {name} cannot be {what}: {', '.join(others)} refers to it."
+            way = "Take the reference back first"
+            command = f"{way}: tempura table alter {others[0]} --no-references."
+            raise TempuraError("TABLE_IN_USE", message, f"{way}: alter_table(…, references=…).", command)
 
     def _check_unused(self, name: str, what: str, verb: str, way: str) -> None:
         readers = self.table(name).read_by

@@ -109,7 +109,8 @@ class Arrival:
     it differed by, and the ``origins`` are all files that had arrived. ``whole`` are then those that are read where they are: they hold
     what all such files before them held.
 
-    ``aside`` are files of records that came with it and are no rows (``aside.py``)."""
+    ``aside`` are files of records that came with it and are no rows (``aside.py``). ``unique`` is the key of which it was found, when it
+    came, that no two rows have the same; none if that was not looked at."""
 
     inserted: tuple[DataFile, ...]
     deleted: tuple[DataFile, ...]
@@ -125,6 +126,7 @@ class Arrival:
     refreshed: bool = False
     whole: tuple[DataFile, ...] | None = None
     aside: tuple[DataFile, ...] = ()
+    unique: tuple[str, ...] = ()
 
     @property
     def copied(self) -> bool:
@@ -178,6 +180,7 @@ class Arrival:
             data.get("refreshed", False),
             whole,
             tuple(DataFile(**f) for f in data.get("aside", ())),
+            tuple(data.get("unique", ())),
         )
 
 

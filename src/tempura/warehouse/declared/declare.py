@@ -20,6 +20,7 @@ from tempura.rules.modules import is_module_name
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.declared_stats import ColumnTold, told_of
 from tempura.warehouse.declared.kafka import KafkaSpec, kafka_from_toml
+from tempura.warehouse.references import declared
 from tempura.warehouse.times.forecast import check_expect
 from tempura.warehouse.times.schedule import Schedule
 
@@ -52,7 +53,7 @@ class TableSpec:
     file may lack them. ``follow_links``: symbolic links that lead out of the folder are followed. ``new_columns``: what becomes of
     columns of the source that the table does not have, one of :data:`NEW_COLUMNS`; "": the format's default. ``expect`` is what is
     expected to arrive from run to run, ``stats`` what is said of columns: nothing relies on these. The rest are promises,
-    enforced when rows arrive."""
+    enforced when rows arrive; ``references`` (``references.py``) when a step pins them."""
 
     schema: str
     path: str | None = None
@@ -69,11 +70,17 @@ class TableSpec:
     new_columns: str = ""
     kafka: KafkaSpec | None = None
     stats: Mapping[str, ColumnTold] = field(default_factory=dict)
+    references: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def on_new_columns(self) -> str:
         """One of :data:`NEW_COLUMNS`. Unless it is said, columns of plain Parquet and JSON are not read, all others are refused."""
         return self.new_columns or ("ignore" if self.format in ("parquet", "json") else "refuse")
+
+    @property
+    def partners(self) -> frozenset[str]:
+        """The tables that it refers to."""
+        return frozenset(partner.partition("(")[0].partition(".")[0] for partner in self.references.values())
 
     def to_toml(self) -> dict[str, Any]:
         """What differs from the default."""
@@ -94,6 +101,7 @@ class TableSpec:
             "follow_links": self.follow_links,
             "new_columns": self.new_columns,
             "kafka": self.kafka.to_toml() if self.kafka else None,
+            "references": dict(self.references),
             "stats": {column: told.to_toml() for column, told in self.stats.items()},
         }
         return {key: value for key, value in given.items() if value not in (None, False, [], 0.0, {}, "")}
@@ -257,7 +265,8 @@ def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
         raise TempuraError("BAD_TOML", what, "Give both.")
     kafka = kafka_from_toml(f"tables.{name}", plain["kafka"]) if "kafka" in plain else None
     stats = {column: told_of(f"[tables.{name}.stats.{column}]", said) for column, said in _said(name, plain)}
-    return TableSpec(**plain | lists | checked | {"kafka": kafka, "stats": stats})
+    nested = {"kafka": kafka, "stats": stats, "references": declared(name, plain.get("references", {}))}
+    return TableSpec(**plain | lists | checked | nested)
 
 
 def _said(name: str, table: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:

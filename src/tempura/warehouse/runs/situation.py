@@ -11,6 +11,7 @@ from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import StoredState
 from tempura.execute.parts import stored_facts
 from tempura.frontend.lift import Lifted
+from tempura.memo.references import NO_KEYS
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Step
 from tempura.rules.methods import TEMPURA
@@ -21,6 +22,7 @@ from tempura.tvr.views import Delta
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.commits.seals import damage_of
 from tempura.warehouse.engine import Engine, Settings, Source
+from tempura.warehouse.kept import kept
 from tempura.warehouse.tables.clock import Input
 from tempura.warehouse.tables.facts import Versions, forecast_of, table_facts
 from tempura.warehouse.tables.prospect import Prospect
@@ -117,7 +119,8 @@ def assess(
     the query reads by name (a :class:`Prospect`: nothing is registered), ``time`` is the logical time of the run. ``anew``: no state of
     the past is used. ``rules`` are those to plan by."""
     read = {name: input(name) for name in names_read(lifted)}
-    versions = {name: table.register() for name, table in read.items()}
+    # Rows before their partners: of files that come meanwhile a partner is not missed.
+    versions = {name: read[name].register() for name in _rows_first(read)}
     versions |= untorn({n: t for n, t in read.items() if isinstance(t, Arrivals)}, versions)
     _check_static(read, versions)
     past = None if anew else _past(steps, site.engine, settings, read)
@@ -129,8 +132,9 @@ def assess(
     to_come = points_to_come(schedule, slot, len(points) - len(pinned))
     forecasts = {name: forecast_of(table, versions[name], past_runs, to_come) for name, table in read.items()}
     forecasts = of_a_view(forecasts) if schedule.kind == "view" else forecasts
+    keys = kept(read, pinned)
     facts = {
-        n: table_facts(t, [v[n] for v in pinned], forecasts[n], _sketches(t, versions[n], lifted))
+        n: table_facts(t, [v[n] for v in pinned], forecasts[n], _sketches(t, versions[n], lifted), keys.get(n, NO_KEYS))
         for n, t in read.items()
     }
     states = {s.key(0): s for s in past.states} if past else {}
@@ -180,6 +184,17 @@ def is_followed(step: StepManifest, tables: Mapping[str, Input]) -> bool:
     """Whether the tables have gone on from what a step read of them: none was reset or made anew since."""
     read = ((tables[name], name, version) for name, version in step.inputs.items() if name in tables)
     return all(table.follows(version, step.pins.get(name)) for table, name, version in read)
+
+
+def _rows_first(tables: Mapping[str, Input]) -> list[str]:
+    """The names of tables, those that refer to others before these, as far as that can be."""
+    left, found = list(tables), list[str]()
+    refers = {name: set(tables[name].spec.partners) - {name} for name in tables}
+    while left:
+        free = [name for name in left if not any(name in refers[other] for other in left)]
+        found.append((free or left)[0])
+        left.remove(found[-1])
+    return found
 
 
 def _check_static(tables: Mapping[str, Input], versions: Versions) -> None:

@@ -38,13 +38,16 @@ from tempura.warehouse.engine import (
     Check,
     FileSet,
     Fit,
+    Lookup,
     Settings,
     Source,
     TopicRead,
+    Unmatched,
     Verification,
     WholeQuery,
     Work,
 )
+from tempura.warehouse.partners import unmatched
 from tempura.warehouse.sources.topic import check_unchanged
 from tempura.warehouse.spark import broker, reading
 from tempura.warehouse.spark.avro import columns_and_schema
@@ -290,6 +293,9 @@ class SparkEngine:
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         return duplicate_key(clone(self._session), present, arriving, keys)
+
+    def unmatched(self, asked: Sequence[Lookup]) -> list[Unmatched]:
+        return unmatched(clone(self._session), asked)
 
     def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> DataFrame:
         return replaced_rows(clone(self._session), present, updates, keys)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StructType
 
+from tempura.memo.references import NO_KEYS, Keys
 from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, summarise
 from tempura.warehouse.batches.content import content, cumulative, described
@@ -20,10 +21,14 @@ Versions = Mapping[str, int]
 
 
 def table_facts(
-    table: Input, pinned: Sequence[int], forecast: Forecast, sketches: Mapping[str, ColumnSketch] = _NONE
+    table: Input,
+    pinned: Sequence[int],
+    forecast: Forecast,
+    sketches: Mapping[str, ColumnSketch] = _NONE,
+    keys: Keys = NO_KEYS,
 ) -> TableFacts:
     """The facts of a table whose versions at the first points are ``pinned``, and what is expected of it at the rest. ``sketches`` are
-    those that there are of its columns."""
+    those that there are of its columns, ``keys`` what was found to be so of its keys at all of these versions."""
     if isinstance(table, Clock):
         return clock_facts(pinned, len(pinned) + len(forecast.arrivals))
     check_columns(table.name, table.spec.stats, table.schema.names)
@@ -43,6 +48,7 @@ def table_facts(
         columns=column_stats(
             summarise(summaries(described(arrivals), table.schema)), table.schema, rows, sketches, table.spec.stats
         ),
+        keys=keys,
     )
 
 

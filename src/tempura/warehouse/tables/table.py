@@ -385,7 +385,7 @@ class Arrivals:
         with attempt(self.site.files, self.site.attempts) as work:
             if batch.changes is None:
                 arrival = replace(self.summarised(batch.in_place), ignored=batch.ignored)
-                self._check_keys(arrivals, arrival)
+                arrival = self._keyed(arrivals, arrival)
                 self._hold(arrival.inserted)
                 self.ledger.append(work, number, arrival.to_json())
                 return arrival
@@ -420,7 +420,7 @@ class Arrivals:
         if batch.refreshed and any(arrival.rows):
             self.check_static(arrivals)
         self._check_deletes(arrivals, arrival, batch.trust)
-        self._check_keys(arrivals, arrival)
+        arrival = self._keyed(arrivals, arrival)
         return arrival if batch.whole is None else self._with_whole(arrival, batch.whole)
 
     def _with_whole(self, arrival: Arrival, paths: Sequence[Path]) -> Arrival:
@@ -535,14 +535,16 @@ class Arrivals:
                 remedy = "Declare keys, by which rows are deleted if they are there, in a table of another name."
             raise TempuraError("DELETE_OF_MISSING", what, remedy)
 
-    def _check_keys(self, arrivals: Sequence[Arrival], arrival: Arrival) -> None:
+    def _keyed(self, arrivals: Sequence[Arrival], arrival: Arrival) -> Arrival:
+        """An arrival after which no two rows have one key, if there are keys. Raises TempuraError DUPLICATE_KEY."""
         if not self.spec.keys or not arrival.inserted:
-            return
+            return arrival
         present = self.present(arrivals)
         key = self.site.engine.duplicate(present, self._rows_of(arrival), self.spec.keys)
         if key is not None:
             what = f"Table {self.name}: more than one row would have the key {key}."
             raise TempuraError("DUPLICATE_KEY", what, "Nothing was registered. Remove the row, or the keys promise.")
+        return replace(arrival, unique=self.spec.keys)
 
     # --- summaries --------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from math import inf
 from typing import Any
 
 from tempura.cost.model import BUILT_IN
+from tempura.memo.references import NO_KEYS
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan
 from tempura.search.planner import MARGIN, make_plan
 from tempura.search.problem import Problem, TableFacts
@@ -141,7 +142,8 @@ def _hashed(names: Iterable[str]) -> str:
 
 
 def _promised(table: TableFacts) -> str:
-    return "static" if table.static else "append only" if table.append_only else "changes"
+    changes = "static" if table.static else "append only" if table.append_only else "changes"
+    return f"{changes}, {table.keys}" if table.keys != NO_KEYS else changes
 
 
 def _changes(problem: Problem) -> list[tuple[str, int]]:
