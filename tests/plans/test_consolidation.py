@@ -39,7 +39,7 @@ def step(rel: Rel) -> Step:
 
 def late(rel: Rel) -> Step:
     space = Space(Problem(PER_DAY, FIRST_LOAD, DELETED))
-    return consolidated_late(step(rel), space.begun(0).facts, Estimator(DELETED), SPARK)
+    return consolidated_late(step(rel), space.facts, Estimator(DELETED), SPARK)
 
 
 def below(found: Step, kind: type[Rel]) -> list[Rel]:
@@ -90,4 +90,4 @@ def test_many_deletions_are_taken_out_first() -> None:
     lost = {**FACTS, "sales": replace(FACTS["sales"], deleted=(20_000_000, 20_000_000))}
     space = Space(Problem(PER_DAY, FIRST_LOAD, lost))
     asked = step(total(JOINED, SUM))
-    assert consolidated_late(asked, space.begun(0).facts, Estimator(lost), SPARK) is asked
+    assert consolidated_late(asked, space.facts, Estimator(lost), SPARK) is asked

@@ -66,7 +66,7 @@ def test_every_alternative_gives_its_view(methods: str, styles: tuple[str, ...])
         generator = QueryGenerator(random, tuple(tables))
         query = generator.aggregate(2) if seed % 4 == 3 else generator.query(1 + seed % 4)
         space = Space(Problem(query, POINTS, {name: table.facts(TIMES) for name, table in tables.items()}))
-        graph = Graph(space, TEMPURA.rules_of((methods,)))
+        graph = Graph(space, TEMPURA.rules_of((methods,)), begins=seed % TIMES)
         rows = {name: [table.snapshot(t) for t in range(TIMES)] for name, table in tables.items()}
         definition = Definition(rows, staircase=space.staircase)
         meaning = Meaning(graph, definition)

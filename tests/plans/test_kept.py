@@ -143,7 +143,7 @@ class TestKeeping:
         space = Space(Problem(PER_DAY, REFRESH, tables(0, 1, 2)))
         key = Graph(space, TEMPURA.rules_of(("im1",))).key(View(space.memo.add(items), Snapshot(0)))
         asked = Problem(PER_DAY, REFRESH, tables(0, 1, 2), frozenset({key}))
-        graph = Graph(Space(asked, keep=keep), TEMPURA.rules_of(("im1",)))
+        graph = Graph(Space(asked), TEMPURA.rules_of(("im1",)), keep=keep)
         view = View(graph.memo.own(graph.memo.add(items)), Snapshot(0))
         assert graph.is_kept(view)
         for t in (1, 2):

@@ -30,7 +30,7 @@ from tempura.rules.helpers import is_order_sensitive
 from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
 from tempura.search.graph import Graph
-from tempura.search.improve import first_candidate
+from tempura.search.improve import Candidate, first_candidate
 from tempura.search.problem import Point, Problem
 from tempura.search.rewrites import Rewriter
 from tempura.search.space import Space
@@ -174,7 +174,11 @@ class AnyChoice(Graph):
 
     def __init__(self, problem: Problem, methods: tuple[str, ...], die: Random, start: int = 0) -> None:
         self._die = die
-        super().__init__(Space(problem), TEMPURA.rules_of(methods), start)
+        super().__init__(Space(problem), TEMPURA.rules_of(methods), begins=start)
+
+    def candidate(self, begin_anywhere: bool) -> Candidate | None:
+        """Such a plan; values that are computed once begin at the last time possible, or at any."""
+        return first_candidate(self, self._die.choice(self.searches) if begin_anywhere else self.searches[-1])
 
 
 def run_any_plan(
@@ -183,7 +187,7 @@ def run_any_plan(
     """A plan that no cost model would choose: any that the alternatives allow."""
     facts = {name: table.facts(len(points)) for name, table in tables.items()}
     random = Random(len(str(tables)))
-    plan, die = first_candidate(AnyChoice(Problem(query, points, facts), methods, random)), Unstable(random)
+    plan, die = AnyChoice(Problem(query, points, facts), methods, random).candidate(False), Unstable(random)
     states: simulate.States = {}
     return [simulate.run_step(step, tables, states, 0, die) for step in plan.steps] if plan else [None] * len(points)
 
@@ -195,8 +199,8 @@ def run_any_plans(
     die = Random(len(str(tables)))
 
     def any_plan(problem: Problem, methods: tuple[str, ...]) -> ProgressivePlan:
-        starts = (die.randrange(len(problem.points)), problem.first)
-        found = (first_candidate(AnyChoice(problem, methods, die, start)) for start in starts)
+        starts = ((die.randrange(len(problem.points)), True), (problem.first, False))
+        found = (AnyChoice(problem, methods, die, start).candidate(anywhere) for start, anywhere in starts)
         return ProgressivePlan(next(plan.steps for plan in found if plan), (), 0, "")
 
     return simulate.run_replanned(query, tables, points, methods, any_plan, Unstable(die))
@@ -241,7 +245,7 @@ def test_what_has_such_values_has_them_from_one_place() -> None:
     for name, query in QUERIES.items():
         tables = {table: random_table(Random(1), table, TIMES).facts(TIMES) for table in ("r", "s")}
         space = Space(Problem(query, VIEW, tables))
-        rewriter = Rewriter(space, TEMPURA.rules_of(("im1",)), 0)
+        rewriter = Rewriter(space, (TEMPURA.rules_of(("im1",)),), 0)
         for edge in space.memo.classes:
             used = rewriter.operators(View(edge, Snapshot(0)))
             assert {rewriter.facts.lineage(rel) for rel in used} == {rewriter.facts.lineage(edge)}
@@ -259,7 +263,9 @@ def test_a_snapshot_follows_from_the_stored_one_or_is_computed_anew(name: str) -
     goals = {
         goal: frozenset(way.rule.name for way in ways if way.rule)
         for goal, ways in explore(graph, graph.outputs).items()
-        if isinstance(goal.view.at, Snapshot) and goal.view.at.t == goal.time > 0 and graph.lineage.applies_to(goal)
+        if isinstance(goal.view.at, Snapshot)
+        and goal.view.at.t == goal.time > 0
+        and graph.facts.is_computed_once(goal.view.tvr)
     }
     for goal, rules in goals.items():
         from_stored = rules & {"merge_snapshot", "finalize_state"}

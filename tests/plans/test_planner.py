@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tempura.algebra.rel import Aggregate, Join, Project, Rel, Scan
+from tempura.algebra.rel import Aggregate, Join, Project, Rel, Scan, Union
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Output, Ref, equal
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.errors import TempuraError
@@ -213,21 +213,21 @@ def test_pricing_a_plan_agrees_with_building_it() -> None:
     """Buckets aside: pricing takes every state as bucketed and no snapshot."""
     sizes = {"sales": facts(40_000_000, 40_000_000, 40_100_000), "returns": facts(4_000_000, 4_000_000, 4_001_000)}
     for start in (0, 1):
-        graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), TEMPURA.rules_of(("im1",)), start)
-        candidate = first_candidate(graph)
+        graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), TEMPURA.rules_of(("im1",)), begins=start)
+        candidate = first_candidate(graph, graph.searches[0])
         assert candidate is not None
         price = Pricing(graph).price(candidate.choices)
         assert price is not None
         assert set(price.reached) == set(candidate.reached)
         assert price.cost == pytest.approx(candidate.cost, rel=0.2)
-        assert improve(graph, candidate, 1_000).cost <= candidate.cost
+        assert improve(graph, graph.searches[0], candidate, 1_000).cost <= candidate.cost
 
 
 def test_a_plan_that_depends_on_itself_has_no_price() -> None:
     """A snapshot from its difference to itself: no rule of one method says that, so choices are crossed by hand."""
     sizes = {"sales": facts(100, 200, 300), "returns": facts(10, 20, 30)}
     graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), TEMPURA.rules_of(("im1",)))
-    candidate = first_candidate(graph)
+    candidate = first_candidate(graph, graph.searches[0])
     assert candidate is not None
     (goal,) = graph.outputs
     circle = replace(candidate.choices[goal], goals=(goal,))
@@ -251,11 +251,11 @@ def test_a_search_stops_after_so_many_plans() -> None:
     counter = EffortCounter()
     asked = problem(facts(40_000_000, 40_000_000, 40_100_000), facts(4_000_000, 4_000_000, 4_001_000))
     graph = Graph(Space(asked, counter), TEMPURA.rules_of(("all",)))
-    candidate = first_candidate(graph)
+    candidate = first_candidate(graph, graph.searches[0])
     assert candidate is not None
     for budget in (0, 5):
         before = counter.effort.plans_costed
-        assert improve(graph, candidate, budget).cost <= candidate.cost
+        assert improve(graph, graph.searches[0], candidate, budget).cost <= candidate.cost
         assert counter.effort.plans_costed - before <= budget + 2  # the plan it starts from, and the one that it builds
 
 
@@ -266,6 +266,42 @@ def test_who_is_in_no_hurry_takes_one_wide_delta() -> None:
     plan = make_plan(Problem(summary(), points, sizes), ("im1",))
     assert plan.steps[1].is_empty
     assert Delta(0, 2) in {rel.at for rel in operators(plan, Read)}
+
+
+def test_between_results_work_waits_for_the_next_one() -> None:
+    """A result is due at every third time: it is brought up to date from the one before, in one wide delta."""
+    points = tuple(Point(1.0, t % 3 == 0) for t in range(7))
+    sizes = {
+        "sales": facts(*(40_000_000 + 5_000_000 * t for t in range(7))),
+        "returns": facts(*(100 + 10 * t for t in range(7))),
+    }
+    plan = make_plan(Problem(summary(), points, sizes), ("im1",))
+    assert [step.time for step in plan.steps if not step.is_empty] == [0, 3, 6]
+    assert {rel.at for rel in operators(plan, Read) if isinstance(rel.at, Delta)} == {Delta(0, 3), Delta(3, 6)}
+
+
+def sums(table: str) -> Aggregate:
+    key, value = Column(f"{table}0", "o_id", "int"), Column(f"{table}1", "price", "bigint")
+    total = AggregateOutput(Column(f"{table}2", "total", "bigint"), AggregateCall("Sum", (Ref(value),), "bigint"))
+    rows = Scan(table, ("o_id", "price"), (key, value))
+    return Aggregate(rows, (Output(Column(f"{table}3", "o_id", "int"), Ref(key)),), (total,))
+
+
+@pytest.mark.parametrize("method", ["im1", "im2", "all"])
+@pytest.mark.parametrize("late", [0, 1_000])
+@pytest.mark.parametrize("change", [100, 1_000_000])
+def test_two_halves_cost_no_more_together_than_apart(method: str, late: int, change: int) -> None:
+    """The rows of the one are there at first, those of the other come later: each half begins when it has something to do."""
+    sizes = {
+        "early": facts(40_000_000, 40_000_000 + change, 40_000_000 + 2 * change, distinct=1_000),
+        "late": facts(late, 40_000_000, 40_100_000, distinct=1_000),
+    }
+    halves = [make_plan(Problem(sums(name), DEADLINE, {name: sizes[name]}), (method,)) for name in sizes]
+    both = make_plan(Problem(Union((sums("early"), sums("late"))), DEADLINE, sizes), (method,))
+    assert [step.cost for step in both.steps[:-1]] == [sum(half.steps[t].cost for half in halves) for t in (0, 1)]
+    assert both.steps[0].saves, "one half begins at once"
+    assert not all(half.steps[0].saves for half in halves), "and the other one later"
+    assert both.cost < sum(half.cost for half in halves), "there is one result to write"
 
 
 def test_work_ahead_that_promises_little_is_not_done() -> None:
@@ -294,7 +330,7 @@ def test_later_steps_load_what_one_step_has_saved(keep: Keep) -> None:
     """The next run knows the states of the last step that saved some: those of the past, or those of now."""
     nothing = Graph(Space(Problem(summary(), REFRESH, GROWN)), TEMPURA.rules_of(("im1",)))
     key = nothing.key(View(nothing.memo.own(nothing.query), Snapshot(0)))
-    graph = Graph(Space(Problem(summary(), REFRESH, GROWN, frozenset({key})), keep=keep), TEMPURA.rules_of(("im1",)))
+    graph = Graph(Space(Problem(summary(), REFRESH, GROWN, frozenset({key}))), TEMPURA.rules_of(("im1",)), keep=keep)
     old, new = (View(graph.memo.own(graph.query), Snapshot(t)) for t in (0, 1))
     loads = {t: [way for way in graph.alternatives(graph.goal(old, t)) if way.rule is None] for t in (1, 2)}
     assert len(loads[1]) == 1
@@ -309,11 +345,14 @@ def test_a_plan_that_counts_on_what_it_forgets_is_made_anew(monkeypatch: pytest.
     asked = Problem(summary(), REFRESH, GROWN, states)
     tried: list[Keep] = []
 
-    def space(*given: Any, keep: Keep, **options: Any) -> Space:
-        tried.append(keep)
-        return Space(*given, keep=keep, **options)
+    plans_of = planner._plans
 
-    monkeypatch.setattr(planner, "Space", space)
+    def plans(graph: Graph, sets: Any, keep: Keep) -> list[ProgressivePlan]:
+        tried.append(keep)
+        assert graph.keep is keep
+        return plans_of(graph, sets, keep)
+
+    monkeypatch.setattr(planner, "_plans", plans)
     plain = make_plan(asked, ("im1",))
     assert tried == [Keep.BOTH], "one search is enough for most"
     assert not planner._loads_what_it_forgets(plain, asked)

@@ -8,7 +8,7 @@ import pytest
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.multi_join import MultiJoin, in_order
-from tempura.algebra.rel import Filter, Join, Project, Rel, Scan, keep
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, keep
 from tempura.algebra.scalar import TRUE, Call, Column, Expr, Literal, Output, Ref, conjunction, equal
 from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
@@ -108,13 +108,14 @@ def test_two_uses_of_one_join_have_columns_of_their_own() -> None:
     assert evaluate(memo.tree(joined), leaf) == evaluate(query, leaf)
 
 
-def test_a_join_inside_a_known_cluster_is_not_looked_at_again() -> None:
+def test_a_join_that_is_used_inside_a_cluster_only_has_none_of_its_own() -> None:
     memo = Memo()
-    clusters = Clusters(memo)
     three = inner(inner(R, S, on(R, S)), T, on(S, T, 1))
     whole = memo.add(inner(three, U, on(T, U, 2)))
-    assert clusters.of(whole) is not None
-    assert clusters.of(memo.add(three)) is None
+    assert Clusters(memo).of(memo.add(three)) is None, "whatever is asked first"
+    assert Clusters(memo).of(whole) is not None
+    memo.add(Aggregate(three, (Output(R.columns[0], Ref(R.columns[0])),), ()))
+    assert Clusters(memo).of(memo.add(three)) is not None, "it is used by others"
 
 
 def ordering() -> JoinOrders:

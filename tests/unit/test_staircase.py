@@ -71,7 +71,7 @@ def facts(*changes: int) -> TableFacts:
 
 
 def rewriter(query: Rel, r: TableFacts, s: TableFacts) -> Rewriter:
-    return Rewriter(space(query, r, s), TEMPURA.rules_of(("im1",)), 0)
+    return Rewriter(space(query, r, s), (TEMPURA.rules_of(("im1",)),), 0)
 
 
 def space(query: Rel, r: TableFacts, s: TableFacts) -> Space:
@@ -108,7 +108,7 @@ def test_between_is_where_some_tables_have_moved_and_others_will() -> None:
 def deltas(query: Rel, r: TableFacts, s: TableFacts) -> set[str]:
     """What the rule that moves table by table makes of the first delta: the deltas that are needed."""
     known = space(query, r, s)
-    found = Rewriter(known, TEMPURA.rules_of(("im1",)), 0).rewrites(View(known.memo.own(known.query), Delta(0, 1)))
+    found = Rewriter(known, (TEMPURA.rules_of(("im1",)),), 0).rewrites(View(known.memo.own(known.query), Delta(0, 1)))
     return {made.label for way in found if way.rule.name == "delta_join_table_by_table" for made in way.views}
 
 

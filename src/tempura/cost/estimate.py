@@ -5,7 +5,7 @@ Joins use the textbook formula (product over the larger number of distinct keys)
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import expm1, inf, prod
 
@@ -90,6 +90,17 @@ def _home(column: Column, scope: Scope) -> Rel:
     return next(rel for rel in scope if column in rel.columns)
 
 
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """What is known of a join's condition: the ``pairs`` that it equates, and the ``rest``; the fractions of both sides' keys, and of both
+    sides' rows, that lie where the keys of the other side do."""
+
+    pairs: list[tuple[Expr, Expr]]
+    rest: list[Expr]
+    common: tuple[float, float]
+    overlap: tuple[float, float]
+
+
 class Estimator:
     """Rows of relations, given the tables. One instance per planning problem; results are remembered. ``meaning`` says what classes
     of a memo stand for: all expressions of a class have one estimate. ``staircase`` says when each table is seen. ``counted`` gives the
@@ -114,7 +125,7 @@ class Estimator:
         self._distinct: dict[tuple[Rel, Column], float] = {}
         self._stats: dict[tuple[Rel, Column], ColumnStats | None] = {}
         self._domains: dict[tuple[Rel, Column], float] = {}
-        self._conditions: dict[Join, tuple[list[tuple[Expr, Expr]], list[Expr]]] = {}
+        self._conditions: dict[Join, _Condition] = {}
 
     @cached_property
     def last(self) -> int:
@@ -265,17 +276,19 @@ class Estimator:
 
     def _matches(self, join: Join, left: float, right: float) -> float:
         """Rows of the inner join of ``left`` with ``right`` rows of the join's inputs."""
-        pairs, rest = self._condition(join)
-        common, overlap = self._common(pairs, join), self._overlap(pairs, join)
-        keys = (self._keys([pair[side] for pair in pairs], rel) * common[side] for side, rel in enumerate(join.inputs))
-        matching = left * overlap[0] * right * overlap[1] / max([1.0, *keys])
-        return matching * prod(self.selectivity(part, join.inputs) for part in rest)
+        on = self._condition(join)
+        sides = ([pair[side] for pair in on.pairs] for side in (0, 1))
+        keys = (self._keys(key, rel) * had for key, rel, had in zip(sides, join.inputs, on.common, strict=True))
+        matching = left * on.overlap[0] * right * on.overlap[1] / max([1.0, *keys])
+        return matching * prod(self.selectivity(part, join.inputs) for part in on.rest)
 
-    def _condition(self, join: Join) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
-        """The pairs that a join equates, and the rest of its condition: asked for several numbers of rows on both sides."""
+    def _condition(self, join: Join) -> _Condition:
+        """What is known of a join's condition: asked for several numbers of rows on both sides."""
         known = self._conditions.get(join)
         if known is None:
-            known = self._conditions[join] = split_equalities(join, null_aware=True)
+            pairs, rest = split_equalities(join, null_aware=True)
+            found = _Condition(pairs, rest, self._common(pairs, join), self._overlap(pairs, join))
+            known = self._conditions[join] = found
         return known
 
     def _keys(self, key: list[Expr], rel: Rel) -> float:
@@ -323,39 +336,36 @@ class Estimator:
         return max(1.0, self._domain_of(key, rel) / self.distinct_of(key, (rel,)))
 
     def _join(self, join: Join, left: float, right: float) -> float:
+        if join.kind == "inner":
+            return self._matches(join, left, right)
+        if join.kind in ("exists", "single"):
+            return left
         matches = self._matches(join, left, right)
         matching_left = min(matches, self._matching(join, left, right))
         match join.kind:
-            case "inner":
-                return matches
             case "semi":
                 return matching_left
             case "anti":
                 return left - matching_left
-            case "exists":
-                return left
-            case "single":
-                return left
             case "left":
                 return matches + left - matching_left
-            case "full":
+            case _:  # full
                 return matches + left - matching_left + right - min(right, matches)
 
     def _matching(self, join: Join, left: float, right: float) -> float:
         """Rows of the left side that match at least one row: of those whose key the right side has, all for which one of the rows with that
         key meets the rest of the condition. The right side has some of the values that a key could have; what was filtered by something
         else than the key has them as often."""
-        pairs, rest = self._condition(join)
-        common = self._common(pairs, join)
+        on = self._condition(join)
         could_be = [
-            max(self._domain_of(own, join.left) * common[0], self._domain_of(other, join.right) * common[1])
-            for own, other in pairs
+            max(self._domain_of(own, join.left) * on.common[0], self._domain_of(other, join.right) * on.common[1])
+            for own, other in on.pairs
         ]
-        theirs = [self.distinct_of(other, (join.right,)) for _, other in pairs]
+        theirs = [self.distinct_of(other, (join.right,)) for _, other in on.pairs]
         shares = [min(1.0, has / all_of) for has, all_of in zip(theirs, could_be, strict=True)]
-        found: float = left * min([*shares, self._overlap(pairs, join)[0]])
+        found: float = left * min([*shares, on.overlap[0]])
         candidates = max(1.0, right / max(1.0, min(prod(theirs), right)))
-        met = prod(self.selectivity(part, join.inputs) for part in rest)
+        met = prod(self.selectivity(part, join.inputs) for part in on.rest)
         missed: float = (1 - min(1.0, met)) ** candidates
         return found * (1 - missed)
 

@@ -113,9 +113,9 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How a plan goes about a query: the time point at which incremental work begins, the names of the rules that it uses, and which
-    states its later steps may load (``search.space.Keep``). A plan for another problem of the same shape is found among these rules
-    alone much faster than among all."""
+    """How a plan goes about a query: the time point at which its work begins (0 if it needs anything of the past), the names of the rules
+    that it uses, and which states its later steps may load (``search.space.Keep``). A plan for another problem of the same shape is found
+    among these rules alone much faster than among all."""
 
     start: int
     keep: str

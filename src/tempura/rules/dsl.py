@@ -105,7 +105,7 @@ class Facts(Protocol):
         ...
 
     def is_first(self, t: Moment) -> bool:
-        """Whether t is the first time point of the plan, before which nothing is known."""
+        """Whether t may be the first time for whoever asks: nothing that was before it need be known then."""
         ...
 
     def unchanged(self, tvr: Tvr, t: Moment, u: Moment) -> bool:

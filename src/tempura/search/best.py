@@ -9,17 +9,18 @@ from collections import defaultdict
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from tempura.search.graph import Alternative, Graph
+from tempura.search.graph import Alternative, Graph, Search
 from tempura.search.space import Goal
 
 
 class Best:
-    """The chosen alternative and its cost for every goal that the roots may need and that can be reached."""
+    """The alternative that a search chooses, and its cost, for every goal that the roots may need and that can be reached."""
 
-    def __init__(self, graph: Graph, roots: Iterable[Goal]) -> None:
+    def __init__(self, graph: Graph, roots: Iterable[Goal], search: Search) -> None:
         self.chosen: dict[Goal, Alternative] = {}
         self.cost: dict[Goal, int] = {}
-        self._choose(explore(graph, roots))
+        self._graph = graph
+        self._choose(explore(graph, roots, search.mask))
 
     def _choose(self, alternatives: dict[Goal, tuple[Alternative, ...]]) -> None:
         users: dict[Goal, list[tuple[Goal, int]]] = defaultdict(list)
@@ -33,7 +34,7 @@ class Best:
                 for child in needed:
                     users[child].append((goal, number))
                 if not needed:
-                    heappush(queue, (way.cost, order[goal], goal, number))
+                    heappush(queue, (self._total(goal, way), order[goal], goal, number))
         while queue:
             cost, _, goal, number = heappop(queue)
             if goal in self.cost:
@@ -42,19 +43,27 @@ class Best:
             for user, way_number in users[goal]:
                 missing[user, way_number] -= 1
                 if missing[user, way_number] == 0 and user not in self.cost:
-                    heappush(queue, (self._total(alternatives[user][way_number]), order[user], user, way_number))
+                    heappush(queue, (self._total(user, alternatives[user][way_number]), order[user], user, way_number))
 
-    def _total(self, way: Alternative) -> int:
-        return way.cost + sum(self.cost[goal] for goal in dict.fromkeys(way.goals))
+    def _total(self, goal: Goal, way: Alternative) -> int:
+        own = way.cost if way.rule else self._kept(goal, way)
+        return own + sum(self.cost[needed] for needed in dict.fromkeys(way.goals))
+
+    def _kept(self, goal: Goal, load: Alternative) -> int:
+        """What it costs to load a view, and to save it if that is done for it."""
+        graph, chosen = self._graph, self.chosen.__getitem__
+        cost, _ = graph.load_parts(goal.view, graph.lies(goal, load, chosen))
+        saves = ((saved.time, graph.save_cost(saved.view, graph.grown(saved, chosen))) for saved in load.goals)
+        return graph.weighted(cost, goal.time) + sum(graph.weighted(save, t) for t, save in saves)
 
 
-def explore(graph: Graph, roots: Iterable[Goal]) -> dict[Goal, tuple[Alternative, ...]]:
-    """All goals that may be needed, each with its alternatives."""
+def explore(graph: Graph, roots: Iterable[Goal], searches: int = -1) -> dict[Goal, tuple[Alternative, ...]]:
+    """All goals that may be needed, each with its alternatives, as far as some searches may use them."""
     found: dict[Goal, tuple[Alternative, ...]] = {}
     stack = list(roots)
     while stack:
         goal = stack.pop()
         if goal not in found:
-            found[goal] = graph.alternatives(goal)
+            found[goal] = tuple(way for way in graph.alternatives(goal) if way.searches & searches)
             stack.extend(child for way in found[goal] for child in way.goals)
     return found

@@ -110,10 +110,16 @@ class Extraction:
         notes = self._notes.setdefault(goal.time, {})
         known = notes.get(rel)
         if known is None:
-            cost, fixed = self._graph.load_parts(goal.view) if isinstance(rel, Load) else (0, 0)
+            cost, fixed = self._load_parts(goal, way) if isinstance(rel, Load) else (0, 0)
             known = Note(rows, cost, fixed=fixed)
         sizes = dict.fromkeys((*known.sizes, *self._sizes(goal.view)))
         notes[rel] = replace(known, view=known.view or goal.view.label, sizes=tuple(sizes))
+
+    def _load_parts(self, goal: Goal, way: Alternative) -> tuple[int, int]:
+        graph = self._graph
+        return (
+            graph.load_parts(goal.view, graph.lies(goal, way, self._chosen.__getitem__)) if way.rule is None else (0, 0)
+        )
 
     def _sizes(self, rel: Rel) -> tuple[Size, ...]:
         size = self._graph.counts.size(rel)

@@ -1,6 +1,7 @@
 """What is certain about TVRs at the time points of a plan, derived from the tables; and the enforcement of set-like inputs."""
 
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property, partial
 from math import ceil, floor
 
@@ -40,32 +41,38 @@ from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
 
 
 class PlanFacts:
-    """Facts about every TVR over the tables of one planning problem. Implements ``rules.dsl.Facts``. ``start`` is the time point
-    at which incremental work begins, before which nothing is known; ``staircase`` says when each table is seen. ``together``: the memo
-    has classes of what is the same only where rows have their partners."""
+    """Facts about every TVR over the tables of one planning problem. Implements ``rules.dsl.Facts``. ``begins`` is the last time point
+    at which incremental work may begin; ``staircase`` says when each table is seen. ``together``: the memo has classes of what is the
+    same only where rows have their partners."""
 
     def __init__(
         self,
         tables: Mapping[str, TableFacts],
         memo: Memo,
-        start: int,
+        begins: int,
         staircase: Staircase,
         together: bool = False,
     ) -> None:
         self._tables = tables
         self._memo = memo
-        self._start = start
+        self._begins = begins
         self._staircase = staircase
         self._together = together
         self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
         self._lineage: dict[Rel, frozenset[Rel]] = {}
         self._read: dict[Rel, frozenset[str]] = {}
         self._netted: set[Rel] = set()
-        self._partners = Partners(tables, memo, staircase, start, self.is_unchanged)
+        self._partners = Partners(tables, memo, staircase, self.is_unchanged)
+
+    def beginning_by(self, t: int) -> "PlanFacts":
+        """The same facts, with incremental work that begins at a time point or earlier. What is found out is shared."""
+        other = copy(self)
+        other._begins = t
+        return other
 
     def is_first(self, t: Time) -> bool:
-        """Whether t is the time point at which incremental work begins."""
-        return t == self._start
+        """Whether incremental work may begin at t."""
+        return t <= self._begins
 
     @cached_property
     def last(self) -> int:
@@ -77,12 +84,12 @@ class PlanFacts:
         return self.is_unchanged(tvr.rel, t, u)
 
     def never_changes(self, tvr: Tvr) -> bool:
-        """Whether nothing that the TVR reads changes once incremental work has begun."""
-        return self.is_unchanged(tvr.rel, self._start, self.last)
+        """Whether nothing that the TVR reads changes over all of the plan."""
+        return self.is_unchanged(tvr.rel, 0, self.last)
 
     def only_grows(self, tvr: Tvr) -> bool:
-        """Whether the TVR loses no row once incremental work has begun."""
-        return self.grows(tvr.rel, self._start, self.last)
+        """Whether the TVR loses no row over all of the plan."""
+        return self.grows(tvr.rel, 0, self.last)
 
     def matches_no_change(self, left: Tvr, right: Tvr, on: Expr, s: Time, t: Time, u: Time) -> bool:
         """Whether certainly no row of ``left`` at s matches a row that ``right`` gets or loses after t up to u."""
@@ -141,7 +148,7 @@ class PlanFacts:
         return t if isinstance(t, int) else self._staircase.projected(self.tables_of(rel), t)
 
     def _first_same(self, rel: Rel, t: Time) -> Time:
-        return next((s for s in range(self._start, ceil(t)) if self.is_unchanged(rel, s, t)), t)
+        return next((s for s in range(ceil(t)) if self.is_unchanged(rel, s, t)), t)
 
     def between(self, rel: Rel, t: Time, u: Time) -> tuple[Time, ...]:
         """The points between two times at which some of the tables that an expression reads have moved on, but not all."""

@@ -1,12 +1,15 @@
 """The plan space as a graph: goals (a view, computed at a time) and the alternatives by which each can be reached.
 
 Alternatives come from rules (an expression over views that have to be there at the same time) or from loading what was
-saved at an earlier time. The graph is cyclic (snapshot = snapshot + delta, delta = snapshot - snapshot); choosing copes with that.
+saved at an earlier time. Each says which searches may use it: to plan by fewer rules is to pass over the same graph with a mask. The graph
+is cyclic (snapshot = snapshot + delta, delta = snapshot - snapshot); choosing copes with that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 from tempura.algebra.rel import Aggregate, Rel
 from tempura.cost.stats import StoredFacts
@@ -16,7 +19,7 @@ from tempura.physical.operators import Load, StateKey
 from tempura.rules.dsl import Rule
 from tempura.search.events import GroupCreated
 from tempura.search.lineage import Lineage
-from tempura.search.rewrites import Rewriter
+from tempura.search.rewrites import Rewriter, Rewritten
 from tempura.search.space import Goal, Keep, Space
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Snapshot, State, View
@@ -25,40 +28,88 @@ ONE_PART = StoredFacts()
 """How a stored state lies of which nothing else is said."""
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A pass over the graph: with the rules of one of its sets; values that are computed once begin at the time point ``since``. ``mask``
+    is its bit."""
+
+    number: int
+    since: int
+    mask: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Alternative:
     """A way to reach a goal. ``cost`` is weighted by the prices of the time points involved. ``rule`` made it of ``member``, an
     operator that computes the goal's TVR; both are None when the view is loaded; then ``goals`` is the goal that saves it, or
-    nothing when it is stored already."""
+    nothing when it is stored already; what that costs depends on how it was saved. ``searches`` are the bits of those that may
+    use it."""
 
     rule: Rule | None
     rhs: Rel
     goals: tuple[Goal, ...]
     cost: int
+    searches: int
     member: Rel | None = None
 
 
-class Graph:
-    """Goals and alternatives of one planning problem under a set of rules, made on demand and remembered. Incremental work
-    begins at the time point ``start``: there snapshots are computed from scratch."""
+Chosen = Callable[[Goal], Alternative]
+"""How goals are reached in a plan."""
 
-    def __init__(self, space: Space, rules: tuple[Rule, ...], start: int = 0) -> None:
-        self._space = space
+
+class Graph:
+    """Goals and alternatives of one planning problem, made on demand and remembered, once for all of several ``sets`` of rules. Each
+    class begins at a time of its own, at which its snapshots are computed from scratch: at ``begins`` at the latest. ``strict`` as in
+    ``make_plan``; ``keep`` says which states may be loaded."""
+
+    def __init__(
+        self,
+        space: Space,
+        *sets: tuple[Rule, ...],
+        begins: int = 0,
+        strict: bool = False,
+        keep: Keep = Keep.BOTH,
+    ) -> None:
+        self.space = space
         self.problem = space.problem
         self.query = space.query
         self.memo = space.memo
         self.estimate = space.estimate
         self.counts = space.counts
+        self.facts = space.facts
         self.tell = space.tell
         self.model = space.model
         self.cost = space.cost
-        self.start = start
-        self._rewriter = Rewriter(space, rules, start)
-        self.facts = self._rewriter.facts
-        self.lineage = Lineage(self._rewriter, self.problem, start, self.key)
+        self.begins = begins
+        self.strict = strict
+        self.keep = keep
+        self._rewriter = Rewriter(space, sets, begins)
+        self._sinces = tuple(range(begins + 1)) if self._has_values_computed_once else (0,)
+        self.searches = tuple(self._searches(len(sets)))
+        once = {since: Rewriter(space, sets, since, since) for since in self._sinces}
+        self.lineages = {
+            search: Lineage(once[search.since], self._rewriter, search.number, self.problem, search.since, self.key)
+            for search in self.searches
+        }
+        self._goals: dict[tuple[View, int], Goal] = {}
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
         self._growths: dict[Alternative, Growth | None] = {}
-        self._lying: dict[View, StoredFacts] = {}
+        self._loads_of: dict[tuple[View, StoredFacts], tuple[int, int]] = {}
+
+    @property
+    def _has_values_computed_once(self) -> bool:
+        return any(map(self.facts.is_computed_once, self.memo.classes))
+
+    def _searches(self, sets: int) -> Iterator[Search]:
+        for i, (number, since) in enumerate(product(range(sets), self._sinces)):
+            yield Search(number, since, 1 << i)
+
+    def keeping(self, keep: Keep) -> "Graph":
+        """The same graph where other states may be loaded."""
+        other = copy(self)
+        other.keep = keep
+        other._alternatives = {}
+        return other
 
     @cached_property
     def outputs(self) -> tuple[Goal, ...]:
@@ -75,43 +126,87 @@ class Graph:
 
     def goal(self, view: View, t: int) -> Goal:
         """The goal to have a view at t."""
-        return self._space.goal(view, t)
+        key = (view, t)
+        if key not in self._goals:
+            self._goals[key] = Goal(view, t)
+        return self._goals[key]
 
     def weighted(self, cost: int, t: int) -> int:
         """A cost at the price of a time point."""
         return round(cost * self.problem.points[t].weight)
 
     def alternatives(self, goal: Goal) -> tuple[Alternative, ...]:
-        """All ways to reach a goal."""
+        """All ways to reach a goal, whoever may use them."""
         if goal not in self._alternatives:
-            self._alternatives[goal] = ways = tuple(self._ways(goal))
+            self._alternatives[goal] = ways = tuple(way for way in self._ways(goal) if way.searches)
             self.tell(GroupCreated(goal.view, goal.time, len(ways)))
         return self._alternatives[goal]
 
     def _ways(self, goal: Goal) -> Iterator[Alternative]:
-        view = goal.view
         yield from self._loads(goal)
-        late = goal.time > (view.at.time if self._space.strict else max(view.at.time, self.problem.first))
-        of_one_lineage = self.lineage.applies_to(goal)
-        for made in self.lineage.rewrites(goal) if of_one_lineage else self._rewriter.rewrites(view):
+        late = self._is_late(goal)
+        for made, searches in self._made(goal):
             if not late or made.rule.any_time:
                 needed = tuple(self.goal(v, goal.time) for v in made.views)
-                yield Alternative(made.rule, made.rhs, needed, self.weighted(made.cost, goal.time), made.member)
+                cost = self.weighted(made.cost, goal.time)
+                yield Alternative(made.rule, made.rhs, needed, cost, searches, made.member)
+
+    def _is_late(self, goal: Goal) -> bool:
+        """Whether a view is needed later than when it became current: work is done then, unless there is nothing that has changed."""
+        view = goal.view
+        if goal.time <= max(view.at.time, 0 if self.strict else self.problem.first):
+            return False
+        return self.strict or not (isinstance(view.at, Snapshot | State) and self._is_unchanged(view, goal.time))
+
+    def _is_unchanged(self, view: View, t: int) -> bool:
+        return self.facts.is_unchanged(view.tvr, view.at.t, t)
+
+    def _made(self, goal: Goal) -> Iterable[tuple[Rewritten, int]]:
+        """What rules make of a goal, and which searches may use it."""
+        if not self.facts.is_computed_once(goal.view.tvr):
+            return ((made, self._of_sets(made.sets)) for made in self._rewriter.rewrites(goal.view))
+        found: dict[tuple[Rule, Rel], tuple[Rewritten, int]] = {}
+        for search, lineage in self.lineages.items():
+            for made in lineage.rewrites(goal):
+                first, searches = found.get((made.rule, made.rhs), (made, 0))
+                found[made.rule, made.rhs] = first, searches | search.mask
+        return found.values()
+
+    def _of_sets(self, sets: int) -> int:
+        """The searches with some of the sets of rules."""
+        return sum(search.mask for search in self.searches if sets >> search.number & 1)
 
     def _loads(self, goal: Goal) -> Iterator[Alternative]:
-        """Load a snapshot or state that was saved when it became current."""
+        """Load a snapshot or state that was saved before."""
         view, made = goal.view, goal.view.at.time
         if made >= goal.time or not isinstance(view.at, Snapshot | State) or made != view.at.t:
             return
-        key = self.key(view)
+        key, searches = self.key(view), self._begun_searches(view)
         load = Load(key, view.columns, view.label)
-        cost = self.weighted(self.load_cost(view), goal.time)
-        first, keep = self.problem.first, self._space.keep
-        if key in self.problem.states and (goal.time == first or keep is not Keep.NEW or self.is_kept(view)):
-            yield Alternative(None, load, (), cost)
-        if made > first or (made == first and keep is not Keep.PAST):
-            save = self.save_cost(view, self._least_growth(view))
-            yield Alternative(None, load, (self.goal(view, made),), cost + self.weighted(save, made))
+        if key in self.problem.states and (
+            goal.time == self.problem.first or self.keep is not Keep.NEW or self.is_kept(view)
+        ):
+            yield Alternative(None, load, (), 0, searches)
+        for t in self._save_times(goal):
+            yield Alternative(None, load, (self.goal(view, t),), 0, searches)
+
+    def _begun_searches(self, view: View) -> int:
+        if not self.facts.is_computed_once(view.tvr):
+            return -1
+        return sum(search.mask for search, lineage in self.lineages.items() if lineage.has_begun(view))
+
+    def _save_times(self, goal: Goal) -> Iterator[int]:
+        """When a view may be saved that is loaded later: when it becomes current, or wherever it can be computed after that."""
+        view, first = goal.view, self.problem.first
+        made = max(view.at.time, first)
+        if view.at.time < first and not self._is_unchanged(view, first):
+            return
+        for t in range(made, goal.time):
+            if (t > first or self.keep is not Keep.PAST) and (t == made or self._can_be_made_late(view, t)):
+                yield t
+
+    def _can_be_made_late(self, view: View, t: int) -> bool:
+        return self._is_unchanged(view, t) or any(way.rule.any_time for way in self._rewriter.rewrites(view))
 
     def is_kept(self, view: View) -> bool:
         """Whether a view that was saved in the past is the same at the first point: a step that saves others keeps it with them, and
@@ -125,14 +220,36 @@ class Graph:
         rows = self.estimate.rows(grown.delta if grown else view)
         return self.model.write(rows, self.estimate.width(view), isinstance(view.at, State))
 
-    def load_cost(self, view: View) -> int:
-        """What it costs to load a view that was saved, at weight one."""
-        return self.load_parts(view)[0]
+    def load_parts(self, view: View, lies: StoredFacts) -> tuple[int, int]:
+        """What it costs to load a view that lies on disk in some way, at weight one, and the part of it that does not depend on rows."""
+        key = (view, lies)
+        if key not in self._loads_of:
+            rows, width = self.estimate.rows(view), self.estimate.width(view)
+            self._loads_of[key] = self.model.parts(lambda model: model.load(rows, width, lies))
+        return self._loads_of[key]
 
-    def load_parts(self, view: View) -> tuple[int, int]:
-        """The same, and the part of it that does not depend on rows."""
-        rows, width, lies = self.estimate.rows(view), self.estimate.width(view), self._lies(view)
-        return self.model.parts(lambda model: model.load(rows, width, lies))
+    def lies(self, goal: Goal, load: Alternative, chosen: Chosen) -> StoredFacts:
+        """How a view lies on disk that is loaded, where each goal is reached as it is ``chosen``."""
+        if not load.goals:
+            return self.problem.stored.get(self.key(goal.view), ONE_PART)
+        (saved,) = load.goals
+        view, grown = saved.view, self.grown(saved, chosen)
+        if grown is None:
+            keys = len(view.tvr.keys) if isinstance(view.tvr, Aggregate) and isinstance(view.at, State) else 0
+            return StoredFacts(bucket=tuple(range(keys)))
+        assert isinstance(grown.base, View)
+        base = self.goal(grown.base, saved.time)
+        added, rows, size = self.estimate.rows(grown.delta), self.estimate.rows(view), self.estimate.width(view)
+        few = added if not grown.slots and are_few(added * size, rows * size) else None
+        return self.lies(base, chosen(base), chosen).grown(grown.is_merged, few)
+
+    def grown(self, goal: Goal, chosen: Chosen) -> Growth | None:
+        """How a view that is saved grows out of one that is loaded for it; None when it does not."""
+        found = self.growth_by(goal, chosen(goal))
+        if found is None:
+            return None
+        assert isinstance(found.base, View)
+        return found if chosen(self.goal(found.base, goal.time)).rule is None else None
 
     def growth_by(self, goal: Goal, way: Alternative) -> Growth | None:
         """How a view that is reached in this way grows out of another, if that one is stored; None when it does not."""
@@ -145,31 +262,6 @@ class Graph:
         if not isinstance(rel, View) or not isinstance(rel.at, Snapshot | State) or rel.at.time != rel.at.t:
             return False
         return rel.at.time < before and (rel.at.time >= self.problem.first or self.key(rel) in self.problem.states)
-
-    def _least_growth(self, view: View) -> Growth | None:
-        """How a view grows when it becomes current, in the way that adds the fewest rows."""
-        goal = self.goal(view, view.at.time)
-        found = (grown for way in self.alternatives(goal) if (grown := self.growth_by(goal, way)))
-        return min(found, key=lambda grown: self.estimate.rows(grown.delta), default=None)
-
-    def _lies(self, view: View) -> StoredFacts:
-        """How a view lies on disk, or will once it is saved."""
-        if view not in self._lying:
-            self._lying[view] = self._lies_anew(view)
-        return self._lying[view]
-
-    def _lies_anew(self, view: View) -> StoredFacts:
-        key = self.key(view)
-        if key in self.problem.states:
-            return self.problem.stored.get(key, ONE_PART)
-        grown = self._least_growth(view)
-        if grown is None:
-            keys = len(view.tvr.keys) if isinstance(view.tvr, Aggregate) and isinstance(view.at, State) else 0
-            return StoredFacts(bucket=tuple(range(keys)))
-        assert isinstance(grown.base, View)
-        added, rows, size = self.estimate.rows(grown.delta), self.estimate.rows(view), self.estimate.width(view)
-        few = added if not grown.slots and are_few(added * size, rows * size) else None
-        return self._lies(grown.base).grown(grown.is_merged, few)
 
     def key(self, view: View) -> StateKey:
         """The name under which a view is stored."""

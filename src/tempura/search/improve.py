@@ -9,7 +9,7 @@ from tempura.rules.dsl import Rule
 from tempura.search.best import Best
 from tempura.search.events import PlanCosted
 from tempura.search.extract import Extraction
-from tempura.search.graph import Alternative, Graph
+from tempura.search.graph import Alternative, Graph, Search
 from tempura.search.price import Pricing
 from tempura.search.space import Goal
 
@@ -27,25 +27,25 @@ class Candidate:
     used: tuple[tuple[Rule, Rel], ...]
 
 
-def first_candidate(graph: Graph) -> Candidate | None:
+def first_candidate(graph: Graph, search: Search) -> Candidate | None:
     """The plan that dynamic programming chooses; None when the rules cannot reach an output."""
-    best = Best(graph, graph.outputs)
+    best = Best(graph, graph.outputs, search)
     return _extract(graph, best.chosen) if all(goal in best.chosen for goal in graph.outputs) else None
 
 
-def allows(graph: Graph, seed: Candidate) -> bool:
-    """Whether the choices of a plan that was found with fewer rules may be mixed with others of a graph: what is to be computed once is
-    computed as the graph has it."""
-    once = [goal for goal in seed.reached if graph.lineage.applies_to(goal)]
-    return all(seed.choices[goal].rule in {way.rule for way in graph.alternatives(goal)} for goal in once)
+def allows(graph: Graph, search: Search, seed: Candidate) -> bool:
+    """Whether a search may use what another one has found: what is to be computed once is computed as it has it."""
+    once = (goal for goal in seed.reached if graph.facts.is_computed_once(goal.view.tvr))
+    return all(seed.choices[goal].searches & search.mask for goal in once)
 
 
 def seeded(candidate: Candidate, seed: Candidate) -> Candidate:
-    """A plan that was found with fewer rules and the same start, with what is chosen here for the goals that it does not reach."""
-    return replace(seed, choices={**candidate.choices, **seed.choices})
+    """A plan that was found with fewer rules, with what is chosen here for the goals that it does not reach."""
+    reached = {goal: seed.choices[goal] for goal in seed.reached}
+    return replace(seed, choices={**candidate.choices, **reached})
 
 
-def improve(graph: Graph, candidate: Candidate, budget: int) -> Candidate:
+def improve(graph: Graph, search: Search, candidate: Candidate, budget: int) -> Candidate:
     """Exchange one choice at a time, and load what it needs where the plan makes that anyway, while the plan as a whole gets cheaper.
     ``budget``: how many plans may be priced (counted, not timed, so that runs repeat)."""
     pricing = Pricing(graph)
@@ -57,9 +57,9 @@ def improve(graph: Graph, candidate: Candidate, budget: int) -> Candidate:
             for way in graph.alternatives(goal):
                 if budget <= 0:
                     return _cheaper(graph, candidate, choices)
-                if way is choices.get(goal) or any(g not in choices for g in way.goals):
+                if way is choices.get(goal) or not _is_open(way, search, choices):
                     continue
-                exchanged = {**_loads(graph, way, price.reached), goal: way}
+                exchanged = {**_loads(graph, search, way, price.reached), goal: way}
                 tried = pricing.price(choices, exchanged)
                 budget -= 1
                 if tried is not None and tried.cost < price.cost:
@@ -67,11 +67,20 @@ def improve(graph: Graph, candidate: Candidate, budget: int) -> Candidate:
     return _cheaper(graph, candidate, choices)
 
 
-def _loads(graph: Graph, way: Alternative, reached: Collection[Goal]) -> Choices:
+def _is_open(way: Alternative, search: Search, choices: Choices) -> bool:
+    return bool(way.searches & search.mask) and all(goal in choices for goal in way.goals)
+
+
+def _loads(graph: Graph, search: Search, way: Alternative, reached: Collection[Goal]) -> Choices:
     """Of what an alternative needs and the plan does not have, what can be loaded because the plan makes it earlier anyway. Dynamic
     programming does not know that it is made anyway, and may compute it once more."""
     needed = (goal for goal in way.goals if goal not in reached)
-    found = ((goal, load) for goal in needed for load in graph.alternatives(goal) if load.rule is None)
+    found = (
+        (goal, load)
+        for goal in needed
+        for load in graph.alternatives(goal)
+        if load.rule is None and load.searches & search.mask
+    )
     return {goal: load for goal, load in found if all(made in reached for made in load.goals)}
 
 

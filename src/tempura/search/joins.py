@@ -23,7 +23,7 @@ _EXACT = 8
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Relations that are joined, the parts of the condition, which of their columns are the columns of the result, and the classes
-    between them and the result."""
+    between them and the result, that of the result included."""
 
     terms: tuple[Edge, ...]
     parts: tuple[Expr, ...]
@@ -32,13 +32,19 @@ class Cluster:
 
 
 class Clusters:
-    """The largest clusters of inner joins among the classes of a memo: a join inside one that is known is not looked at again. What
-    is known depends on what was asked before, so every search has clusters of its own, and none depends on another."""
+    """The largest clusters of inner joins among the classes of a memo. A class that is used only inside one has none of its own. That is
+    seen once, of the classes that there are in the beginning, so that nothing depends on what is asked first."""
 
     def __init__(self, memo: Memo) -> None:
         self._memo = memo
         self._known: dict[int, Rel | None] = {}
-        self._inside: set[int] = set()
+        found = {edge.id: self._cluster(edge, set()) for edge in memo.classes}
+        around = {id: cluster.inside for id, cluster in found.items() if len(cluster.terms) > 2}
+        self._inside = frozenset(edge.id for edge in memo.classes if self._is_inside(edge, around))
+
+    def _is_inside(self, edge: Edge, around: Mapping[int, frozenset[int]]) -> bool:
+        users = self._memo.users(edge)
+        return bool(users) and all(edge.id in around.get(user.home, frozenset()) for user in users)
 
     def of(self, edge: Edge) -> Rel | None:
         """What a class computes as one join of three or more relations; None when it is no such join. Conditions between joins are
@@ -52,7 +58,6 @@ class Clusters:
         return self._known[edge.id]
 
     def _joined(self, edge: Edge, cluster: Cluster) -> Rel:
-        self._inside |= cluster.inside - {edge.id}
         joined = MultiJoin(cluster.terms, conjunction(*cluster.parts))
         own = self._memo.own(edge).columns
         if joined.columns == own == cluster.columns:

@@ -2,62 +2,81 @@
 
 A second computation of them may give others, so they are computed once. What was current at an earlier time is there as it was stored
 then. And they are computed in one way: from a state that follows from a stored one, where there is such a state; else from the stored
-values and their delta, where there is one; else from scratch. Two ways in one plan would take away values that were never emitted.
+values and their delta, where there is one; else from scratch. Two ways in one plan would take away values that were never emitted. So
+they begin at one time in all of a plan, while of other values each class has a beginning of its own.
 """
 
 from collections.abc import Callable
 
-from tempura.algebra.rel import Rel
 from tempura.physical.operators import StateKey
 from tempura.rules.dsl import Origin
-from tempura.search.begun import Rewritten
 from tempura.search.problem import Problem
-from tempura.search.rewrites import Rewriter
+from tempura.search.rewrites import Rewriter, Rewritten
 from tempura.search.space import Goal
 from tempura.tvr.staircase import Time
 from tempura.tvr.views import Delta, Snapshot, State, View
 
 
 class Lineage:
-    """Which of the things that rules make of such values may be used. Incremental work begins at the time point ``start``; ``key`` names
-    stored views."""
+    """Which of the things that one set of rules makes of such values may be used, when they begin at the time point ``since``. ``once``
+    is the rewriter for such values, ``others`` that for all others; ``number`` is the set of rules among theirs; ``key`` names stored
+    views."""
 
-    def __init__(self, rewriter: Rewriter, problem: Problem, start: int, key: Callable[[View], StateKey]) -> None:
-        self._rewriter = rewriter
+    def __init__(
+        self,
+        once: Rewriter,
+        others: Rewriter,
+        number: int,
+        problem: Problem,
+        since: int,
+        key: Callable[[View], StateKey],
+    ) -> None:
+        self._once = once
+        self._others = others
+        self._set = 1 << number
         self._problem = problem
-        self._start = start
+        self._since = since
         self._key = key
         self._reachable: dict[View, bool] = {}
 
-    def applies_to(self, goal: Goal) -> bool:
-        """Whether two computations of a goal may differ."""
-        return self._rewriter.facts.is_computed_once(goal.view.tvr)
+    def has_begun(self, view: View) -> bool:
+        """Whether a view is of a time since which such values are known."""
+        t = view.at.t
+        return t >= self._since or (
+            isinstance(view.at, Snapshot | State) and self._once.facts.is_unchanged(view.tvr, t, self._since)
+        )
 
     def rewrites(self, goal: Goal) -> tuple[Rewritten, ...]:
         """What the rules make of such a goal, as far as it is the one way."""
         view = goal.view
-        made = self._rewriter.rewrites(view)
+        if goal.time < self._since or not self.has_begun(view):
+            return ()
+        made = self._rewrites(view)
         of_states, merged = _by(made, Origin.STATE), _by(made, Origin.STORED)
-        if goal.time > view.at.time:
+        if goal.time > max(view.at.time, self._since):
             return of_states
         match view.at:
-            case Snapshot() if self._comes_from_states(view.tvr, view.at.time):
+            case Snapshot() if self._comes_from_states(view, view.at.time):
                 return of_states
             case Snapshot() if any(map(self._is_reachable, merged)):
                 return merged
             case Delta():
-                expected = self._comes_from_states(view.tvr, view.at.time)
+                expected = self._comes_from_states(view, view.at.time)
                 return tuple(way for way in made if (way in of_states) == expected)
         return tuple(way for way in made if way not in (*of_states, *merged))
 
-    def _comes_from_states(self, tvr: Rel, u: Time) -> bool:
+    def _rewrites(self, view: View) -> tuple[Rewritten, ...]:
+        rewriter = self._once if self._once.facts.is_computed_once(view.tvr) else self._others
+        return tuple(made for made in rewriter.rewrites(view) if made.sets & self._set)
+
+    def _comes_from_states(self, view: View, u: Time) -> bool:
         """Whether the values of an aggregation at a time, and their delta since the time before, can be had from its states."""
-        finalized = _by(self._rewriter.rewrites(View(tvr, Snapshot(u))), Origin.STATE)
+        finalized = _by(self._rewrites(View(view.tvr, Snapshot(u))), Origin.STATE)
         if not any(map(self._is_reachable, finalized)):
             return False
-        if u <= self._start:
+        if u <= self._since:
             return True
-        deltas = self._rewriter.rewrites(View(tvr, Delta(u - 1, u)))
+        deltas = self._rewrites(View(view.tvr, Delta(u - 1, u)))
         return any(map(self._is_reachable, _by(deltas, Origin.STATE)))
 
     def _is_reachable(self, way: Rewritten) -> bool:
@@ -73,7 +92,7 @@ class Lineage:
         if view not in self._reachable:
             self._reachable[view] = False
             is_past = isinstance(view.at, State) and view.at.time < self._problem.first
-            self._reachable[view] = not is_past and any(map(self._is_reachable, self._rewriter.rewrites(view)))
+            self._reachable[view] = not is_past and any(map(self._is_reachable, self._rewrites(view)))
         return self._reachable[view]
 
 

@@ -24,15 +24,14 @@ _BY_LEFT_ROWS: tuple[JoinKind, ...] = ("inner", "left", "single", "semi", "anti"
 
 
 class Partners:
-    """``unchanged`` says whether nothing that an expression reads changes between two times, ``start`` is the first of the times."""
+    """``unchanged`` says whether nothing that an expression reads changes between two times."""
 
     def __init__(
-        self, tables: Mapping[str, TableFacts], memo: Memo, staircase: Staircase, start: int, unchanged: Unchanged
+        self, tables: Mapping[str, TableFacts], memo: Memo, staircase: Staircase, unchanged: Unchanged
     ) -> None:
         self._tables = tables
         self._memo = memo
         self._seen = staircase.seen
-        self._start = start
         self._unchanged = unchanged
         self._references = References(memo, {name: table.keys for name, table in tables.items()})
         self._none: dict[tuple[Rel, Rel, Expr, Time, Time, Time], bool] = {}
@@ -57,7 +56,7 @@ class Partners:
     def _points(self, inclusion: Inclusion, s: Time, u: Time) -> list[int]:
         """The times at which the table has the keys, not after those that are asked about: the origins are as they are at s."""
         origins = [(self._tables[name], self._seen(name, s)) for name in inclusion.origins]
-        times = range(self._start, max(ceil(s), ceil(u)) + 1)
+        times = range(max(ceil(s), ceil(u)) + 1)
         return [p for p in times if all(table.is_unchanged(*sorted((p, at))) for table, at in origins)]
 
     def _apart(self, rel: Rel, columns: tuple[Column, ...], keys: Inclusion, p: int, t: Time, u: Time) -> bool:

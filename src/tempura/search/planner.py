@@ -1,6 +1,8 @@
 """The planner: the cheapest progressive plan under a set of incremental methods, and what the others would have cost."""
 
-from collections.abc import Collection, Iterable, Sequence
+import gc
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -13,11 +15,13 @@ from tempura.plan.progressive import Alternative, Course, Note, ProgressivePlan,
 from tempura.rules.dsl import Rule
 from tempura.rules.registry import Registry
 from tempura.search.events import EffortCounter
-from tempura.search.graph import Graph
+from tempura.search.graph import Alternative as Way
+from tempura.search.graph import Graph, Search
 from tempura.search.improve import Candidate, allows, first_candidate, improve, seeded
 from tempura.search.problem import Problem
 from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Keep, Space
+from tempura.tvr.views import Delta, StateDelta, View
 
 MARGIN = 0.15
 """The part of a recomputation's cost that work ahead has to promise to save: estimates are not surer than that."""
@@ -28,10 +32,11 @@ _BUDGET = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best plan of a set of methods, and the graph of which it is a choice."""
+    """The best plan of a set of methods, the search that found it, and the graph of which it is a choice."""
 
     names: tuple[str, ...]
     graph: Graph
+    search: Search
     candidate: Candidate
 
 
@@ -59,33 +64,83 @@ def make_plan(
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
+    with _without_collection():
+        return _make_plan(problem, methods, listener, without, switches, strict, margin, doubt, course)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """No search for cyclic garbage: all that is made while planning is needed to its end, and to look through it again and again takes a
+    fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _make_plan(
+    problem: Problem,
+    methods: Sequence[str],
+    listener: Listener,
+    without: Collection[str],
+    switches: Switches,
+    strict: bool,
+    margin: float,
+    doubt: float,
+    course: Course | None,
+) -> ProgressivePlan:
     names = problem.registry.names_of(methods)
     made_by = problem.registry.fingerprint
     counter = EffortCounter()
-    asked = replace(problem, query=_as_operator(problem.query))
-
-    def space(keep: Keep, only: Collection[str] | None = None) -> Space:
-        return Space(asked, counter, listener, without=without, switches=switches, strict=strict, keep=keep, only=only)
-
-    def plans_of(keep: Keep) -> list[ProgressivePlan]:
-        return [_plan(found, keep) for found in _searches(space(keep), names)]
-
-    if course:
-        keep = Keep[course.keep]
-        if along := _best_start(space(keep, course.rules), names, start=course.start):
-            plan = replace(_plan(along, keep), course=course)
-            steps = _with_methods(plan, problem.registry)
-            others = _alternatives([plan], plan)
-            return replace(plan, steps=steps, alternatives=others, effort=counter.effort, registry=made_by)
-    plans = plans_of(Keep.BOTH)
+    space = Space(
+        replace(problem, query=_as_operator(problem.query)), counter, listener, without=without, switches=switches
+    )
+    if course and (along := _along(course, space, names, strict)):
+        steps = _with_methods(along, problem.registry)
+        others = _alternatives([along], along)
+        return replace(along, steps=steps, alternatives=others, effort=counter.effort, registry=made_by)
+    sets = _sets(names)
+    begins = 0 if strict else _last_beginning(problem)
+    graph = Graph(space, *(space.rules_of(chosen) for chosen in sets), begins=begins, strict=strict)
+    plans = _plans(graph, sets, Keep.BOTH)
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
     if _loads_what_it_forgets(_best(plans, margin, doubt), problem):
-        either = [found for keep in (Keep.NEW, Keep.PAST) if (found := plans_of(keep))]
+        either = [found for keep in (Keep.NEW, Keep.PAST) if (found := _plans(graph.keeping(keep), sets, keep))]
         plans = min(either, key=lambda found: _best(found, margin, doubt).cost, default=plans)
     best = _best(plans, margin, doubt)
     steps = _with_methods(best, problem.registry)
     return replace(best, steps=steps, alternatives=_alternatives(plans, best), effort=counter.effort, registry=made_by)
+
+
+def _sets(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Each method by itself, and all together."""
+    single = tuple((name,) for name in names)
+    return (*single, names) if len(names) > 1 else single
+
+
+def _last_beginning(problem: Problem) -> int:
+    """The last time point at which incremental work may begin: when the first result is due. To begin at the last point is to recompute:
+    that is left to the method ``batch``."""
+    due = next((t for t, point in enumerate(problem.points) if t >= problem.first and point.output), 0)
+    return min(due, max(0, len(problem.points) - 2))
+
+
+def _plans(graph: Graph, sets: Sequence[tuple[str, ...]], keep: Keep) -> list[ProgressivePlan]:
+    return [_plan(found, keep) for found in _found(graph, sets)]
+
+
+def _along(course: Course, space: Space, names: tuple[str, ...], strict: bool) -> ProgressivePlan | None:
+    """The plan for all methods that goes by a course, if that leads anywhere."""
+    keep = Keep[course.keep]
+    rules = tuple(rule for rule in space.rules_of(names) if rule.splits or rule.name in course.rules)
+    begins = 0 if strict else _last_beginning(space.problem)
+    graph = Graph(space, rules, begins=begins, strict=strict, keep=keep)
+    found = _best_of(graph, names, graph.searches)
+    return replace(_plan(found, keep), course=course) if found else None
 
 
 def _best(plans: Sequence[ProgressivePlan], margin: float, doubt: float) -> ProgressivePlan:
@@ -103,14 +158,37 @@ def _loads_what_it_forgets(plan: ProgressivePlan, problem: Problem) -> bool:
     return bool(saved) and not (problem.states - saved).isdisjoint(loads)
 
 
-def _searches(space: Space, names: tuple[str, ...]) -> list[Found]:
-    """The best plan of each single method, and of all together, which starts from the best of those and from its own."""
-    found = [best for name in names if (best := _best_start(space, (name,)))]
-    if len(names) > 1:
-        seed = min(found, key=lambda f: f.candidate.cost, default=None)
-        together = _best_start(space, names, seed)
-        found += [together] if together else []
+def _found(graph: Graph, sets: Sequence[tuple[str, ...]]) -> list[Found]:
+    """The best plan of each set of methods; of all together, which starts from the best of those and from its own."""
+    found: list[Found] = []
+    for number, names in enumerate(sets):
+        searches = [search for search in graph.searches if search.number == number]
+        seed = min(found, key=lambda f: f.candidate.cost, default=None) if len(names) > 1 else None
+        best = _best_of(graph, names, searches[:1] if names == ("batch",) else searches, seed)
+        best = best or _at_the_last_point(graph, names)
+        found += [best] if best else []
     return found
+
+
+def _at_the_last_point(graph: Graph, names: tuple[str, ...]) -> Found | None:
+    """The best plan of methods that have none unless work begins at the last time point."""
+    last = len(graph.problem.points) - 1
+    if graph.strict or graph.begins == last:
+        return None
+    late = Graph(graph.space, graph.space.rules_of(names), begins=last, keep=graph.keep)
+    return _best_of(late, names, late.searches)
+
+
+def _best_of(
+    graph: Graph, names: tuple[str, ...], searches: Sequence[Search], seed: Found | None = None
+) -> Found | None:
+    """The best plan that some searches find, each from its own beginning and from a seed. None when they cannot reach the output."""
+    begun = [(search, found) for search in searches if (found := first_candidate(graph, search))]
+    if seed and seed.graph is graph:
+        begun += [(s, seeded(c, seed.candidate)) for s, c in begun if allows(graph, s, seed.candidate)]
+    improved = [Found(names, graph, s, improve(graph, s, c, _BUDGET // len(begun))) for s, c in begun]
+    improved += [replace(seed, names=names)] if seed else []
+    return min(improved, key=lambda found: found.candidate.cost, default=None)
 
 
 def _unless_a_bet(
@@ -155,32 +233,6 @@ def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tu
     return tuple(replace(_summary(plan), chosen=plan is best) for plan in found.values())
 
 
-def _best_start(
-    space: Space, names: tuple[str, ...], seed: Found | None = None, start: int | None = None
-) -> Found | None:
-    """The best plan over all time points at which incremental work may begin, or for a given one. To begin at the last one is to
-    recompute: that is left to the method ``batch``, unless nothing else is possible. None when the rules cannot reach the output."""
-    last = len(space.problem.points) - 1
-    starts = range(1) if names == ("batch",) or space.strict else range(max(1, last))
-    found = _candidates(space, names, starts if start is None else range(start, start + 1))
-    if not space.strict and start is None:
-        found = found or _candidates(space, names, range(last, last + 1))
-    if seed:
-        found += [
-            (g, seeded(c, seed.candidate))
-            for g, c in found
-            if g.start == seed.graph.start and allows(g, seed.candidate)
-        ]
-    improved = [(graph, improve(graph, candidate, _BUDGET // len(found))) for graph, candidate in found]
-    improved += [(seed.graph, seed.candidate)] if seed else []
-    return Found(names, *min(improved, key=lambda i: i[1].cost)) if improved else None
-
-
-def _candidates(space: Space, names: tuple[str, ...], starts: range) -> list[tuple[Graph, Candidate]]:
-    graphs = (Graph(space, space.rules_of(names), start) for start in starts)
-    return [(graph, candidate) for graph in graphs if (candidate := first_candidate(graph))]
-
-
 def _as_operator(query: Rel) -> Rel:
     """A query that is just a table or constant, as a projection of it."""
     if isinstance(query, Scan | Values):
@@ -192,9 +244,22 @@ def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     names, steps = found.names, found.candidate.steps
     weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
-    course = Course(found.graph.start, keep.name, tuple(sorted({rule.name for rule, _ in found.candidate.used})))
+    course = Course(_start(found), keep.name, tuple(sorted({rule.name for rule, _ in found.candidate.used})))
     method = _used_methods(found.graph.problem.registry, steps, names)
     return ProgressivePlan(steps, weights, found.candidate.cost, method, fallbacks=fallbacks, course=course)
+
+
+def _start(found: Found) -> int:
+    """The time point at which a plan's work begins: the first at which any can run, if it needs nothing of the past."""
+    reached = ((goal.view, found.candidate.choices[goal]) for goal in found.candidate.reached)
+    needs_past = any(_needs_past(found.graph, view, way) for view, way in reached)
+    return max(found.search.since, 0 if needs_past else found.graph.problem.first)
+
+
+def _needs_past(graph: Graph, view: View, way: Way) -> bool:
+    if isinstance(view.at, Delta | StateDelta):
+        return view.at.t < graph.problem.first
+    return way.rule is None and not way.goals and not graph.is_kept(view)
 
 
 def _fallbacks(graph: Graph, used: tuple[tuple[Rule, Rel], ...]) -> tuple[Reason, ...]:

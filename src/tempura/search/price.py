@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from tempura.algebra.rel import Rel
 from tempura.physical.growth import Growth
 from tempura.search.events import PlanCosted
-from tempura.search.graph import Alternative, Graph
+from tempura.search.graph import Alternative, Chosen, Graph
 from tempura.search.space import Goal
 from tempura.tvr.views import View
 
@@ -41,31 +41,33 @@ class Pricing:
             if not plan.visit(plan.unbuilt.pop()):
                 return None
         for goal in {(goal.time, self.graph.key(goal.view)): goal for goal in plan.saved}.values():
-            plan.add(goal.time, self._save(goal.view, plan.growth(goal)))
+            plan.add(goal.time, self._save(goal.view, self.graph.grown(goal, plan.chosen)))
         for root in roots:
-            plan.add(root.time, self._emit(root.view))
+            plan.add(root.time, self.emit(root.view))
         return Price(sum(self.graph.weighted(cost, t) for t, cost in plan.costs()), plan.reached)
 
-    def operators(self, goal: Goal, way: Alternative) -> Mapping[int, int]:
+    def operators(self, way: Alternative) -> Mapping[int, int]:
         """The costs of an alternative's operators, which are numbered: equal ones have one number."""
         known = self._operators.get(way)
         if known is None:
-            costs = self._costs(goal, way).items()
-            known = {self._numbers.setdefault(rel, len(self._numbers)): cost for rel, cost in costs}
-            self._operators[way] = known
+            rels = (rel for rel in way.rhs.walk() if not isinstance(rel, View))
+            known = self._operators[way] = {self._number(rel): self.graph.cost(rel) for rel in rels}
         return known
 
-    def _costs(self, goal: Goal, way: Alternative) -> Mapping[Rel, int]:
-        if way.rule is None:
-            return {way.rhs: self.graph.load_cost(goal.view)}
-        return {rel: self.graph.cost(rel) for rel in way.rhs.walk() if not isinstance(rel, View)}
+    def load(self, goal: Goal, way: Alternative, chosen: Chosen) -> Mapping[int, int]:
+        """The same for what is loaded."""
+        return {self._number(way.rhs): self.graph.load_parts(goal.view, self.graph.lies(goal, way, chosen))[0]}
+
+    def _number(self, rel: Rel) -> int:
+        return self._numbers.setdefault(rel, len(self._numbers))
 
     def _save(self, view: View, grown: Growth | None) -> int:
         if (view, grown) not in self._saves:
             self._saves[view, grown] = self.graph.save_cost(view, grown)
         return self._saves[view, grown]
 
-    def _emit(self, view: View) -> int:
+    def emit(self, view: View) -> int:
+        """What it costs to write a result, at weight one."""
         if view not in self._emits:
             estimate = self.graph.estimate
             self._emits[view] = self.graph.model.write(estimate.rows(view), estimate.width(view))
@@ -99,25 +101,22 @@ class _Plan:
         if known is not None:
             return known
         self.reached[goal] = False
-        way = self._way(goal)
+        way = self.chosen(goal)
         if way.rule is None:
             self.saved.update(dict.fromkeys(way.goals))
             self.unbuilt.extend(way.goals)
+            self._operators[goal.time].update(self._pricing.load(goal, way, self.chosen))
         else:
             for needed in way.goals:
                 if not (self.reached.get(needed) or self.visit(needed)):
                     return False
-        self._operators[goal.time].update(self._pricing.operators(goal, way))
+            self._operators[goal.time].update(self._pricing.operators(way))
         self.reached[goal] = True
         return True
 
-    def growth(self, goal: Goal) -> Growth | None:
-        """How a view that is saved grows out of one that the step loads."""
-        grown = self._pricing.graph.growth_by(goal, self._way(goal))
-        if grown is None:
-            return None
-        assert isinstance(grown.base, View)
-        return grown if self._way(self._pricing.graph.goal(grown.base, goal.time)).rule is None else None
+    def chosen(self, goal: Goal) -> Alternative:
+        """How a goal is reached."""
+        return self._exchanged.get(goal) or self._choices[goal]
 
     def add(self, t: int, cost: int) -> None:
         """Count what a time point takes besides operators."""
@@ -127,6 +126,3 @@ class _Plan:
         """The time points, and what they take, at weight one."""
         for t in {**self._operators, **self._more}:
             yield t, sum(self._operators[t].values()) + self._more[t]
-
-    def _way(self, goal: Goal) -> Alternative:
-        return self._exchanged.get(goal) or self._choices[goal]

@@ -1,8 +1,7 @@
 """What the rules make of a view: right sides over views of classes that have to be there at the same time."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 from tempura.algebra.multi_join import MultiJoin
@@ -10,30 +9,42 @@ from tempura.algebra.rel import Rel, Scan, Values, empty, renamed
 from tempura.memo.edge import Edge
 from tempura.rules.dsl import Rule
 from tempura.rules.prune import prune
-from tempura.search.begun import Rewritten
 from tempura.search.events import RuleApplied, RuleMatched
-from tempura.search.joins import Clusters
+from tempura.search.links import ClassLinks
 from tempura.search.space import Space
 from tempura.tvr.staircase import Time
 from tempura.tvr.views import Delta, State, StateDelta, View, ViewKind
 
 
-class Rewriter:
-    """Applies a set of rules to the operators of classes, on demand, and remembers what they made. Incremental work begins at the
-    time point ``start``."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Rewritten:
+    """What a rule makes of a view: ``rhs`` over reads and ``views``, which are needed at the same time. ``cost`` is unweighted. ``sets``
+    are the sets of rules that allow it, a bit each."""
 
-    def __init__(self, space: Space, rules: tuple[Rule, ...], start: int) -> None:
+    rule: Rule
+    member: Rel
+    rhs: Rel
+    views: tuple[View, ...]
+    cost: int
+    sets: int
+
+
+class Rewriter:
+    """Applies rules to the operators of classes, on demand, and remembers what they made: once for all ``sets`` of rules that are
+    searched. What asks for links is applied once for each way to split. Incremental work begins at ``start`` or later, at ``begins`` at
+    the latest."""
+
+    def __init__(self, space: Space, sets: Sequence[tuple[Rule, ...]], begins: int, start: int = 0) -> None:
         self._space = space
         self._memo = space.memo
         self._start = start
-        self._begun = space.begun(start)
-        self.facts = self._begun.facts
-        self._links = self._begun.links(rules)
-        self._clusters = Clusters(space.memo)
-        self._rules = tuple(rule for rule in rules if not rule.splits)
+        self.facts = space.facts.beginning_by(begins)
+        rules = dict.fromkeys(rule for rules in sets for rule in rules if not rule.splits)
+        self._sets = {rule: sum(1 << i for i, rules in enumerate(sets) if rule in rules) for rule in rules}
+        self._links = _by_links(space, sets)
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
-        self._prepared = self._begun.prepared
+        self._prepared = space.prepared
 
     def rewrites(self, view: View) -> tuple[Rewritten, ...]:
         """What the rules make of the operators that compute a view."""
@@ -41,7 +52,8 @@ class Rewriter:
             found: dict[tuple[Rule, Rel], Rewritten] = {}
             for member in self.operators(view):
                 for made in self._apply_all(View(member, view.at), view):
-                    found.setdefault((made.rule, made.rhs), made)
+                    known = found.get((made.rule, made.rhs))
+                    found[made.rule, made.rhs] = replace(known, sets=known.sets | made.sets) if known else made
             self._rewritten[view] = tuple(found.values())
         return self._rewritten[view]
 
@@ -52,23 +64,26 @@ class Rewriter:
         if not isinstance(tvr, Edge):
             return (tvr,)
         members = tuple(member.rel for member in self.facts.members(tvr))
-        joined = self._clusters.of(tvr)
+        joined = self._space.clusters.of(tvr)
         return (*members, joined) if joined and self.facts.lineage(joined) == self.facts.lineage(tvr) else members
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
-            what = (rule, matched, view, self._links if rule.asks_links else None)
-            yield from self._begun.applied(what, partial(self._apply, rule, matched, view))
+            bindings = rule.match(matched)
+            if bindings is None:
+                continue
+            for links, sets in self._links if rule.asks_links else self._links[:1]:
+                allowed = self._sets[rule] & (sets if rule.asks_links else -1)
+                for bound in self._completed(rule, bindings, view, links) if allowed else ():
+                    if made := self._made(rule, bound, matched.tvr, view, links, allowed):
+                        yield made
 
-    def _apply(self, rule: Rule, matched: View, view: View) -> tuple[Rewritten, ...]:
-        bindings = rule.match(matched)
-        bound = self._completed(rule, bindings, view) if bindings is not None else ()
-        return tuple(made for all_bound in bound if (made := self._made(rule, all_bound, matched.tvr, view)))
-
-    def _made(self, rule: Rule, bound: dict[str, object], member: Rel, view: View) -> Rewritten | None:
+    def _made(
+        self, rule: Rule, bound: dict[str, object], member: Rel, view: View, links: ClassLinks, sets: int
+    ) -> Rewritten | None:
         self._space.tell(RuleMatched(rule.name, view))
         law = rule.apply(**bound)
-        logical = self._links.resolve(law.rhs) if law.where and rule.reads else law.rhs
+        logical = links.resolve(law.rhs) if law.where and rule.reads else law.rhs
         if not law.where or logical is None:
             return None
         rhs = self._ready(logical, view)
@@ -77,19 +92,20 @@ class Rewriter:
         if view in views:
             return None
         self._space.tell(RuleApplied(rule.name, view))
-        cost = sum(map(self._space.cost, parts))
-        return Rewritten(rule, member, rhs, views, cost)
+        return Rewritten(rule, member, rhs, views, sum(map(self._space.cost, parts)), sets)
 
     def _dispatched(self, operator: type[Rel], kind: type[ViewKind]) -> tuple[Rule, ...]:
         """The rules whose left side is such a view of such an operator."""
         if (operator, kind) not in self._rules_for:
-            fit = (rule for rule in self._rules if isinstance(rule.pattern, View) and type(rule.pattern.at) is kind)
+            fit = (rule for rule in self._sets if isinstance(rule.pattern, View) and type(rule.pattern.at) is kind)
             self._rules_for[operator, kind] = tuple(rule for rule in fit if rule.operator in (None, operator))
         return self._rules_for[operator, kind]
 
-    def _completed(self, rule: Rule, bindings: dict[str, object], view: View) -> Iterator[dict[str, object]]:
+    def _completed(
+        self, rule: Rule, bindings: dict[str, object], view: View, links: ClassLinks
+    ) -> Iterator[dict[str, object]]:
         """Bind facts and links, and the points that stand on the right side only: one that is earlier, or between."""
-        given = {"Facts": self.facts, "Links": self._links}
+        given = {"Facts": self.facts, "Links": links}
         bound = bindings | {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
         free = {n: kind for n, kind in rule.parameters.items() if kind in ("Time", "Between") and n not in bindings}
         points = [self._earlier(view) if kind == "Time" else self._between(view) for kind in free.values()]
@@ -97,15 +113,18 @@ class Rewriter:
             yield bound | dict(zip(free, chosen, strict=True))
 
     def _earlier(self, view: View) -> tuple[Time, ...]:
-        """The times from which a view may be brought up to date: the one before, and the first, for those who were in no hurry. Values
-        that depend on the physical order of rows go through every time: what was emitted at one of them must not be computed again."""
+        """The times from which a view may be brought up to date: the one before, the first, and those at which a result was due, for those
+        who were in no hurry. Values that depend on the physical order of rows go through every time: what was emitted at one of them must
+        not be computed again."""
         now = view.at.time
         if now <= self._start:
             return ()
         if now != view.at.until:
             return (now - 1, *self.facts.between(view.tvr, now - 1, view.at.until))[-1:]
-        lazy = self._start < now - 1 and not self.facts.has_order_sensitive_values(view.tvr)
-        return (now - 1, self._start) if lazy else (now - 1,)
+        if self.facts.has_order_sensitive_values(view.tvr):
+            return (now - 1,)
+        points = self._space.problem.points
+        return tuple(t for t in range(now - 1, -1, -1) if t in (now - 1, 0) or points[t].output)
 
     def _between(self, view: View) -> tuple[Time, ...]:
         """The last point between the two times of a delta, if there is one. Values that depend on the physical order of rows are
@@ -146,3 +165,12 @@ class Rewriter:
             case Values() as values:
                 return replace(values, outputs=view.columns)
         return renamed(View(self._memo.own(edge), at), view.columns)
+
+
+def _by_links(space: Space, sets: Sequence[tuple[Rule, ...]]) -> tuple[tuple[ClassLinks, int], ...]:
+    """The links that splits give, each with the sets of rules that have just these splits."""
+    found: dict[ClassLinks, int] = {}
+    for i, rules in enumerate(sets):
+        links = space.links(tuple(rule for rule in rules if rule.splits))
+        found[links] = found.get(links, 0) | 1 << i
+    return tuple(found.items())

@@ -1,6 +1,6 @@
-"""What every search of one planning problem shares, whatever its methods and wherever it begins."""
+"""What is known of one planning problem, whatever is searched in it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -9,10 +9,10 @@ from tempura.cost.estimate import Estimator
 from tempura.memo.events import Event, Listener
 from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
-from tempura.search.begun import Begun
 from tempura.search.counts import Counts
 from tempura.search.facts import PlanFacts
-from tempura.search.joins import JoinOrders
+from tempura.search.joins import Clusters, JoinOrders
+from tempura.search.links import ClassLinks
 from tempura.search.problem import Problem, staircase
 from tempura.search.saturate import ALL_ON, Saturation, Switches
 from tempura.tvr.views import View
@@ -20,7 +20,7 @@ from tempura.tvr.views import View
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Goal:
-    """A view that is needed at ``time``: one object per view and time (:meth:`Space.goal`), so that comparing is cheap."""
+    """A view that is needed at ``time``: one object per view and time of a graph, so that comparing is cheap."""
 
     view: View
     time: int
@@ -40,10 +40,8 @@ class Keep(Enum):
 
 
 class Space:
-    """The classes of a problem's query and of what rules make of it, their estimated sizes, the prices, and who is told what happens.
-    Laws at all times make the classes grow. ``without`` names rules that are not to be used; ``strict`` as in ``make_plan``; ``keep``
-    says which states may be loaded; ``only`` names the rules of methods to which a search is restricted. Classes do not depend on that,
-    or states would not be found again by their names."""
+    """The classes of a problem's query and of what rules make of it, their links, facts and estimated sizes, the prices, and who is told
+    what happens. Laws at all times make the classes grow. ``without`` names rules that are not to be used."""
 
     def __init__(
         self,
@@ -51,20 +49,14 @@ class Space:
         *listeners: Listener,
         without: Collection[str] = (),
         switches: Switches = ALL_ON,
-        strict: bool = False,
-        keep: Keep = Keep.BOTH,
-        only: Collection[str] | None = None,
     ) -> None:
         self.problem = problem
-        self.strict = strict
-        self.keep = keep
         self.model = problem.prices
         self._listeners = listeners
         self._without = frozenset(without)
-        self._only = None if only is None else frozenset(only)
         self._expressions: dict[Rel, Rel] = {}
-        self._goals: dict[tuple[View, int], Goal] = {}
-        self._begun: dict[int, Begun] = {}
+        self._links: dict[tuple[Rule, ...], ClassLinks] = {}
+        self.prepared: dict[Rel, Rel] = {}
         self._costs: dict[Rel, int] = {}
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
@@ -75,8 +67,9 @@ class Space:
         keys = {name: table.keys for name, table in problem.tables.items()}
         saturation = Saturation(self.memo, laws, expected, self.tell, switches, keys)
         saturation.run()
-        self._together = saturation.relied_on_promises
         self.query = self.memo.find(self.query)
+        self.clusters = Clusters(self.memo)
+        self.facts = PlanFacts(problem.tables, self.memo, 0, self.staircase, saturation.relied_on_promises)
         self._counted = {key.expression: facts.rows for key, facts in problem.stored.items()}
         self.counts = self._counts()
         tables, meaning = problem.tables, self.memo.representative
@@ -86,8 +79,7 @@ class Space:
     def _counts(self) -> Counts:
         """What runs have counted, now that the classes are known."""
         expected = Estimator(self.problem.tables, self.memo.representative, self.staircase)
-        facts = PlanFacts(self.problem.tables, self.memo, 0, self.staircase)
-        return Counts(self.problem.counted, expected, self.memo, facts, self.staircase)
+        return Counts(self.problem.counted, expected, self.memo, self.facts, self.staircase)
 
     def _rows_counted(self, rel: Rel) -> float | None:
         """The rows that a class had at the point of the past, if some run has stored them."""
@@ -95,25 +87,16 @@ class Space:
 
     def rules_of(self, methods: tuple[str, ...]) -> tuple[Rule, ...]:
         """The rules of a set of methods that may be used."""
-        rules = self._left(self.problem.registry.rules_of(methods))
-        return rules if self._only is None else tuple(rule for rule in rules if rule.splits or rule.name in self._only)
+        return self._left(self.problem.registry.rules_of(methods))
 
-    def _left(self, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    def _left(self, rules: Sequence[Rule]) -> tuple[Rule, ...]:
         return tuple(rule for rule in rules if rule.name not in self._without)
 
-    def begun(self, start: int) -> Begun:
-        """What all searches share in which incremental work begins at a time."""
-        if start not in self._begun:
-            facts = PlanFacts(self.problem.tables, self.memo, start, self.staircase, self._together)
-            self._begun[start] = Begun(facts, self.memo, self.tell)
-        return self._begun[start]
-
-    def goal(self, view: View, t: int) -> Goal:
-        """The goal to have a view at t."""
-        key = (view, t)
-        if key not in self._goals:
-            self._goals[key] = Goal(view, t)
-        return self._goals[key]
+    def links(self, splits: tuple[Rule, ...]) -> ClassLinks:
+        """The links that rules give which split. They remember what was asked: so all who split alike share them."""
+        if splits not in self._links:
+            self._links[splits] = ClassLinks(splits, self.facts, self.memo, self.tell)
+        return self._links[splits]
 
     def cost(self, rel: Rel) -> int:
         """What an operator costs without its inputs, at weight one: the same wherever it is part of a right side."""

@@ -1,0 +1,135 @@
+"""How far from the cheapest plan of its graph a search may end: the graph as an integer program, solved exactly.
+
+A state that is saved costs what the cheapest way to save and to load it would, whatever is chosen: so the program's optimum is a bound from
+below, and the gap to it at least as large as that to the cheapest plan.
+"""
+
+import os
+from random import Random
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from tempura.rules.methods import TEMPURA
+from tempura.search.best import explore
+from tempura.search.graph import ONE_PART, Alternative, Graph, Search
+from tempura.search.improve import first_candidate, improve
+from tempura.search.price import Pricing
+from tempura.search.problem import Point, Problem
+from tempura.search.space import Goal, Space
+from tests.plans.random_queries import QueryGenerator, random_table
+
+CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))
+VIEW = (Point(1.0, output=True),) * 3
+DEADLINE = (Point(0.25, output=False), Point(0.3, output=False), Point(1.0, output=True))
+NODES = 300
+"""So many nodes of its tree the solver may look at; what it has proved by then is a bound, too."""
+
+
+class Program:
+    """The choices of a search as an integer program: a variable for each way, each operator at a time, each save and each goal."""
+
+    def __init__(self, graph: Graph, search: Search) -> None:
+        self._graph = graph
+        self._pricing = Pricing(graph)
+        self._ways = explore(graph, graph.outputs, search.mask)
+        self._circles = self._find_circles()
+        self._numbers: dict[object, int] = {}
+        self._costs: dict[int, float] = {}
+        self._entries: list[tuple[int, int, float]] = []
+        self._least: list[float] = []
+        for goal in graph.outputs:
+            self._constrain(dict.fromkeys(self._ways[goal], 1.0), 1.0)
+        for goal, ways in self._ways.items():
+            for way in ways:
+                self._add(goal, way)
+
+    def bound(self) -> float:
+        """What no plan can cost less than."""
+        count, rows = len(self._numbers), len(self._least)
+        row, column, value = (np.array(part) for part in zip(*self._entries, strict=True))
+        matrix = coo_array((value, (row, column)), shape=(rows, count)).tocsr()
+        is_height = np.array([isinstance(key, Goal) for key in self._numbers])
+        found = milp(
+            np.array([self._costs.get(i, 0.0) for i in range(count)]) / 1e6,
+            integrality=~is_height,
+            bounds=Bounds(np.zeros(count), np.where(is_height, len(self._ways), 1.0)),
+            constraints=LinearConstraint(matrix, lb=np.array(self._least)),
+            options={"node_limit": NODES, "mip_rel_gap": 1e-7},
+        )
+        emits = (self._graph.weighted(self._pricing.emit(root.view), root.time) for root in self._graph.outputs)
+        return float(found.mip_dual_bound * 1e6 + sum(emits))
+
+    def _find_circles(self) -> dict[Goal, int]:
+        """The strongly connected parts of the graph, by number: only goals of one can need each other."""
+        places = {goal: i for i, goal in enumerate(self._ways)}
+        edges = [(places[goal], places[n]) for goal, ways in self._ways.items() for way in ways for n in way.goals]
+        row, column = (np.array(part, dtype=int) for part in zip(*edges, strict=True)) if edges else ([], [])
+        graph = coo_array((np.ones(len(edges)), (row, column)), shape=(len(places), len(places))).tocsr()
+        _, numbers = connected_components(graph, connection="strong")
+        return {goal: int(numbers[i]) for goal, i in places.items()}
+
+    def _add(self, goal: Goal, way: Alternative) -> None:
+        """What a way needs has to be reached, below it; what it does has to be paid."""
+        for needed in way.goals:
+            self._constrain({way: -1.0, **dict.fromkeys(self._ways[needed], 1.0)}, 0.0)
+            if self._circles[goal] == self._circles[needed]:
+                # Of two goals that need each other both would have to be higher.
+                room = len(self._ways) + 1.0
+                self._constrain({goal: 1.0, needed: -1.0, way: -room}, 1.0 - room)
+        if way.rule is None:
+            self._pay(way, self._load(goal, way))
+            for saved in way.goals:
+                self._needs(way, ("save", saved), self._save(saved))
+            return
+        for number, cost in self._pricing.operators(way).items():
+            self._needs(way, (goal.time, number), self._graph.weighted(cost, goal.time))
+
+    def _load(self, goal: Goal, way: Alternative) -> int:
+        lies = ONE_PART if way.goals else self._graph.lies(goal, way, lambda goal: way)
+        return self._graph.weighted(self._graph.load_parts(goal.view, lies)[0], goal.time)
+
+    def _save(self, goal: Goal) -> int:
+        grown = [None, *(self._graph.growth_by(goal, way) for way in self._ways[goal])]
+        return self._graph.weighted(min(self._graph.save_cost(goal.view, g) for g in grown), goal.time)
+
+    def _needs(self, way: Alternative, what: object, cost: int) -> None:
+        self._constrain({what: 1.0, way: -1.0}, 0.0)
+        self._pay(what, cost)
+
+    def _pay(self, what: object, cost: int) -> None:
+        self._costs[self._number(what)] = float(cost)
+
+    def _constrain(self, factors: dict[object, float], least: float) -> None:
+        self._entries += [(len(self._least), self._number(what), factor) for what, factor in factors.items()]
+        self._least.append(least)
+
+    def _number(self, what: object) -> int:
+        return self._numbers.setdefault(what, len(self._numbers))
+
+
+@pytest.mark.parametrize("method", ["im1", "im2", "all"])
+def test_the_search_ends_at_the_cheapest_plan_or_near_it(method: str) -> None:
+    gaps: list[float] = []
+    for seed in range(CASES):
+        random = Random(seed)
+        tables = {name: random_table(random, name, 3) for name in ("r", "s", "t")}
+        query = QueryGenerator(random, tuple(tables)).query(1 + seed % 2)
+        points = random.choice((VIEW, DEADLINE))
+        problem = Problem(query, points, {name: table.facts(3) for name, table in tables.items()})
+        graph = Graph(Space(problem), TEMPURA.rules_of((method,)), begins=0 if points is VIEW else 1)
+        search = graph.searches[0]
+        first = first_candidate(graph, search)
+        assert first is not None
+        price = Pricing(graph).price(improve(graph, search, first, 1_000).choices)
+        assert price is not None
+        bound = Program(graph, search).bound()
+        assert price.cost >= bound * (1 - 1e-6) - 10, f"seed {seed}: the bound is none"
+        gaps.append(price.cost / bound - 1 if bound else 0.0)
+    optimal = sum(gap < 1e-6 for gap in gaps)
+    print(f"{method}: {len(gaps)} instances, {optimal} surely optimal, worst gap {max(gaps):.1%}")
+    assert optimal >= 0.75 * len(gaps)
+    assert max(gaps) < 0.25
