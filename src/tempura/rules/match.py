@@ -66,7 +66,7 @@ def hole(name: str, kind: str, number: int) -> object:
             return Call("?" + name, (), "boolean")
         case "Marker" | "AnyMarker":
             return Column("?" + name, name, "boolean" if kind == "Marker" else "boolean?")
-        case "How":
+        case "How" | "Table":
             return "?" + name
         case "Time" | "Between" | "Limit" | "Outer":
             return _named(NumberHole(-1000 - number), name)

@@ -25,6 +25,7 @@ from tempura.algebra.rel import (
     Union,
     Values,
 )  # fmt: skip
+from tempura.algebra.scalar import Column
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.stats import TableFacts
@@ -32,6 +33,7 @@ from tempura.memo.edge import Edge
 from tempura.memo.memo import Member, Memo
 from tempura.physical.operators import Load, Read
 from tempura.rules.helpers import is_order_sensitive
+from tempura.search.standing import Standing
 from tempura.tvr.staircase import Staircase, Time
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
@@ -50,6 +52,7 @@ class PlanFacts:
         self._lineage: dict[Rel, frozenset[Rel]] = {}
         self._read: dict[Rel, frozenset[str]] = {}
         self._netted: set[Rel] = set()
+        self._standing = Standing(memo, self.tables_of)
 
     def is_first(self, t: Time) -> bool:
         """Whether t is the time point at which incremental work begins."""
@@ -79,6 +82,20 @@ class PlanFacts:
             own = {rel_or_class.table} if isinstance(rel_or_class, Scan) else ()
             self._read[rel] = frozenset(own).union(*map(self.tables_of, rel_or_class.inputs))
         return self._read[rel]
+
+    def reads(self, tvr: Tvr, table: str) -> bool:
+        """Whether a TVR is computed from a table."""
+        return table in self.tables_of(tvr.rel)
+
+    def is_seen_without(self, table: str, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether there are the same values in some columns, whatever a table has."""
+        return self._standing.is_seen_without(table, tvr.rel, frozenset(columns))
+
+    def moving(self, rel: Rel, t: Time, u: Time) -> tuple[str, ...]:
+        """The tables that an expression reads and that change from one point to another."""
+        seen = self._staircase.seen
+        moved = (n for n in self.tables_of(rel) if not self._tables[n].is_unchanged(seen(n, t), seen(n, u)))
+        return tuple(sorted(moved))
 
     def has_order_sensitive_values(self, rel: Rel) -> bool:
         """Whether two computations of an expression over the same tables may differ."""

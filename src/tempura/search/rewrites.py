@@ -8,7 +8,7 @@ from itertools import product
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Rel, Scan, Values, empty, renamed
 from tempura.memo.edge import Edge
-from tempura.rules.dsl import Rule
+from tempura.rules.dsl import Rule, times_of
 from tempura.rules.prune import prune
 from tempura.search.begun import Rewritten
 from tempura.search.events import RuleApplied, RuleMatched
@@ -88,13 +88,27 @@ class Rewriter:
         return self._rules_for[operator, kind]
 
     def _completed(self, rule: Rule, bindings: dict[str, object], view: View) -> Iterator[dict[str, object]]:
-        """Bind facts and links, and the points that stand on the right side only: one that is earlier, or between."""
+        """Bind facts and links, the points that stand on the right side only, one that is earlier, or between, and the table that
+        moves."""
         given = {"Facts": self.facts, "Links": self._links}
         bound = bindings | {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
         free = {n: kind for n, kind in rule.parameters.items() if kind in ("Time", "Between") and n not in bindings}
         points = [self._earlier(view) if kind == "Time" else self._between(view) for kind in free.values()]
         for chosen in product(*points):
-            yield bound | dict(zip(free, chosen, strict=True))
+            all_bound = bound | dict(zip(free, chosen, strict=True))
+            yield from self._with_tables(rule, all_bound, view) if rule.by_table else (all_bound,)
+
+    def _with_tables(self, rule: Rule, bound: dict[str, object], view: View) -> Iterator[dict[str, object]]:
+        """Bind the table of which a rule speaks: the only one that moves between its times; any that changes, when it has one time. Values
+        that depend on the physical order of rows are there at times only, so no table moves alone."""
+        if self.facts.has_order_sensitive_values(view.tvr):
+            return
+        times = times_of(rule, bound)
+        since, until = (min(times), max(times)) if len(times) > 1 else (self._start, self.facts.last)
+        moving = self.facts.moving(view.tvr, since, until)
+        if len(times) == 1 or len(moving) == 1:
+            name = next(name for name, kind in rule.parameters.items() if kind == "Table")
+            yield from (bound | {name: table} for table in moving)
 
     def _earlier(self, view: View) -> tuple[Time, ...]:
         """The times from which a view may be brought up to date: the one before, and the first, for those who were in no hurry. Values
