@@ -21,7 +21,7 @@ from tempura.rules.dsl import (
     rule,
     split,
 )
-from tempura.rules.helpers import is_safe, union_all
+from tempura.rules.helpers import is_safe, only_matching, union_all
 from tempura.rules.ojv import ByKeys, direct, indirect, unaffected
 from tempura.tvr.tvr import Bag, Tvr
 
@@ -195,6 +195,18 @@ def gains_against_the_stored_part_with_new_rows_looked_up_before(
     return rewrite(
         Q[t:u],
         L[t:u].anti_join(R[:t], on) - Q[:t].semi_join(R[t:u], on),
+        where=facts.insert_only(R, t, u) and is_safe(L.columns, R.columns, on),
+    )
+
+
+@rule(TVR_GENERATING)
+def gains_looked_up_for_rows_that_cancel(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """Δ(L ⟕ R) = L[:u] ⋈ ΔR + ΔL ⟕ S - pad(A ▷ S)      S = R[:t] ⋉ support(ΔL + A)      WRONG: a row that goes may be in A, too"""
+    A = L[:u].semi_join(R[t:u], on)
+    S = only_matching(R[:t], L[t:u] + A, on)
+    return rewrite(
+        L.left_join(R, on)[t:u],
+        L[:u].join(R[t:u], on) + L[t:u].left_join(S, on) - A.anti_join(S, on).pad_right(R),
         where=facts.insert_only(R, t, u) and is_safe(L.columns, R.columns, on),
     )
 

@@ -130,6 +130,10 @@ class Definition:
         """Whether a part has rows at some time."""
         return any(len(self.snapshot(part.rel, t)) for t in self.times)
 
+    def move_apart(self, one: Tvr, other: Tvr, t: Time, u: Time) -> bool:
+        """Whether two TVRs read no table that moves in common."""
+        return not self.moving(one.rel, t, u) & self.moving(other.rel, t, u)
+
     def reads(self, tvr: Tvr, table: str) -> bool:
         """Whether a TVR is computed from a table."""
         return any(scan.table == table for scan in scans(tvr.rel))

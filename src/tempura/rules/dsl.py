@@ -78,6 +78,8 @@ Marker = Annotated[Column, Kind("Marker")]
 """The column in which an existence join says whether there is a match."""
 How = Annotated[JoinKind, Kind("How")]
 """Any kind of join."""
+NotInner = Annotated[JoinKind, Kind("NotInner")]
+"""Any kind of join but the inner one."""
 AnyMarker = Annotated[Column | None, Kind("AnyMarker")]
 """The marker of a join of any kind: None unless it is an existence join."""
 Pred = Annotated[Expr, Kind("Pred")]
@@ -122,6 +124,10 @@ class Facts(Protocol):
 
     def never_changes(self, tvr: Tvr) -> bool:
         """Whether nothing that the TVR reads changes over all of the plan."""
+        ...
+
+    def move_apart(self, one: Tvr, other: Tvr, t: Moment, u: Moment) -> bool:
+        """Whether two TVRs that change from t to u do so one after the other, a table at a time."""
         ...
 
     def reads(self, tvr: Tvr, table: str) -> bool:

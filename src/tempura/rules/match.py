@@ -68,6 +68,8 @@ def hole(name: str, kind: str, number: int) -> object:
             return Column("?" + name, name, "boolean" if kind == "Marker" else "boolean?")
         case "How" | "Table":
             return "?" + name
+        case "NotInner":
+            return "?!" + name
         case "Time" | "Between" | "Limit" | "Outer":
             return _named(NumberHole(-1000 - number), name)
         case "Facts" | "Links" | "Always" | "Expected":
@@ -92,6 +94,8 @@ def name_of_hole(pattern: object, target: object) -> str | None:
             return function[1:]
         case Column(id, _, type) if id.startswith("?"):
             return id[1:] if isinstance(target, Column) or (target is None and type == "boolean?") else None
+        case str() if pattern.startswith("?!"):
+            return pattern[2:] if target != "inner" else None
         case str() if pattern.startswith("?"):
             return pattern[1:]
     return None

@@ -31,6 +31,7 @@ from tempura.rules.dsl import (
     How,
     Links,
     Marker,
+    NotInner,
     On,
     Outputs,
     Pred,
@@ -44,8 +45,9 @@ from tempura.rules.dsl import (
     rule,
     split,
 )
-from tempura.rules.helpers import is_safe, union_all
+from tempura.rules.helpers import is_safe, only_matching, union_all
 from tempura.tvr import links as kinds
+from tempura.tvr.staircase import Time as Moment
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import short_name
 
@@ -238,7 +240,7 @@ _TRUE, _FALSE = Literal(True, "boolean"), Literal(False, "boolean")
 
 @rule(INTER_TVR, cite=(1, 3))
 def delta_of_affected_parts(
-    L: Tvr, R: Tvr, on: On, how: How, marker: AnyMarker, T: Table, t: Time, u: Time, facts: Facts, links: Links
+    L: Tvr, R: Tvr, on: On, how: NotInner, marker: AnyMarker, T: Table, t: Time, u: Time, facts: Facts, links: Links
 ) -> Rewrite:
     """Δ(L ⟕ R) = Δ D[T](L ⟕ R) + Δ I[T](L ⟕ R)      when only T moves, and R reads it; the same for ⟗ ∃
 
@@ -248,25 +250,32 @@ def delta_of_affected_parts(
     return rewrite(
         Q[t:u],
         direct(Q, T)[t:u] + indirect(Q, T)[t:u],
-        where=(how == "full" or (how != "inner" and facts.reads(R, T)))
-        and links.has(indirect(Q, T))
-        and is_safe(L.columns, R.columns, on),
+        where=(how == "full" or facts.reads(R, T)) and links.has(indirect(Q, T)) and is_safe(L.columns, R.columns, on),
     )
 
 
 # --- what is indirectly affected --------------------------------------------------------------------------------------
 
 
+def _gains(L: Tvr, R: Tvr, on: Expr, t: Moment, u: Moment, facts: Facts) -> bool:
+    """Whether a side gains rows and loses none, and rows of different times may be compared."""
+    gains = facts.insert_only(R, t, u) and not facts.unchanged(R, t, u)
+    return gains and is_safe(L.columns, R.columns, on)
+
+
 @rule(TVR_GENERATING, cite=(3,))
 def delta_anti_join_of_gains(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts) -> Rewrite:
-    """Δ(L ▷ R) = ΔL ▷ R[:t] - (L[:u] ⋉ ΔR) ▷ R[:t]      when R loses no row
+    """Δ(L ▷ R) = ΔL ▷ S - A ▷ S      A = L[:u] ⋉ ΔR, S = R[:t] ⋉ (ΔL + A), when R loses no row
 
-    What R gains takes the rows of L that match it and matched nothing before. R[:u] is not read.
+    What R gains takes the rows of L that match it and matched nothing before. Each side is read at one time; a few changed rows against a
+    large R shuffle nothing. (The support of ΔL comes first: a row that goes may be in A, and must not cancel out.)
     """
+    A = L[:u].semi_join(R[t:u], on)
+    S = only_matching(R[:t], L[t:u].support() + A, on)
     return rewrite(
         L.anti_join(R, on)[t:u],
-        L[t:u].anti_join(R[:t], on) - L[:u].semi_join(R[t:u], on).anti_join(R[:t], on),
-        where=facts.insert_only(R, t, u) and not facts.unchanged(R, t, u) and is_safe(L.columns, R.columns, on),
+        L[t:u].anti_join(S, on) - A.anti_join(S, on),
+        where=_gains(L, R, on, t, u, facts),
     )
 
 
@@ -280,21 +289,23 @@ def delta_anti_join_of_stored(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: F
     return rewrite(
         Q[t:u],
         L[t:u].anti_join(R[:u], on) - Q[:t].semi_join(R[t:u], on),
-        where=facts.insert_only(R, t, u) and not facts.unchanged(R, t, u) and is_safe(L.columns, R.columns, on),
+        where=_gains(L, R, on, t, u, facts),
     )
 
 
 @rule(TVR_GENERATING, cite=(3,))
 def delta_left_join_of_gains(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts) -> Rewrite:
-    """Δ(L ⟕ R) = ΔL ⟕ R[:t] + L[:u] ⋈ ΔR - pad((L[:u] ⋉ ΔR) ▷ R[:t])      when R loses no row
+    """Δ(L ⟕ R) = A ⋈ ΔR + ΔL ⟕ S - pad(A ▷ S)      A = L[:u] ⋉ ΔR, S = R[:t] ⋉ (ΔL + A), when R loses no row
 
-    L moves first, then R: each side is read at one time.
+    The directly affected rows of both sides, then the indirectly affected ones, L moving before R. Each side is read at one time, and
+    what is looked up in R for both is looked up at once.
     """
-    lost = L[:u].semi_join(R[t:u], on).anti_join(R[:t], on)
+    A = L[:u].semi_join(R[t:u], on)
+    S = only_matching(R[:t], L[t:u].support() + A, on)
     return rewrite(
         L.left_join(R, on)[t:u],
-        L[t:u].left_join(R[:t], on) + L[:u].join(R[t:u], on) - lost.pad_right(R),
-        where=facts.insert_only(R, t, u) and not facts.unchanged(R, t, u) and is_safe(L.columns, R.columns, on),
+        A.join(R[t:u], on) + L[t:u].left_join(S, on) - A.anti_join(S, on).pad_right(R),
+        where=_gains(L, R, on, t, u, facts),
     )
 
 
@@ -393,19 +404,18 @@ def why_not_by_table(rel: Rel, facts: Facts) -> Reason | None:
 
 @rule(TVR_GENERATING, cite=(1,), why=why_not_by_table)
 def delta_join_of_both_sides(
-    L: Tvr, R: Tvr, on: On, how: How, marker: AnyMarker, t: Time, u: Time, facts: Facts
+    L: Tvr, R: Tvr, on: On, how: NotInner, marker: AnyMarker, t: Time, u: Time, facts: Facts
 ) -> Rewrite:
-    """Δ(L ⟕ R) = (ΔL + A) ⟕ R[:u] - A ⟕ R[:t]      A = L[:t] ⋉ support(ΔR), when both sides change; the same for ∃
+    """Δ(L ⟕ R) = (ΔL + A) ⟕ R[:u] - A ⟕ R[:t]      A = L[:t] ⋉ support(ΔR), when both sides change at once; the same for ∃
 
-    Where the normal form has nothing to say: a table that both sides read, or several that move at once.
+    Where the normal form has nothing to say: a table that both sides read, or several that cannot move one by one.
     """
     A = L[:t].semi_join(R[t:u].support(), on)
     return rewrite(
         L.join(R, on, how, marker)[t:u],
         (L[t:u] + A).join(R[:u], on, how, marker) - A.join(R[:t], on, how, marker),
         where=how in ("left", "exists")
-        and not facts.unchanged(L, t, u)
-        and not facts.unchanged(R, t, u)
+        and not (facts.unchanged(L, t, u) or facts.unchanged(R, t, u) or facts.move_apart(L, R, t, u))
         and is_safe(L.columns, R.columns, on),
     )
 

@@ -83,6 +83,12 @@ class PlanFacts:
             self._read[rel] = frozenset(own).union(*map(self.tables_of, rel_or_class.inputs))
         return self._read[rel]
 
+    def move_apart(self, one: Tvr, other: Tvr, t: Time, u: Time) -> bool:
+        """Whether two TVRs read no table that moves in common, and there are points between at which one of them has moved. There are none
+        for values that depend on the physical order of rows."""
+        ordered = self.has_order_sensitive_values(one.rel) or self.has_order_sensitive_values(other.rel)
+        return not ordered and not set(self.moving(one.rel, t, u)) & set(self.moving(other.rel, t, u))
+
     def reads(self, tvr: Tvr, table: str) -> bool:
         """Whether a TVR is computed from a table."""
         return table in self.tables_of(tvr.rel)
