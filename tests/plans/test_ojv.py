@@ -31,6 +31,7 @@ CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))
 TIMES = 3
 VIEW = (Point(1.0, output=True),) * TIMES
 KINDS: tuple[JoinKind, ...] = ("inner", "left", "left", "full")
+EXISTENCE: tuple[JoinKind, ...] = ("semi", "anti", "exists")
 
 
 # --- the normal form ----------------------------------------------------------------------------------------------------
@@ -202,7 +203,7 @@ class OuterJoins(QueryGenerator):
             return self.query(0)
         left = self.outer(depth - 1)
         right = self.outer(self.random.randrange(depth))
-        kind = self.random.choice(("left", "left", "full", "inner", "semi", "anti", "exists"))
+        kind = self.random.choice((*KINDS, *EXISTENCE))
         on: Call = equal(self.ref(left), self.ref(right))
         if self.random.random() < 0.2:
             on = Call("LessThan", (self.ref(left), self.ref(right)), "boolean")

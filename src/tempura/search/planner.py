@@ -12,6 +12,7 @@ from tempura.physical.operators import Load
 from tempura.plan.progressive import Alternative, Course, Note, ProgressivePlan, Step
 from tempura.rules.dsl import Rule
 from tempura.rules.registry import Registry
+from tempura.search.alike import without_the_alike
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Graph
 from tempura.search.improve import Candidate, allows, first_candidate, improve, seeded
@@ -104,8 +105,9 @@ def _loads_what_it_forgets(plan: ProgressivePlan, problem: Problem) -> bool:
 
 
 def _searches(space: Space, names: tuple[str, ...]) -> list[Found]:
-    """The best plan of each single method, and of all together, which starts from the best of those and from its own."""
-    found = [best for name in names if (best := _best_start(space, (name,)))]
+    """The best plan of each single method, but for those that are like another here, and of all together, which starts from the best of
+    those and from its own."""
+    found = [best for name in without_the_alike(space, names) if (best := _best_start(space, (name,)))]
     if len(names) > 1:
         seed = min(found, key=lambda f: f.candidate.cost, default=None)
         together = _best_start(space, names, seed)
