@@ -7,7 +7,7 @@ from tempura.algebra.rel import Scan
 from tempura.algebra.scalar import Column, Ref, equal
 from tempura.laws.cases import Case
 from tempura.laws.check import check
-from tempura.rules import delta_join, ojv
+from tempura.rules import delta_join, ojv_deltas
 from tempura.rules.dsl import Rule
 from tempura.tvr.tvr import Tvr
 from tests.laws import ojv_mutants
@@ -30,8 +30,8 @@ TWICE: list[Row] = [(1,), (1,)]
     ("rule", "verdict"),
     [
         (ojv_mutants.gains_looked_up_for_rows_that_cancel, "refuted"),
-        (ojv.delta_left_join_of_gains, "holds"),
-        (ojv.delta_anti_join_of_gains, "holds"),
+        (ojv_deltas.delta_left_join_of_gains, "holds"),
+        (ojv_deltas.delta_anti_join_of_gains, "holds"),
     ],
     ids=lambda value: getattr(value, "name", value),
 )
@@ -44,7 +44,7 @@ def test_of_two_equal_rows_one_goes_while_a_match_is_gained(rule: Rule, verdict:
     [
         (ojv_mutants.indirect_delta_as_printed, "refuted"),
         (delta_join.delta_anti_join, "holds"),
-        (ojv.delta_anti_join_by_keys, "holds"),
+        (ojv_deltas.delta_anti_join_by_keys, "holds"),
     ],
     ids=lambda value: getattr(value, "name", value),
 )

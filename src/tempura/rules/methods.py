@@ -12,6 +12,7 @@ from tempura.rules import (
     im2,
     logical,
     ojv,
+    ojv_deltas,
 )
 from tempura.rules.dsl import Rule
 from tempura.rules.registry import Registry
@@ -106,7 +107,8 @@ OJV: tuple[Rule, ...] = (
     *STATES,
     *GROUPS,
     *ojv.SPLITS,
-    *ojv.USES,
+    ojv.delta_of_affected_parts,
+    *ojv_deltas.DELTAS,
 )
 """OJV: joins that are not inner by what one table does to them, directly, indirectly, or not at all (Larson and Zhou). The rest as IM-1."""
 
