@@ -28,7 +28,9 @@ class Rewriter:
         self._start = start
         self._begun = space.begun(start)
         self.facts = self._begun.facts
-        self._links = self._begun.links(rules)
+        # Only a rule that speaks of a table can ask for a part by table: the others share links with searches without such parts.
+        without_tables = tuple(rule for rule in rules if not rule.by_table)
+        self._links = {True: self._begun.links(rules), False: self._begun.links(without_tables)}
         self._clusters = Clusters(space.memo)
         self._rules = tuple(rule for rule in rules if not rule.splits)
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
@@ -57,7 +59,7 @@ class Rewriter:
 
     def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
-            what = (rule, matched, view, self._links if rule.asks_links else None)
+            what = (rule, matched, view, self._links[rule.by_table] if rule.asks_links else None)
             yield from self._begun.applied(what, partial(self._apply, rule, matched, view))
 
     def _apply(self, rule: Rule, matched: View, view: View) -> tuple[Rewritten, ...]:
@@ -68,7 +70,7 @@ class Rewriter:
     def _made(self, rule: Rule, bound: dict[str, object], member: Rel, view: View) -> Rewritten | None:
         self._space.tell(RuleMatched(rule.name, view))
         law = rule.apply(**bound)
-        logical = self._links.resolve(law.rhs) if law.where and rule.reads else law.rhs
+        logical = self._links[rule.by_table].resolve(law.rhs) if law.where and rule.reads else law.rhs
         if not law.where or logical is None:
             return None
         rhs = self._ready(logical, view)
@@ -90,7 +92,7 @@ class Rewriter:
     def _completed(self, rule: Rule, bindings: dict[str, object], view: View) -> Iterator[dict[str, object]]:
         """Bind facts and links, the points that stand on the right side only, one that is earlier, or between, and the table that
         moves."""
-        given = {"Facts": self.facts, "Links": self._links}
+        given = {"Facts": self.facts, "Links": self._links[rule.by_table]}
         bound = bindings | {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
         free = {n: kind for n, kind in rule.parameters.items() if kind in ("Time", "Between") and n not in bindings}
         points = [self._earlier(view) if kind == "Time" else self._between(view) for kind in free.values()]
