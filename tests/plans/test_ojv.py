@@ -15,12 +15,16 @@ from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column,
 from tempura.cost.model import CostModel
 from tempura.laws.definition import Definition
 from tempura.memo.memo import Memo
+from tempura.rules.methods import TEMPURA
 from tempura.rules.ojv import SPLITS
-from tempura.rules.ojv_deltas import DELTAS
+from tempura.rules.ojv_deltas import DELTAS, delta_join_all_at_once
+from tempura.search.best import explore
 from tempura.search.facts import PlanFacts
+from tempura.search.graph import Graph
 from tempura.search.links import ClassLinks
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
+from tempura.search.space import Space
 from tempura.search.standing import Standing
 from tempura.tvr.links import Linked
 from tempura.tvr.staircase import TOGETHER
@@ -259,6 +263,57 @@ def test_every_output_equals_a_recompute_when_plans_are_made_again(with_others: 
         others = [name for name in ("im1", "im2", "batch") if with_others and random.random() < 0.5]
         outputs = run_replanned(query, tables, VIEW, ("ojv", *others))
         assert outputs == [truth(query, tables, t) for t in range(TIMES)], f"seed {seed}, {others}, query {query}"
+
+
+def test_what_depends_on_the_order_of_rows_moves_all_at_once() -> None:
+    r, s = (Scan(name, ("x", "y", "z"), tuple(Column(f"{name}.{c}", c, "int") for c in "xyz")) for name in "rs")
+    number = Call("Cast", (Ref(s.columns[1]),), "double", "legacy")
+    total = AggregateOutput(
+        Column("total", "total", "double"), AggregateCall("Sum", (number,), "double", detail="legacy")
+    )
+    sums = Aggregate(s, (Output(Column("k", "k", "int"), Ref(s.columns[0])),), (total,))
+    query = Join(r, sums, "left", equal(Ref(r.columns[0]), Ref(sums.columns[0])))
+    changes = SignedBag.of([(1, 5, 0)]) - SignedBag.of([(1, 2, 0)])
+    tables = {
+        "r": Table("r", (SignedBag.of([(1, 1, 1), (2, 2, 2)]), SignedBag()), static=True),
+        "s": Table("s", (SignedBag.of([(1, 2, 0), (1, 1, 0)]), changes)),
+    }
+    outputs = run_replanned(query, tables, VIEW[:2], ("ojv",))
+    assert outputs == [truth(query, tables, t) for t in range(2)]
+    graph = Graph(Space(asked_of(query, tables)), TEMPURA.methods["ojv"])
+    ways = [way for ways in explore(graph, graph.outputs).values() for way in ways]
+    (reason,) = {
+        way.rule.why(query, graph.facts) for way in ways if way.rule is delta_join_all_at_once and way.rule.why
+    }
+    assert reason is not None
+    assert reason.code == "OJV_AT_ONCE"
+
+
+def test_what_a_condition_does_not_see_is_not_looked_at() -> None:
+    """Groups of r ⟕ s by a column of r are there whatever s has: so which rows of t match one does not change when s does."""
+    r, s, t = (Scan(name, ("x", "y", "z"), tuple(Column(f"{name}.{c}", c, "int") for c in "xyz")) for name in "rst")
+    rows = Join(r, s, "left", equal(Ref(r.columns[0]), Ref(s.columns[0])))
+    count = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (Ref(s.columns[1]),), "bigint"))
+    groups = Aggregate(rows, (Output(Column("k", "k", "int"), Ref(r.columns[1])),), (count,))
+    on = equal(Ref(t.columns[0]), Ref(groups.columns[0]))
+    styles = {"r": "static", "s": "mixed", "t": "static"}
+    tables = {name: random_table(Random(5 + i), name, 2, (style,)) for i, (name, style) in enumerate(styles.items())}
+    looks = [rule.name for rule in TEMPURA.rules if rule.name.startswith(("delta_semi_join", "delta_anti_join"))]
+    for kind in EXISTENCE[:2]:
+        query = Join(t, groups, kind, on)
+        plan = make_plan(asked_of(query, tables), ("ojv",), without=looks)
+        states: States = {}
+        outputs = [run_step(step, tables, states) for step in plan.steps]
+        assert outputs == [truth(query, tables, at) for at in range(2)]
+    space = Space(asked_of(Join(t, groups, "left", on), tables))
+    graph = Graph(space, TEMPURA.methods["ojv"])
+    seen = {goal.view.label for goal in explore(graph, graph.outputs)}
+    assert any(label.startswith("(t ⋈ ") for label in seen)
+    assert not any(label.startswith("(t ▷ ") for label in seen)
+
+
+def asked_of(query: Rel, tables: Mapping[str, Table]) -> Problem:
+    return Problem(query, VIEW[:2], {name: table.facts(2) for name, table in tables.items()})
 
 
 def test_a_table_on_both_sides_is_told() -> None:

@@ -127,7 +127,7 @@ class Facts(Protocol):
         ...
 
     def move_apart(self, one: Tvr, other: Tvr, t: Moment, u: Moment) -> bool:
-        """Whether two TVRs that change from t to u do so one after the other, a table at a time."""
+        """Whether what changes in two TVRs from t to u can be looked at one table at a time, and each table changes one of them only."""
         ...
 
     def reads(self, tvr: Tvr, table: str) -> bool:

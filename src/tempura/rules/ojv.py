@@ -240,7 +240,9 @@ def delta_of_affected_parts(
     return rewrite(
         Q[t:u],
         direct(Q, T)[t:u] + indirect(Q, T)[t:u],
-        where=(how == "full" or facts.reads(R, T)) and links.has(indirect(Q, T)) and is_safe(L.columns, R.columns, on),
+        where=(how == "full" or facts.reads(R, T))
+        and is_safe(L.columns, R.columns, on)
+        and (links.has(indirect(Q, T)) or links.has(unaffected(Q, T))),
     )
 
 

@@ -154,33 +154,32 @@ def delta_exists_join_by_keys(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u
 
 
 def why_not_by_table(rel: Rel, facts: Facts) -> Reason | None:
-    """Why no table that both sides of a join read can be moved alone; None when they read none in common."""
+    """Why what changes in a join is not looked at table by table."""
     assert isinstance(rel, Join)
     left, right = ({s.table: s for s in scans(side)} for side in rel.inputs)
-    both = [name for name in left if name in right and not facts.never_changes(Tvr(left[name]))]
-    if not both:
-        return None
-    tables = ", ".join(sorted(both))
+    both = sorted(name for name in left if name in right and not facts.never_changes(Tvr(left[name])))
+    again = "joined again for the rows that match a change"
+    if both:
+        return Reason("OJV_BOTH_SIDES", f"both sides of {short_name(rel)} read {', '.join(both)}: {again}")
     return Reason(
-        "OJV_BOTH_SIDES",
-        f"both sides of {short_name(rel)} read {tables}: joined again for the rows that match a change",
+        "OJV_AT_ONCE", f"values in {short_name(rel)} depend on the order of rows, no table moves alone: {again}"
     )
 
 
 @rule(TVR_GENERATING, cite=(1,), why=why_not_by_table)
-def delta_join_of_both_sides(
+def delta_join_all_at_once(
     L: Tvr, R: Tvr, on: On, how: NotInner, marker: AnyMarker, t: Time, u: Time, facts: Facts
 ) -> Rewrite:
-    """Δ(L ⟕ R) = (ΔL + A) ⟕ R[:u] - A ⟕ R[:t]      A = L[:t] ⋉ support(ΔR), when both sides change at once; the same for ∃
+    """Δ(L ⟕ R) = (ΔL + A) ⟕ R[:u] - A ⟕ R[:t]      A = L[:t] ⋉ support(ΔR), when no table moves alone; the same for ∃
 
-    Where the normal form has nothing to say: a table that both sides read, or several that cannot move one by one.
+    Where the normal form has nothing to say: both sides read the table, or values depend on the physical order of rows.
     """
     A = L[:t].semi_join(R[t:u].support(), on)
     return rewrite(
         L.join(R, on, how, marker)[t:u],
         (L[t:u] + A).join(R[:u], on, how, marker) - A.join(R[:t], on, how, marker),
         where=how in ("left", "exists")
-        and not (facts.unchanged(L, t, u) or facts.unchanged(R, t, u) or facts.move_apart(L, R, t, u))
+        and not (facts.unchanged(R, t, u) or facts.move_apart(L, R, t, u))
         and is_safe(L.columns, R.columns, on),
     )
 
@@ -192,6 +191,6 @@ DELTAS: tuple[Rule, ...] = (
     delta_semi_join_by_keys,
     delta_anti_join_by_keys,
     delta_exists_join_by_keys,
-    delta_join_of_both_sides,
+    delta_join_all_at_once,
 )
 """What else the method has for joins that are not inner."""

@@ -84,8 +84,8 @@ class PlanFacts:
         return self._read[rel]
 
     def move_apart(self, one: Tvr, other: Tvr, t: Time, u: Time) -> bool:
-        """Whether two TVRs read no table that moves in common, and there are points between at which one of them has moved. There are none
-        for values that depend on the physical order of rows."""
+        """Whether two TVRs read no table that moves in common, and tables may be looked at one by one: not where values depend on the
+        physical order of rows."""
         ordered = self.has_order_sensitive_values(one.rel) or self.has_order_sensitive_values(other.rel)
         return not ordered and not set(self.moving(one.rel, t, u)) & set(self.moving(other.rel, t, u))
 
