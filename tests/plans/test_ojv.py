@@ -13,8 +13,10 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Output, Ref, conjunction, equal
 from tempura.cost.model import CostModel
+from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.laws.definition import Definition
 from tempura.memo.memo import Memo
+from tempura.physical.operators import Read
 from tempura.rules.methods import TEMPURA
 from tempura.rules.ojv import SPLITS
 from tempura.rules.ojv_deltas import DELTAS, delta_join_all_at_once
@@ -28,6 +30,7 @@ from tempura.search.space import Space
 from tempura.search.standing import Standing
 from tempura.tvr.links import Linked
 from tempura.tvr.staircase import TOGETHER
+from tempura.tvr.views import Delta
 from tests.plans.random_queries import ANY_STYLE, QueryGenerator, Table, random_table
 from tests.plans.simulate import States, run_replanned, run_step, truth
 from tests.plans.test_master_law import random_prices
@@ -325,3 +328,33 @@ def test_a_table_on_both_sides_is_told() -> None:
     assert [str(reason) for reason in plan.fallbacks] == [
         "OJV_BOTH_SIDES: both sides of (r ⟕ r) read r: joined again for the rows that match a change"
     ]
+
+
+# --- where it pays ------------------------------------------------------------------------------------------------------
+
+LARGE = {
+    "r": TableFacts((2_000_000,) * 3, (0,) * 3, 1, static=True, columns={"x": ColumnStats(2_000_000)}),
+    "s": TableFacts(
+        (1_000_000_000, 1_001_000_000, 1_002_000_000),
+        (0, 100_000, 200_000),
+        1,
+        columns={"x": ColumnStats(2_000_000), "y": ColumnStats(2_000)},
+    ),
+}
+"""Customers, and what they bought: of each many rows, which come and go."""
+
+
+@pytest.mark.parametrize("kind", EXISTENCE)
+def test_who_has_a_match_is_maintained_by_keys(kind: JoinKind) -> None:
+    """Who has bought anything changes little, and the purchases are not read again for it."""
+    r, s = (Scan(name, ("x", "y"), tuple(Column(f"{name}.{c}", c, "int") for c in "xy")) for name in "rs")
+    marker = Column("found", "found", "boolean") if kind == "exists" else None
+    query = Join(r, s, kind, equal(Ref(r.columns[0]), Ref(s.columns[0])), marker)
+    costs = {name: make_plan(Problem(query, VIEW, LARGE), (name,)).cost for name in ("im1", "im2", "batch")}
+    plan = make_plan(Problem(query, VIEW, LARGE))
+    later = [
+        rel for step in plan.steps[1:] for rel in step.operators if isinstance(rel, Read) and rel.scan.table == "s"
+    ]
+    assert later
+    assert all(isinstance(read.at, Delta) for read in later)
+    assert plan.cost < 0.6 * min(costs.values())
