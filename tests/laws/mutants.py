@@ -61,6 +61,7 @@ from tempura.rules.helpers import (
 from tempura.tvr.tvr import Bag, Tvr
 from tests.laws.im2_mutants import IM2_MUTANTS
 from tests.laws.logical_mutants import LOGICAL_MUTANTS
+from tests.laws.ojv_mutants import OJV_MUTANTS
 from tests.laws.open_mutants import OPEN_MUTANTS
 
 
@@ -561,5 +562,6 @@ MUTANTS: tuple[Rule, ...] = (
     window_of_new_rows_only,
     *IM2_MUTANTS,
     *LOGICAL_MUTANTS,
+    *OJV_MUTANTS,
     *OPEN_MUTANTS,
 )

@@ -30,7 +30,7 @@ VIEW = tuple(Point(1.0, output=True) for _ in range(TIMES))
 DEADLINE = (Point(0.25, output=False), Point(0.3, output=False), Point(1.0, output=True))
 
 
-@pytest.mark.parametrize("methods", [("im1",), ("im2",), ("batch",), ("all",)], ids=lambda m: m[0])
+@pytest.mark.parametrize("methods", [("im1",), ("im2",), ("ojv",), ("batch",), ("all",)], ids=lambda m: m[0])
 @pytest.mark.parametrize("run", [run_plan, run_replanned], ids=["one-plan", "replanned"])
 @pytest.mark.parametrize("both", BOTH)
 def test_every_output_equals_a_recompute(methods: tuple[str, ...], run: Run, both: bool) -> None:

@@ -1,6 +1,6 @@
-"""Example 1 of the Tempura paper (section 2.2, figure 1): revenue after returns, by IM-1 and by IM-2.
+"""Example 1 of the Tempura paper (section 2.2, figure 1): revenue after returns, by IM-1, by IM-2 and by OJV.
 
-Both are plans that the planner makes with the rules of one method, run on bags. What a step computes is counted as the paper does:
+These are plans that the planner makes with the rules of one method, run on bags. What a step computes is counted as the paper does:
 the tuples that arrive at the outer join plus the tuples that enter the aggregate, deletions included.
 """
 
@@ -23,6 +23,7 @@ from tempura.algebra.scalar import (
 )
 from tempura.algebra.states import Partial
 from tempura.explain.text import explain
+from tempura.memo.edge import Edge
 from tempura.physical.operators import Read
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules.methods import REWRITES, TEMPURA
@@ -139,6 +140,49 @@ def im1(request: pytest.FixtureRequest) -> str:
 def test_plans_of_figure_4_3(method: str, golden: Callable[[str, str], None]) -> None:
     """Figure 4.3 of the dissertation; the delta of the outer join is figure 4.6, the parts of IM-2 are figure 4.7."""
     golden(f"figure-4.3-{method}", explain(plan(method, tables(RETURNED)), show=("rule",), labels=("t1", "t2")))
+
+
+def test_plan_of_figure_4_8(golden: Callable[[str, str], None]) -> None:
+    """Returns move before sales do. Then the directly affected part is S ⋈ R and the indirectly affected one S ▷ R, which is stored
+    (equations 4.9, 4.11, 4.14); when sales move, S ⟕ R is affected directly (4.10, 4.12)."""
+    golden("figure-4.8", explain(plan("ojv", tables(RETURNED)), show=("rule",), labels=("t1", "t2")))
+
+
+def test_parts_by_table_as_in_equations_4_9_and_4_10() -> None:
+    trace = Trace()
+    asked = problem(tables(RETURNED), SALES.left_join(RETURNS, SAME_ORDER).rel)
+    space = Space(asked, trace)
+    links = space.links(TEMPURA.methods["ojv"])
+    status = space.query
+    parts = {(kind, table): links.part(status, kind, table) for kind in "DIU" for table in ("returns", "sales")}
+    empty = {
+        name for name, part in parts.items() if part is not None and not part.inputs and not isinstance(part, Edge)
+    }
+    assert empty == {("U", "returns"), ("I", "sales"), ("U", "sales")}
+    names = {
+        name: space.memo.tree(part).label for name, part in parts.items() if part is not None and name not in empty
+    }
+    assert names[("D", "returns")].startswith("inner-join")
+    assert names[("D", "sales")].startswith("left-join")
+    indirect = parts["I", "returns"]
+    assert indirect is not None
+    assert space.memo.tree(indirect).inputs[0].label.startswith("anti-join")
+
+
+def test_ojv_lets_into_the_aggregate_what_figure_4_8_shows() -> None:
+    """As IM-1 does, but made of two parts: o2 with its return, directly, and without it, indirectly."""
+    first, second = run("ojv", tables(RETURNED))
+    assert first.entered == run("delta_left_join", tables(RETURNED))[0].entered
+    assert second.entered == SignedBag(
+        [
+            ((2, "c2", 150, 20), 1),
+            ((2, "c2", 150, None), -1),
+            ((5, "c2", 300, None), 1),
+            ((6, "c1", 150, 15), 1),
+            ((7, "c2", 220, None), 1),
+        ]
+    )
+    assert second.summary == SignedBag.of([("c1", 265), ("c2", 500)])
 
 
 def test_growth_of_the_memo_as_in_figure_4_10(golden: Callable[[str, str], None]) -> None:

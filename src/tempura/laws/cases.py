@@ -52,9 +52,20 @@ def random_case(rule: Rule, rng: Random) -> Case:
     times = [name for name, kind in rule.parameters.items() if kind == "Time"]
     times[1:1] = [name for name, kind in rule.parameters.items() if kind == "Between"]
     drawn = sorted(rng.sample(range(TIMES), len(times)))
-    drawn_apart = {*relations, *times, *(n for n, kind in rule.parameters.items() if kind in GIVEN_KINDS)}
+    tables = {n: _table(rule, maker, drawn) for n, kind in rule.parameters.items() if kind == "Table"}
+    drawn_apart = {*relations, *times, *tables, *(n for n, kind in rule.parameters.items() if kind in GIVEN_KINDS)}
     others = {n: maker.parameter(k, sides) for n, k in rule.parameters.items() if n not in drawn_apart}
-    return Case(maker.tables, {**relations, **others, **dict(zip(times, drawn, strict=True))})
+    return Case(maker.tables, {**relations, **others, **tables, **dict(zip(times, drawn, strict=True))})
+
+
+def _table(rule: Rule, maker: CaseMaker, times: list[int]) -> str:
+    """A table: the only one that moves between the times of a rule; by which a rule splits what reads it, or does not."""
+    if rule.splits and maker.chance(0.2):
+        return maker.table("other", ("int",))
+    table = maker.rng.choice(list(maker.tables))
+    for history in (rows for name, rows in maker.tables.items() if name != table and len(times) > 1):
+        history[times[0] + 1 : times[-1] + 1] = [history[times[0]]] * (times[-1] - times[0])
+    return table
 
 
 def _sides(value: Tvr | tuple[Tvr, ...], kind: str) -> list[tuple[Column, ...]]:

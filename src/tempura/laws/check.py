@@ -10,6 +10,7 @@ mentions, the right side must have one, too.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from random import Random
 from typing import Literal as OneOf
 
@@ -25,7 +26,8 @@ from tempura.errors import TempuraError
 from tempura.laws.answers import TooManyAnswersError, answers, without_last_digits
 from tempura.laws.cases import Case, random_case
 from tempura.laws.definition import Definition, decomposition_of
-from tempura.rules.dsl import GIVEN_KINDS, Family, Rewrite, Rule, Split
+from tempura.rules.dsl import GIVEN_KINDS, Family, Rewrite, Rule, Split, table_of, times_of
+from tempura.rules.helpers import is_order_sensitive
 from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
 from tempura.tvr.tvr import Tvr
@@ -59,13 +61,24 @@ def check(
     if not law.where:
         return Verdict("vacuous", "the guard does not hold")
     if isinstance(law, Split):
-        return _check_split(law, definition)
+        return _check_split(law, definition, table_of(rule, case.bindings))
+    if not _moves_alone(rule, law, case, definition):
+        return Verdict("vacuous", "other tables move, too")
     try:
         if rule.family is Family.LOGICAL:
             return _check_at_all_times(law, definition, _relations(case))
         return _check_view(law, definition)
     except TooManyAnswersError:
         return Verdict("vacuous", "too much is open")
+
+
+def _moves_alone(rule: Rule, law: Rewrite, case: Case, definition: Definition) -> bool:
+    """Whether between the times of a rule that speaks of a table no other one moves."""
+    table, times = table_of(rule, case.bindings), times_of(rule, case.bindings)
+    if table is None or len(times) < 2:
+        return True
+    assert isinstance(law.lhs, View)
+    return definition.moving(law.lhs.tvr, min(times), max(times)) <= {table}
 
 
 def _relations(case: Case) -> tuple[Rel, ...]:
@@ -123,8 +136,9 @@ def _calls(rel: Rel) -> tuple[AggregateOutput | WindowOutput, ...]:
     return rel.aggregates if isinstance(rel, Aggregate | Partial) else ()
 
 
-def _check_split(law: Split, definition: Definition) -> Verdict:
-    """At each time the parts add up to the whole and none has a negative weight; those that grow never lose a row."""
+def _check_split(law: Split, definition: Definition, table: str | None) -> Verdict:
+    """At each time the parts add up to the whole and none has a negative weight; those that grow never lose a row; those that are
+    unaffected by a table are what they are whichever of its versions it has."""
     wrong = [part.columns for part in law.parts.values() if part.columns != law.lhs.columns]
     if wrong:
         return Verdict("refuted", f"columns {law.lhs.columns} became {wrong}")
@@ -142,6 +156,20 @@ def _check_split(law: Split, definition: Definition) -> Verdict:
             lost = parts[kind][t] - parts[kind][t - 1]
             if not lost.is_positive:
                 return Verdict("refuted", f"at {t}: {kind} loses rows: {lost}")
+    return _check_unaffected(law, [kind.name for kind in kinds if kind.unaffected], definition, table)
+
+
+def _check_unaffected(law: Split, kinds: list[str], definition: Definition, table: str | None) -> Verdict:
+    """Not where another computation of the whole may give others."""
+    if table is None or any(map(is_order_sensitive, law.lhs.walk())):
+        return Verdict("holds")
+    for kind, t, (v, world) in product(kinds, definition.times, enumerate(definition.versions(table))):
+        try:
+            differs = world.snapshot(law.parts[kind], t) - definition.snapshot(law.parts[kind], t)
+        except TempuraError as error:
+            return Verdict("vacuous", f"has no value over other versions of {table}: {_only_expected(error)}")
+        if len(differs):
+            return Verdict("refuted", f"at {t}: {kind} differs by {differs} when {table} is as at {v}")
     return Verdict("holds")
 
 

@@ -4,12 +4,13 @@ A table is a list of positive bags, one per time. ``View(tvr, Snapshot(t))`` is 
 the difference of two snapshots, a state the partial aggregate of the input's snapshot or delta. What SQL leaves open is decided by a die,
 once for each class and each time at which its tables change: another computation of the same may give another answer, also at the same
 time. The rows of an aggregation that has states are those of its state. Parts of Q are any that add up to Q: ``Q.P``, which never loses a
-row, are rows that Q has now and at all later times, some of them or none, chosen by checksums; ``Q.N`` are the others. No rule may rely
-on more than that.
+row, are rows that Q has now and at all later times, some of them or none, chosen by checksums; ``Q.N`` are the others. Of parts by table
+the unaffected ones are rows that Q has whichever of its versions the table has, the other tables being as they are; again some of them,
+by checksums. No rule may rely on more than that.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from zlib import crc32
@@ -40,6 +41,7 @@ class Definition:
     staircase: Staircase = TOGETHER
     die: Die = FIXED
     decompositions: tuple[Decomposition, ...] = TEMPURA.decompositions
+    _versions: dict[str, tuple["Definition", ...]] = field(default_factory=dict)
 
     def snapshot(self, tvr: Rel, t: Time) -> SignedBag:
         """The result of a time-free query over the tables as they are seen at t."""
@@ -148,6 +150,35 @@ class Definition:
         """Whether a part has rows at some time."""
         return any(len(self.snapshot(part.rel, t)) for t in self.times)
 
+    def move_apart(self, one: Tvr, other: Tvr, t: Time, u: Time) -> bool:
+        """Whether two TVRs read no table that moves in common."""
+        return not self.moving(one.rel, t, u) & self.moving(other.rel, t, u)
+
+    def reads(self, tvr: Tvr, table: str) -> bool:
+        """Whether a TVR is computed from a table."""
+        return any(scan.table == table for scan in scans(tvr.rel))
+
+    def is_seen_without(self, table: str, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether there are the same values in some columns, whichever of its versions the table has."""
+        places = [tvr.columns.index(column) for column in columns]
+
+        def seen(world: Definition, t: int) -> set[object]:
+            return {identity(tuple(row[i] for i in places)) for row in world.snapshot(tvr.rel, t).rows()}
+
+        return all(seen(world, t) == seen(self, t) for world in self.versions(table) for t in self.times)
+
+    def moving(self, tvr: Rel, t: Time, u: Time) -> frozenset[str]:
+        """The tables that a TVR reads and that change from one time to another."""
+        read = {scan.table for scan in scans(tvr)}
+        return frozenset(name for name in read if self._rows(name, t) != self._rows(name, u))
+
+    def versions(self, table: str) -> tuple["Definition", ...]:
+        """The same over tables of which one has the same rows at all times: once with each that it ever has."""
+        if table not in self._versions:
+            held = (replace(self, staircase=Held(table=table, at=v), known={}, _versions={}) for v in self.times)
+            self._versions[table] = tuple(held)
+        return self._versions[table]
+
     def _leaf(self, leaf: Rel, t: Time) -> SignedBag:
         if isinstance(leaf, Linked):
             return self._part(leaf, whole(t))
@@ -176,21 +207,44 @@ class Definition:
         """The rows of a part: of one that grows, some of those that stay; of another, some of those that are left then, which may be
         others at another time."""
         parts = decomposition_of(self.decompositions, part.kind).parts
-        growing = [p.name for p in parts if p.grows]
-        loose = [p.name for p in parts if not p.grows]
-        stays = self._stays(part.rel, t) if growing else EMPTY
-        if part.kind in growing:
-            return SignedBag((row, w) for row, w in stays.items() if growing[_mark(row) % len(growing)] == part.kind)
+        promised = [p.name for p in parts if p.grows or p.unaffected]
+        others = [p.name for p in parts if p.name not in promised]
+        if not promised:
+            stays = EMPTY
+        elif part.table is None:
+            stays = self._stays([self.snapshot(part.rel, u) for u in self.times[t:]], part.rel)
+        else:
+            stays = self._unaffected(part.rel, part.table, t)
+        if part.kind in promised:
+            return SignedBag((row, w) for row, w in stays.items() if promised[_mark(row) % len(promised)] == part.kind)
         everything, since = self.snapshot(part.rel, t), self._since(part.rel, t)
         copies = ((row, i) for row, weight in (everything - stays).items() for i in range(weight))
-        return SignedBag((row, 1) for row, i in copies if loose[_mark((row, since, i)) % len(loose)] == part.kind)
+        return SignedBag((row, 1) for row, i in copies if others[_mark((row, since, i)) % len(others)] == part.kind)
 
-    def _stays(self, tvr: Rel, t: int) -> SignedBag:
+    def _unaffected(self, tvr: Rel, table: str, t: int) -> SignedBag:
+        """Rows that are there whatever a table has. None where another computation may give others."""
+        if any(map(is_order_sensitive, tvr.walk())):
+            return EMPTY
+        return self._stays([world.snapshot(tvr, t) for world in self.versions(table)], tvr)
+
+    def _stays(self, bags: Sequence[SignedBag], tvr: Rel) -> SignedBag:
+        """Some of the rows that are in all of several bags."""
         if _mark(tvr) % 3 == 0:
-            return SignedBag()
-        later = [self.snapshot(tvr, u) for u in self.times[t:]]
-        chosen = (row for row, _ in later[0].items() if _mark(row) % 4)
-        return SignedBag((row, min(bag.weight(row) for bag in later)) for row in chosen)
+            return EMPTY
+        chosen = (row for row, _ in bags[0].items() if _mark(row) % 4)
+        return SignedBag((row, min(bag.weight(row) for bag in bags)) for row in chosen)
+
+
+@dataclass(frozen=True)
+class Held(Staircase):
+    """All tables move together, but for one that stays at a time."""
+
+    table: str = ""
+    at: int = 0
+
+    def seen(self, table: str, t: Time) -> int:
+        """The time at which a table is seen."""
+        return self.at if table == self.table else whole(t)
 
 
 def decomposition_of(known: Iterable[Decomposition], kind: str) -> Decomposition:

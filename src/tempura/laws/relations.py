@@ -196,6 +196,8 @@ class CaseMaker(Scalars):
                 return self.marker("M")
             case "How":
                 return self.rng.choice(JOINS)
+            case "NotInner":
+                return self.rng.choice([kind for kind in JOINS if kind != "inner"])
             case "Outputs":
                 return self.outputs(sides[0])
             case "Projections":

@@ -35,14 +35,17 @@ class ClassesMerged(Event):
 
 @dataclass(frozen=True, slots=True)
 class ClassSplit(Event):
-    """A class has parts now, each a class: pairs of a kind of link and a class, None for a part that is constantly empty."""
+    """A class has parts now, each a class: pairs of a kind of link and a class, None for a part that is constantly empty. ``table``:
+    the one by which it is split."""
 
     id: int
     parts: tuple[tuple[str, int | None], ...]
     rule: str
+    table: str | None = None
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{kind} = {'∅' if id is None else f'c{id}'}" for kind, id in self.parts)
+        of = f"[{self.table}]" if self.table else ""
+        parts = ", ".join(f"{kind}{of} = {'∅' if id is None else f'c{id}'}" for kind, id in self.parts)
         return f"split c{self.id} into {parts} by {self.rule}"
 
 

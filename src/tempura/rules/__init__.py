@@ -22,6 +22,7 @@ from tempura.rules.dsl import (
     Limit,
     Links,
     Marker,
+    NotInner,
     On,
     OnAll,
     Order,
@@ -37,6 +38,7 @@ from tempura.rules.dsl import (
     Rule,
     Sides,
     Split,
+    Table,
     Time,
     Tvrs,
     WindowCalls,
@@ -45,15 +47,15 @@ from tempura.rules.dsl import (
     split,
 )
 from tempura.rules.helpers import all_linear, exact_states_exist, states_exist, union_all
-from tempura.rules.methods import BATCH, CORE, IM1, IM2, STATES, TEMPURA
+from tempura.rules.methods import BATCH, CORE, IM1, IM2, OJV, STATES, TEMPURA
 from tempura.rules.registry import Registry
 from tempura.tvr.links import Decomposition, Part
 from tempura.tvr.tvr import Bag, Tvr
 
 __all__ = [
-    "BATCH", "CORE", "IM1", "IM2", "INTER_TVR", "INTRA_TVR", "LOGICAL", "STATES", "TEMPURA", "TVR_GENERATING", "Aggs", "Always",
-    "AnyMarker", "Bag", "Between", "Decomposition", "Expected", "Facts", "Generated", "Generator", "How", "Keys", "Limit", "Links",
-    "Marker", "On", "OnAll", "Order", "Origin", "Outer", "Outputs", "Part", "Partition", "Pred", "Projections", "Promised", "Query",
-    "Registry", "Rewrite", "Rule", "Sides", "Split", "Time", "Tvr", "Tvrs", "WindowCalls", "all_linear", "exact_states_exist", "rewrite",
-    "rule", "split", "states_exist", "union_all",
+    "BATCH", "CORE", "IM1", "IM2", "INTER_TVR", "INTRA_TVR", "LOGICAL", "OJV", "STATES", "TEMPURA", "TVR_GENERATING", "Aggs",
+    "Always", "AnyMarker", "Bag", "Between", "Decomposition", "Expected", "Facts", "Generated", "Generator", "How", "Keys",
+    "Limit", "Links", "Marker", "NotInner", "On", "OnAll", "Order", "Origin", "Outer", "Outputs", "Part", "Partition",
+    "Pred", "Projections", "Promised", "Query", "Registry", "Rewrite", "Rule", "Sides", "Split", "Table", "Time", "Tvr", "Tvrs",
+    "WindowCalls", "all_linear", "exact_states_exist", "rewrite", "rule", "split", "states_exist", "union_all",
 ]  # fmt: skip

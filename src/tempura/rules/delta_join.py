@@ -14,8 +14,8 @@ from tempura.rules.dsl import (
     AnyMarker,
     Between,
     Facts,
-    How,
     Marker,
+    NotInner,
     On,
     OnAll,
     Rewrite,
@@ -205,7 +205,7 @@ def delta_exists_join(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u: Time) 
 
 @rule(TVR_GENERATING, cite=(1, 2))
 def delta_join_with_unchanged(
-    L: Tvr, R: Tvr, on: On, how: How, marker: AnyMarker, t: Time, u: Time, facts: Facts
+    L: Tvr, R: Tvr, on: On, how: NotInner, marker: AnyMarker, t: Time, u: Time, facts: Facts
 ) -> Rewrite:
     """Δ(L ⟕ R) = ΔL ⟕ R[:u]      when R does not change from t to u; the same for ⋉ ▷ ∃
 
@@ -214,13 +214,13 @@ def delta_join_with_unchanged(
     return rewrite(
         L.join(R, on, how, marker)[t:u],
         L[t:u].join(R[:u], on, how, marker),
-        where=how not in ("inner", "full") and facts.unchanged(R, t, u),
+        where=how != "full" and facts.unchanged(R, t, u),
     )
 
 
 @rule(INTRA_TVR, cite=(1, 3))
 def delta_join_table_by_table(
-    L: Tvr, R: Tvr, on: On, how: How, marker: AnyMarker, t: Time, u: Time, p: Between
+    L: Tvr, R: Tvr, on: On, how: NotInner, marker: AnyMarker, t: Time, u: Time, p: Between
 ) -> Rewrite:
     """Δ(L ⟕ R) = (L ⟕ R)[t:p] + (L ⟕ R)[p:u]      p: some tables have moved on, others not yet; the same for ⟗ ⋉ ▷ ∃
 
@@ -228,4 +228,4 @@ def delta_join_table_by_table(
     that match a change of R are joined again. For inner joins this is the product rule, and superfluous.
     """
     Q = L.join(R, on, how, marker)
-    return rewrite(Q[t:u], Q[t:p] + Q[p:u], where=how != "inner" and is_safe(L.columns, R.columns, on))
+    return rewrite(Q[t:u], Q[t:p] + Q[p:u], where=is_safe(L.columns, R.columns, on))

@@ -9,7 +9,8 @@ The function's name is the rule's name, its typed parameters are the metavariabl
 law. To compile a rule, the function is called once with *holes*, small legal values that stand for the metavariables; the
 left side that comes back is the pattern. To apply it, the function is called again with what the pattern bound. A time that
 does not occur on the left side is an earlier one (the time point before, or the first), one of kind ``Between`` lies within the
-interval on the left; parameters of type :class:`Facts` and :class:`Links` are given by the planner. Rules hold no state.
+interval on the left, a ``Table`` is the one that moves; parameters of type :class:`Facts` and :class:`Links` are given by the planner.
+Rules hold no state.
 
 A law between TVRs, without times, holds at all times; its left side may nest operators (``rules.logical``).
 
@@ -77,6 +78,8 @@ Marker = Annotated[Column, Kind("Marker")]
 """The column in which an existence join says whether there is a match."""
 How = Annotated[JoinKind, Kind("How")]
 """Any kind of join."""
+NotInner = Annotated[JoinKind, Kind("NotInner")]
+"""Any kind of join but the inner one."""
 AnyMarker = Annotated[Column | None, Kind("AnyMarker")]
 """The marker of a join of any kind: None unless it is an existence join."""
 Pred = Annotated[Expr, Kind("Pred")]
@@ -95,6 +98,9 @@ Limit = Annotated[int, Kind("Limit")]
 Time = Annotated[Moment, Kind("Time")]
 Between = Annotated[Moment, Kind("Between")]
 """A point between two times, at which some tables have moved on and others have not (``tvr.staircase``)."""
+Table = Annotated[str, Kind("Table")]
+"""A table. Of a rule that splits by table, the one by which it does; of another, the only one that moves between the rule's times; of
+one that speaks of one time, any that changes."""
 
 
 class Facts(Protocol):
@@ -122,6 +128,18 @@ class Facts(Protocol):
 
     def matches_no_change(self, left: Tvr, right: Tvr, on: Expr, s: Moment, t: Moment, u: Moment) -> bool:
         """Whether certainly no row of ``left[:s]`` matches a row that ``right`` gets or loses after t up to u."""
+        ...
+
+    def move_apart(self, one: Tvr, other: Tvr, t: Moment, u: Moment) -> bool:
+        """Whether what changes in two TVRs from t to u can be looked at one table at a time, and each table changes one of them only."""
+        ...
+
+    def reads(self, tvr: Tvr, table: str) -> bool:
+        """Whether the TVR is computed from a table."""
+        ...
+
+    def is_seen_without(self, table: str, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether there are certainly the same values in some columns of the TVR, whatever a table has."""
         ...
 
 
@@ -220,8 +238,8 @@ class Origin(Enum):
 @dataclass(frozen=True, eq=False)
 class Rule:
     """A compiled rule. ``parameters`` maps each metavariable to the name of its kind (``Tvr``, ``On``, ``Time`` …). ``splits`` are the
-    kinds of links that it gives; none for a rule that rewrites. ``reads`` are those of the parts that it mentions. The rest is what
-    the rule declares of itself (:func:`rule`)."""
+    kinds of links that it gives; none for a rule that rewrites. ``reads`` are those of the parts that it mentions, and whether for a
+    table. The rest is what the rule declares of itself (:func:`rule`)."""
 
     name: str
     family: Family
@@ -231,7 +249,7 @@ class Rule:
     function: RuleFunction
     pattern: Rel
     splits: tuple[str, ...]
-    reads: frozenset[str]
+    reads: frozenset[tuple[str, bool]]
     undoes: tuple[str, ...] = ()
     any_time: bool = False
     by_definition: bool = False
@@ -277,6 +295,11 @@ class Rule:
         return bool(self.reads) or "Links" in self.parameters.values()
 
     @cached_property
+    def by_table(self) -> bool:
+        """Whether it speaks of a table: splits by it, or is about the one that moves."""
+        return "Table" in self.parameters.values()
+
+    @cached_property
     def depth(self) -> int:
         """How many operators stand above each other on the left side."""
         return depth(self.pattern)
@@ -303,7 +326,8 @@ def rule(
     operator to whole snapshots of its inputs, so what it makes is *recomputed*. ``origin``: where it has its values from. ``why``: the
     reason that is told, as a fallback of the plan, when the rule is used on an operator.
 
-    Raises TypeError for a parameter that is no metavariable and ValueError for a function without a law in its docstring.
+    Raises TypeError for a parameter that is no metavariable, and for a table in a law between TVRs at all times, at which none moves;
+    ValueError for a function without a law in its docstring.
     """
     declared = (any_time, by_definition, origin, why)
 
@@ -311,6 +335,8 @@ def rule(
         if not function.__doc__:
             raise ValueError(f"{function.__name__}: the first line of the docstring is the law")
         parameters = {name: _kind(hint) for name, hint in _hints(function).items()}
+        if family is Family.LOGICAL and "Table" in parameters.values():
+            raise TypeError(f"{function.__name__} holds at all times: no table moves")
         holes = {name: hole(name, kind, i) for i, (name, kind) in enumerate(parameters.items())}
         law = inspect.cleandoc(function.__doc__).splitlines()[0]
         made = function(**holes)
@@ -324,9 +350,22 @@ def rule(
     return compile
 
 
-def _kinds_of_links(rel: Rel) -> Iterator[str]:
+def times_of(rule: Rule, bindings: Mapping[str, object]) -> tuple[Moment, ...]:
+    """The times that a rule's metavariables stand for."""
+    found = (bindings.get(name) for name, kind in rule.parameters.items() if kind in ("Time", "Between"))
+    return tuple(time for time in found if isinstance(time, Moment))
+
+
+def table_of(rule: Rule, bindings: Mapping[str, object]) -> str | None:
+    """The table of which a rule speaks; None when it speaks of none."""
+    found = (bindings.get(name) for name, kind in rule.parameters.items() if kind == "Table")
+    return next((table for table in found if isinstance(table, str)), None)
+
+
+def _kinds_of_links(rel: Rel) -> Iterator[tuple[str, bool]]:
     viewed = (part.tvr if isinstance(part, View) else part for part in rel.walk())
-    return (part.kind for tvr in viewed for part in tvr.walk() if isinstance(part, Linked))
+    linked = (part for tvr in viewed for part in tvr.walk() if isinstance(part, Linked))
+    return ((part.kind, part.table is not None) for part in linked)
 
 
 def _hints(function: RuleFunction) -> dict[str, object]:

@@ -66,8 +66,10 @@ def hole(name: str, kind: str, number: int) -> object:
             return Call("?" + name, (), "boolean")
         case "Marker" | "AnyMarker":
             return Column("?" + name, name, "boolean" if kind == "Marker" else "boolean?")
-        case "How":
+        case "How" | "Table":
             return "?" + name
+        case "NotInner":
+            return "?!" + name
         case "Time" | "Between" | "Limit" | "Outer":
             return _named(NumberHole(-1000 - number), name)
         case "Facts" | "Links" | "Always" | "Promised" | "Expected":
@@ -92,6 +94,8 @@ def name_of_hole(pattern: object, target: object) -> str | None:
             return function[1:]
         case Column(id, _, type) if id.startswith("?"):
             return id[1:] if isinstance(target, Column) or (target is None and type == "boolean?") else None
+        case str() if pattern.startswith("?!"):
+            return pattern[2:] if target != "inner" else None
         case str() if pattern.startswith("?"):
             return pattern[1:]
     return None

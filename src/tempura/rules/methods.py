@@ -11,11 +11,13 @@ from tempura.rules import (
     eager,
     im2,
     logical,
+    ojv,
+    ojv_deltas,
     references,
 )
 from tempura.rules.dsl import Rule
 from tempura.rules.registry import Registry
-from tempura.tvr.links import STAYING_AND_LOOSE
+from tempura.tvr.links import AFFECTED_BY_TABLE, STAYING_AND_LOOSE
 
 CORE: tuple[Rule, ...] = (
     core.first_snapshot,
@@ -41,6 +43,18 @@ STATES: tuple[Rule, ...] = (
 )
 """Aggregations by their states."""
 
+GROUPS: tuple[Rule, ...] = (
+    delta_aggregate.state_by_groups,
+    delta_aggregate.state_without_keys,
+    delta_aggregate.delta_aggregate_by_states,
+    delta_aggregate.delta_aggregate_by_groups,
+    delta_aggregate.delta_aggregate_against_stored,
+    delta_window.delta_window,
+    delta_window.delta_window_against_stored,
+    delta_top.merge_top,
+)
+"""Aggregations, windows and first rows by the groups that have changed."""
+
 IM1: tuple[Rule, ...] = (
     *CORE,
     delta_join.delta_inner_join,
@@ -60,14 +74,7 @@ IM1: tuple[Rule, ...] = (
     *references.DELTAS,
     references.delta_outer_join_with_referring,
     *STATES,
-    delta_aggregate.state_by_groups,
-    delta_aggregate.state_without_keys,
-    delta_aggregate.delta_aggregate_by_states,
-    delta_aggregate.delta_aggregate_by_groups,
-    delta_aggregate.delta_aggregate_against_stored,
-    delta_window.delta_window,
-    delta_window.delta_window_against_stored,
-    delta_top.merge_top,
+    *GROUPS,
 )
 """IM-1: keep every view up to date, by deltas with retractions (Tempura, example 1)."""
 
@@ -88,6 +95,27 @@ IM2: tuple[Rule, ...] = (
 """IM-2: maintain what cannot be retracted, hold back the rest until it is due (Tempura, example 1). Of the joins that are not inner
 it has deltas for those only that appear in parts that grow."""
 
+OJV: tuple[Rule, ...] = (
+    *CORE,
+    delta_join.delta_inner_join,
+    delta_join.delta_inner_join_left_old,
+    delta_join.delta_multi_join,
+    delta_join.delta_join_with_unchanged,
+    delta_join.delta_join_table_by_table,
+    delta_join.delta_full_join,
+    delta_join.delta_single_join,
+    delta_join.delta_semi_join,
+    delta_join.delta_semi_join_reduced,
+    delta_join.delta_anti_join,
+    delta_join.delta_anti_join_reduced,
+    *STATES,
+    *GROUPS,
+    *ojv.SPLITS,
+    ojv.delta_of_affected_parts,
+    *ojv_deltas.DELTAS,
+)
+"""OJV: joins that are not inner by what one table does to them, directly, indirectly, or not at all (Larson and Zhou). The rest as IM-1."""
+
 BATCH: tuple[Rule, ...] = (core.recompute_snapshot,)
 """Recompute from the tables whenever a result is due."""
 
@@ -95,5 +123,7 @@ REWRITES: tuple[Rule, ...] = (*distinct.DISTINCT, *references.ELIMINATE, *logica
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried: first
 those without which something is computed again."""
 
-TEMPURA = Registry({"im1": IM1, "im2": IM2, "batch": BATCH}, REWRITES, (STAYING_AND_LOOSE,))
+TEMPURA = Registry(
+    {"im1": IM1, "im2": IM2, "ojv": OJV, "batch": BATCH}, REWRITES, (STAYING_AND_LOOSE, AFFECTED_BY_TABLE)
+)
 """All that Tempura brings along."""

@@ -64,6 +64,11 @@ class Registry:
         names = [part.name for part in decomposition.parts]
         taken = {part.name for known in self.decompositions for part in known.parts}
         bad = [name for i, name in enumerate(names) if name in taken or name in names[:i] or not name.isidentifier()]
+        promised = [part.name for part in decomposition.parts if part.grows and decomposition.by_table]
+        promised += [part.name for part in decomposition.parts if part.unaffected and not decomposition.by_table]
+        if promised:
+            what = f"{', '.join(promised)} of {decomposition} makes a promise that has no meaning there."
+            raise TempuraError("BAD_LINK", what, "A part by table may be unaffected by it; another may grow.")
         if names and all(part.grows for part in decomposition.parts):
             what = f"All parts of {decomposition} grow, so where would a row be that is lost?"
             raise TempuraError("BAD_LINK", what, "Add a part that may lose rows; a rule may say that it has none.")
@@ -74,17 +79,28 @@ class Registry:
 
     def _check_links(self, rule: Rule) -> None:
         """A rule mentions kinds of links that there are, and splits into all parts of one decomposition."""
-        known = {part.name for found in self.decompositions for part in found.parts}
-        unknown = sorted({*rule.splits, *rule.reads} - known)
+        known = {part.name: found.by_table for found in self.decompositions for part in found.parts}
+        mentioned = {*((kind, rule.by_table) for kind in rule.splits), *rule.reads}
+        unknown = sorted({kind for kind, _ in mentioned} - known.keys())
         remedy = "Add their decomposition first: registry.with_decomposition(…)."
         if unknown:
             raise TempuraError("BAD_LINK", f"Rule {rule.name}: no kind of link is named {', '.join(unknown)}.", remedy)
+        self._check_tables(rule, {kind for kind, by_table in mentioned if by_table != known[kind]})
         whole = [{part.name for part in found.parts} for found in self.decompositions]
         if rule.splits and set(rule.splits) not in whole:
             what = (
                 f"Rule {rule.name} splits into {', '.join(rule.splits)}, which are not all parts of one decomposition."
             )
             raise TempuraError("BAD_LINK", what, "Say every part; None stands for no rows.")
+
+    @staticmethod
+    def _check_tables(rule: Rule, confused: set[str]) -> None:
+        if confused:
+            what = f"Rule {rule.name} asks for {', '.join(sorted(confused))} without a table, or for a table by which nothing is split."
+            remedy = (
+                "By table write Q.part(kind, T) and split with a parameter T: Table; otherwise Q.part(kind), and no T."
+            )
+            raise TempuraError("BAD_LINK", what, remedy)
 
     # --- what is in it ---
 

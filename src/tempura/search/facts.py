@@ -26,7 +26,7 @@ from tempura.algebra.rel import (
     Union,
     Values,
 )  # fmt: skip
-from tempura.algebra.scalar import Expr
+from tempura.algebra.scalar import Column, Expr
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.stats import TableFacts
@@ -35,6 +35,7 @@ from tempura.memo.memo import Member, Memo
 from tempura.physical.operators import Load, Read
 from tempura.rules.helpers import is_order_sensitive
 from tempura.search.partners import Partners
+from tempura.search.standing import Standing
 from tempura.tvr.staircase import Staircase, Time
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
@@ -63,6 +64,7 @@ class PlanFacts:
         self._read: dict[Rel, frozenset[str]] = {}
         self._netted: set[Rel] = set()
         self._partners = Partners(tables, memo, staircase, self.is_unchanged)
+        self._standing = Standing(memo, self.tables_of)
 
     def beginning_by(self, t: int) -> "PlanFacts":
         """The same facts, with incremental work that begins at a time point or earlier. What is found out is shared."""
@@ -102,6 +104,26 @@ class PlanFacts:
             own = {rel_or_class.table} if isinstance(rel_or_class, Scan) else ()
             self._read[rel] = frozenset(own).union(*map(self.tables_of, rel_or_class.inputs))
         return self._read[rel]
+
+    def move_apart(self, one: Tvr, other: Tvr, t: Time, u: Time) -> bool:
+        """Whether two TVRs read no table that moves in common, and tables may be looked at one by one: not where values depend on the
+        physical order of rows."""
+        ordered = self.has_order_sensitive_values(one.rel) or self.has_order_sensitive_values(other.rel)
+        return not ordered and not set(self.moving(one.rel, t, u)) & set(self.moving(other.rel, t, u))
+
+    def reads(self, tvr: Tvr, table: str) -> bool:
+        """Whether a TVR is computed from a table."""
+        return table in self.tables_of(tvr.rel)
+
+    def is_seen_without(self, table: str, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        """Whether there are the same values in some columns, whatever a table has."""
+        return self._standing.is_seen_without(table, tvr.rel, frozenset(columns))
+
+    def moving(self, rel: Rel, t: Time, u: Time) -> tuple[str, ...]:
+        """The tables that an expression reads and that change from one point to another."""
+        seen = self._staircase.seen
+        moved = (n for n in self.tables_of(rel) if not self._tables[n].is_unchanged(seen(n, t), seen(n, u)))
+        return tuple(sorted(moved))
 
     def has_order_sensitive_values(self, rel: Rel) -> bool:
         """Whether two computations of an expression over the same tables may differ."""

@@ -19,25 +19,26 @@ Parts = Mapping[str, Edge | Values]
 
 
 class ClassLinks:
-    """Parts of classes by the first rule that gives them, in the order of ``rules``: at most one link of each kind. Implements
-    ``rules.dsl.Links``."""
+    """Parts of classes by the first rule that gives them, in the order of ``rules``: at most one link of each kind, and where rules
+    split by table, one for each table. Implements ``rules.dsl.Links``."""
 
     def __init__(self, rules: tuple[Rule, ...], facts: PlanFacts, memo: Memo, tell: Listener = ignore) -> None:
         self._rules = tuple(rule for rule in rules if rule.splits)
         self._facts = facts
         self._memo = memo
         self._tell = tell
-        self._parts: dict[int, Parts] = {}
+        self._parts: dict[tuple[int, str | None], Parts] = {}
         self._resolved: dict[Rel, Rel | None] = {}
 
-    def part(self, rel: Rel, kind: str) -> Rel | None:
+    def part(self, rel: Rel, kind: str, table: str | None = None) -> Rel | None:
         """The part of a TVR to which its link leads: the constant empty bag when there are no rows in it, None when there is no
         such link."""
         edge = self._memo.add(rel)
-        if edge.id not in self._parts:
-            self._parts[edge.id] = {}  # a part that is defined by itself is none
-            self._parts[edge.id] = self._split(edge)
-        part = self._parts[edge.id].get(kind)
+        place = (edge.id, table)
+        if place not in self._parts:
+            self._parts[place] = {}  # a part that is defined by itself is none
+            self._parts[place] = self._split(edge, table)
+        part = self._parts[place].get(kind)
         return replace(part, outputs=rel.columns) if part is not None else None
 
     def has(self, part: Tvr) -> bool:
@@ -54,7 +55,7 @@ class ClassLinks:
     def _resolve(self, rel: Rel) -> Rel | None:
         match rel:
             case Linked():
-                return self.part(rel.rel, rel.kind)
+                return self.part(rel.rel, rel.kind, rel.table)
             case View():
                 tvr = self.resolve(rel.tvr)
                 return None if tvr is None else replace(rel, tvr=tvr)
@@ -64,21 +65,22 @@ class ClassLinks:
             return None
         return prune(rel.with_inputs(*found)) if found else rel
 
-    def _split(self, edge: Edge) -> Parts:
+    def _split(self, edge: Edge, table: str | None) -> Parts:
         """The parts that a rule gives, all of one rule: those of two rules need not add up."""
         known: Parts = {}
-        for rule in self._rules:
+        for rule in (rule for rule in self._rules if rule.by_table == (table is not None)):
             for member in self._facts.members(edge):
-                if not known.keys() & set(rule.splits) and (found := self._apply(rule, member)):
+                if not known.keys() & set(rule.splits) and (found := self._apply(rule, member, table)):
                     known = {**known, **found}
-                    self._tell(ClassSplit(edge.id, tuple((k, _id(part)) for k, part in found.items()), rule.name))
+                    parts = tuple((kind, _id(part)) for kind, part in found.items())
+                    self._tell(ClassSplit(edge.id, parts, rule.name, table))
         return known
 
-    def _apply(self, rule: Rule, member: Member) -> Parts:
+    def _apply(self, rule: Rule, member: Member, table: str | None) -> Parts:
         bindings = rule.match(member.rel)
         if bindings is None:
             return {}
-        given = {"Facts": self._facts, "Links": self}
+        given = {"Facts": self._facts, "Links": self, "Table": table}
         bindings |= {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
         law = rule.split(**bindings)
         parts = {kind: self.resolve(part) for kind, part in law.parts.items()} if law.where else {}

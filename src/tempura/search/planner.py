@@ -14,6 +14,7 @@ from tempura.physical.operators import Load
 from tempura.plan.progressive import Alternative, Course, Note, ProgressivePlan, Step
 from tempura.rules.dsl import Rule
 from tempura.rules.registry import Registry
+from tempura.search.alike import without_the_alike
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Alternative as Way
 from tempura.search.graph import Graph, Search
@@ -102,7 +103,7 @@ def _make_plan(
         steps = _with_methods(along, problem.registry)
         others = _alternatives([along], along)
         return replace(along, steps=steps, alternatives=others, effort=counter.effort, registry=made_by)
-    sets = _sets(names)
+    sets = _sets(space, names)
     begins = 0 if strict else _last_beginning(problem)
     graph = Graph(space, *(space.rules_of(chosen) for chosen in sets), begins=begins, strict=strict)
     plans = _plans(graph, sets, Keep.BOTH)
@@ -116,9 +117,9 @@ def _make_plan(
     return replace(best, steps=steps, alternatives=_alternatives(plans, best), effort=counter.effort, registry=made_by)
 
 
-def _sets(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Each method by itself, and all together."""
-    single = tuple((name,) for name in names)
+def _sets(space: Space, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Each method by itself, but for those that are like another here, and all together."""
+    single = tuple((name,) for name in without_the_alike(space, names))
     return (*single, names) if len(names) > 1 else single
 
 

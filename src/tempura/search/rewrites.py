@@ -7,7 +7,7 @@ from itertools import product
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Rel, Scan, Values, empty, renamed
 from tempura.memo.edge import Edge
-from tempura.rules.dsl import Rule
+from tempura.rules.dsl import Rule, times_of
 from tempura.rules.prune import prune
 from tempura.search.events import RuleApplied, RuleMatched
 from tempura.search.links import ClassLinks
@@ -41,7 +41,8 @@ class Rewriter:
         self.facts = space.facts.beginning_by(begins)
         rules = dict.fromkeys(rule for rules in sets for rule in rules if not rule.splits)
         self._sets = {rule: sum(1 << i for i, rules in enumerate(sets) if rule in rules) for rule in rules}
-        self._links = _by_links(space, sets)
+        # Only a rule that speaks of a table can ask for a part by table: the others share links with searches without such parts.
+        self._links = {by_table: _by_links(space, sets, by_table) for by_table in (False, True)}
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
         self._prepared = space.prepared
@@ -72,7 +73,8 @@ class Rewriter:
             bindings = rule.match(matched)
             if bindings is None:
                 continue
-            for links, sets in self._links if rule.asks_links else self._links[:1]:
+            shared = self._links[rule.by_table]
+            for links, sets in shared if rule.asks_links else shared[:1]:
                 allowed = self._sets[rule] & (sets if rule.asks_links else -1)
                 for bound in self._completed(rule, bindings, view, links) if allowed else ():
                     if made := self._made(rule, bound, matched.tvr, view, links, allowed):
@@ -104,13 +106,27 @@ class Rewriter:
     def _completed(
         self, rule: Rule, bindings: dict[str, object], view: View, links: ClassLinks
     ) -> Iterator[dict[str, object]]:
-        """Bind facts and links, and the points that stand on the right side only: one that is earlier, or between."""
+        """Bind facts and links, the points that stand on the right side only, one that is earlier, or between, and the table that
+        moves."""
         given = {"Facts": self.facts, "Links": links}
         bound = bindings | {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
         free = {n: kind for n, kind in rule.parameters.items() if kind in ("Time", "Between") and n not in bindings}
         points = [self._earlier(view) if kind == "Time" else self._between(view) for kind in free.values()]
         for chosen in product(*points):
-            yield bound | dict(zip(free, chosen, strict=True))
+            all_bound = bound | dict(zip(free, chosen, strict=True))
+            yield from self._with_tables(rule, all_bound, view) if rule.by_table else (all_bound,)
+
+    def _with_tables(self, rule: Rule, bound: dict[str, object], view: View) -> Iterator[dict[str, object]]:
+        """Bind the table of which a rule speaks: the only one that moves between its times; any that changes, when it has one time. Values
+        that depend on the physical order of rows are there at times only, so no table moves alone."""
+        if self.facts.has_order_sensitive_values(view.tvr):
+            return
+        times = times_of(rule, bound)
+        since, until = (min(times), max(times)) if len(times) > 1 else (self._start, self.facts.last)
+        moving = self.facts.moving(view.tvr, since, until)
+        if len(times) == 1 or len(moving) == 1:
+            name = next(name for name, kind in rule.parameters.items() if kind == "Table")
+            yield from (bound | {name: table} for table in moving)
 
     def _earlier(self, view: View) -> tuple[Time, ...]:
         """The times from which a view may be brought up to date: the one before, the first, and those at which a result was due, for those
@@ -167,10 +183,10 @@ class Rewriter:
         return renamed(View(self._memo.own(edge), at), view.columns)
 
 
-def _by_links(space: Space, sets: Sequence[tuple[Rule, ...]]) -> tuple[tuple[ClassLinks, int], ...]:
-    """The links that splits give, each with the sets of rules that have just these splits."""
+def _by_links(space: Space, sets: Sequence[tuple[Rule, ...]], by_table: bool) -> tuple[tuple[ClassLinks, int], ...]:
+    """The links that splits give, those ``by_table`` among them or not, each with the sets of rules that have just these splits."""
     found: dict[ClassLinks, int] = {}
     for i, rules in enumerate(sets):
-        links = space.links(tuple(rule for rule in rules if rule.splits))
+        links = space.links(tuple(rule for rule in rules if rule.splits and (by_table or not rule.by_table)))
         found[links] = found.get(links, 0) | 1 << i
     return tuple(found.items())

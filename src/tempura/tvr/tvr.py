@@ -183,9 +183,10 @@ class Tvr(Relational):
             return Bag(View(self.rel, Snapshot(interval.stop)))
         return Bag(View(self.rel, Delta(interval.start, interval.stop)))
 
-    def part(self, kind: str) -> "Tvr":
-        """The TVR to which a link leads: a part of this one. Of which kinds there are, a registry knows (``rules.registry``)."""
-        return Tvr(links.Linked(self.rel, kind))
+    def part(self, kind: str, table: str | None = None) -> "Tvr":
+        """The TVR to which a link leads: a part of this one, where it is split by table the one for a table. Of which kinds there are, a
+        registry knows (``rules.registry``)."""
+        return Tvr(links.Linked(self.rel, kind, table))
 
     @property
     def P(self) -> "Tvr":

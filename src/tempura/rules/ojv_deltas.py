@@ -1,0 +1,196 @@
+"""OJV: deltas of what one table affects indirectly, which is an anti join, and of the joins that ask whether there is a match.
+
+What R gains can only take from L ▷ R, and what R loses can only give: the rows of L that match a *gained* row are looked up in R[:t], those
+that match a lost one in R[:u] (``delta_join.delta_anti_join``). The authors take the second from the directly affected delta. That is wrong
+for rows that are there twice, and needs keys that are enforced; so it is not done. Where the condition is nothing but equalities, a semi,
+anti or existence join asks which keys R has, and these are a set: L ⋉ R = L ⋈ keys(R), which is linear in both.
+"""
+
+from tempura.algebra.failing import EQUATIONS, can_fail
+from tempura.algebra.rel import Join, Rel, scans
+from tempura.algebra.scalar import Call, Column, Expr, Output, Ref, conjunction, conjuncts
+from tempura.algebra.sql_order import equality_is_identity
+from tempura.errors import Reason
+from tempura.rules.dsl import (
+    TVR_GENERATING,
+    AnyMarker,
+    Facts,
+    Marker,
+    NotInner,
+    On,
+    Rewrite,
+    Rule,
+    Time,
+    rewrite,
+    rule,
+)
+from tempura.rules.helpers import is_safe, only_matching
+from tempura.rules.ojv import FALSE, TRUE
+from tempura.tvr.staircase import Time as Moment
+from tempura.tvr.tvr import Tvr
+from tempura.tvr.views import short_name
+
+# --- gains ------------------------------------------------------------------------------------------------------------
+
+
+def _gains(L: Tvr, R: Tvr, on: Expr, t: Moment, u: Moment, facts: Facts) -> bool:
+    """Whether a side gains rows and loses none, and rows of different times may be compared."""
+    gains = facts.insert_only(R, t, u) and not facts.unchanged(R, t, u)
+    return gains and is_safe(L.columns, R.columns, on)
+
+
+@rule(TVR_GENERATING, cite=(3,))
+def delta_anti_join_of_gains(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """Δ(L ▷ R) = ΔL ▷ S - A ▷ S      A = L[:u] ⋉ ΔR, S = R[:t] ⋉ (ΔL + A), when R loses no row
+
+    What R gains takes the rows of L that match it and matched nothing before. Each side is read at one time; a few changed rows against a
+    large R shuffle nothing. (The support of ΔL comes first: a row that goes may be in A, and must not cancel out.)
+    """
+    A = L[:u].semi_join(R[t:u], on)
+    S = only_matching(R[:t], L[t:u].support() + A, on)
+    return rewrite(
+        L.anti_join(R, on)[t:u],
+        L[t:u].anti_join(S, on) - A.anti_join(S, on),
+        where=_gains(L, R, on, t, u, facts),
+    )
+
+
+@rule(TVR_GENERATING, cite=(1, 3))
+def delta_anti_join_of_stored(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """Δ(L ▷ R) = ΔL ▷ R[:u] - (L ▷ R)[:t] ⋉ ΔR      when R loses no row
+
+    From the indirectly affected part as it was (Tempura, dissertation, equation 4.14): L is not read, nor is R[:t].
+    """
+    Q = L.anti_join(R, on)
+    return rewrite(
+        Q[t:u],
+        L[t:u].anti_join(R[:u], on) - Q[:t].semi_join(R[t:u], on),
+        where=_gains(L, R, on, t, u, facts),
+    )
+
+
+@rule(TVR_GENERATING, cite=(3,))
+def delta_left_join_of_gains(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """Δ(L ⟕ R) = A ⋈ ΔR + ΔL ⟕ S - pad(A ▷ S)      A = L[:u] ⋉ ΔR, S = R[:t] ⋉ (ΔL + A), when R loses no row
+
+    The directly affected rows of both sides, then the indirectly affected ones, L moving before R. Each side is read at one time, and
+    what is looked up in R for both is looked up at once.
+    """
+    A = L[:u].semi_join(R[t:u], on)
+    S = only_matching(R[:t], L[t:u].support() + A, on)
+    return rewrite(
+        L.left_join(R, on)[t:u],
+        A.join(R[t:u], on) + L[t:u].left_join(S, on) - A.anti_join(S, on).pad_right(R),
+        where=_gains(L, R, on, t, u, facts),
+    )
+
+
+# --- equality joins by keys -------------------------------------------------------------------------------------------
+
+
+def _equations(on: Expr, L: Tvr, R: Tvr) -> tuple[tuple[str, Expr, Expr], ...]:
+    """The equations of which a condition is made: which equality, and the expressions over L and over R. None of them when it says
+    anything else."""
+    found: list[tuple[str, Expr, Expr]] = []
+    for part in conjuncts(on):
+        if not isinstance(part, Call) or part.function not in EQUATIONS:
+            return ()
+        a, b = part.operands
+        sides = [(x, y) for x, y in ((a, b), (b, a)) if _reads(x, L) and _reads(y, R)]
+        found += [(part.function, *sides[0])] if sides else []
+        if not sides:
+            return ()
+    return tuple(found)
+
+
+def _reads(expr: Expr, R: Tvr) -> bool:
+    return bool(expr.columns) and expr.reads_only(R.columns)
+
+
+class ByKeys:
+    """``L ⋉ R`` as the inner join of L with the distinct keys of R."""
+
+    def __init__(self, L: Tvr, R: Tvr, on: Expr) -> None:
+        equations = _equations(on, L, R)
+        keys = {y: Column(f"{i}.key", "key", y.type) for i, (_, _, y) in enumerate(equations)}
+        self.exist = bool(keys) and not can_fail(on) and all(equality_is_identity(key.type) for key in keys)
+        distinct = R.aggregate(tuple(Output(column, key) for key, column in keys.items()), ())
+        same_keys = (Call(equality, (x, Ref(keys[y])), "boolean") for equality, x, y in equations)
+        own = tuple(Output(c, Ref(c)) for c in L.columns)
+        self.matching = L.join(distinct, conjunction(*same_keys)).project(own)
+        """The rows of L that match."""
+
+
+@rule(TVR_GENERATING, cite=(3,))
+def delta_semi_join_by_keys(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ⋉ R) = Δ(L ⋈ keys(R))      keys(R): the distinct values that L is compared with, when on has nothing but equalities
+
+    As sets of keys change rarely, and by a state that counts them, R is not read.
+    """
+    keys = ByKeys(L, R, on)
+    return rewrite(L.semi_join(R, on)[t:u], keys.matching[t:u], where=keys.exist)
+
+
+@rule(TVR_GENERATING, cite=(3,))
+def delta_anti_join_by_keys(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+    """Δ(L ▷ R) = ΔL - Δ(L ⋈ keys(R))      when on has nothing but equalities"""
+    keys = ByKeys(L, R, on)
+    return rewrite(L.anti_join(R, on)[t:u], L[t:u] - keys.matching[t:u], where=keys.exist)
+
+
+@rule(TVR_GENERATING, cite=(3,))
+def delta_exists_join_by_keys(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u: Time) -> Rewrite:
+    """Δ(L ∃ R) = Δ(L ⋈ keys(R)) with TRUE + (ΔL - Δ(L ⋈ keys(R))) with FALSE      when on has nothing but equalities"""
+    keys = ByKeys(L, R, on)
+    found = keys.matching[t:u]
+    return rewrite(
+        L.exists_join(R, on, marker)[t:u],
+        found.with_column(marker, TRUE) + (L[t:u] - found).with_column(marker, FALSE),
+        where=keys.exist,
+    )
+
+
+# --- where no table moves alone -----------------------------------------------------------------------------------------
+
+
+def why_not_by_table(rel: Rel, facts: Facts) -> Reason | None:
+    """Why what changes in a join is not looked at table by table."""
+    assert isinstance(rel, Join)
+    left, right = ({s.table: s for s in scans(side)} for side in rel.inputs)
+    both = sorted(name for name in left if name in right and not facts.never_changes(Tvr(left[name])))
+    again = "joined again for the rows that match a change"
+    if both:
+        return Reason("OJV_BOTH_SIDES", f"both sides of {short_name(rel)} read {', '.join(both)}: {again}")
+    return Reason(
+        "OJV_AT_ONCE", f"values in {short_name(rel)} depend on the order of rows, no table moves alone: {again}"
+    )
+
+
+@rule(TVR_GENERATING, cite=(1,), why=why_not_by_table)
+def delta_join_all_at_once(
+    L: Tvr, R: Tvr, on: On, how: NotInner, marker: AnyMarker, t: Time, u: Time, facts: Facts
+) -> Rewrite:
+    """Δ(L ⟕ R) = (ΔL + A) ⟕ R[:u] - A ⟕ R[:t]      A = L[:t] ⋉ support(ΔR), when no table moves alone; the same for ∃
+
+    Where the normal form has nothing to say: both sides read the table, or values depend on the physical order of rows.
+    """
+    A = L[:t].semi_join(R[t:u].support(), on)
+    return rewrite(
+        L.join(R, on, how, marker)[t:u],
+        (L[t:u] + A).join(R[:u], on, how, marker) - A.join(R[:t], on, how, marker),
+        where=how in ("left", "exists")
+        and not (facts.unchanged(R, t, u) or facts.move_apart(L, R, t, u))
+        and is_safe(L.columns, R.columns, on),
+    )
+
+
+DELTAS: tuple[Rule, ...] = (
+    delta_anti_join_of_gains,
+    delta_anti_join_of_stored,
+    delta_left_join_of_gains,
+    delta_semi_join_by_keys,
+    delta_anti_join_by_keys,
+    delta_exists_join_by_keys,
+    delta_join_all_at_once,
+)
+"""What else the method has for joins that are not inner."""
