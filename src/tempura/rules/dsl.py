@@ -104,6 +104,10 @@ class Facts(Protocol):
         """Whether the delta from t to u certainly has no deletions."""
         ...
 
+    def points(self, tvr: Tvr, t: Moment, u: Moment) -> tuple[Moment, ...]:
+        """The points between t and u at which some tables that the TVR reads have moved on, and others not yet."""
+        ...
+
     def is_first(self, t: Moment) -> bool:
         """Whether t is the first time point of the plan, before which nothing is known."""
         ...

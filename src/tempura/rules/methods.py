@@ -9,6 +9,7 @@ from tempura.rules import (
     delta_window,
     distinct,
     eager,
+    hov,
     im2,
     logical,
 )
@@ -84,6 +85,10 @@ IM2: tuple[Rule, ...] = (
 """IM-2: maintain what cannot be retracted, hold back the rest until it is due (Tempura, example 1). Of the joins that are not inner
 it has deltas for those only that appear in parts that grow."""
 
+HOV: tuple[Rule, ...] = (*IM1, *hov.HIGHER_ORDER)
+"""HOV: for each table that changes, what does not change is joined and aggregated beforehand (Tempura, section 4.2). What cannot be
+taken apart is kept up to date as by IM-1."""
+
 BATCH: tuple[Rule, ...] = (core.recompute_snapshot,)
 """Recompute from the tables whenever a result is due."""
 
@@ -91,5 +96,5 @@ REWRITES: tuple[Rule, ...] = (*distinct.DISTINCT, *logical.NORMALIZE, *eager.LAZ
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried: first
 those without which something is computed again."""
 
-TEMPURA = Registry({"im1": IM1, "im2": IM2, "batch": BATCH}, REWRITES, (STAYING_AND_LOOSE,))
+TEMPURA = Registry({"im1": IM1, "im2": IM2, "hov": HOV, "batch": BATCH}, REWRITES, (STAYING_AND_LOOSE,))
 """All that Tempura brings along."""

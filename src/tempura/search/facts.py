@@ -134,6 +134,10 @@ class PlanFacts:
             p for p in points if t < p < u and not (self.is_unchanged(rel, t, p) or self.is_unchanged(rel, p, u))
         )
 
+    def points(self, tvr: Tvr, t: Time, u: Time) -> tuple[Time, ...]:
+        """The same of a TVR; none for values that depend on the physical order of rows, which are computed at times only."""
+        return () if self.has_order_sensitive_values(tvr.rel) else self.between(tvr.rel, t, u)
+
     def insert_only(self, tvr: Tvr, t: Time, u: Time) -> bool:
         """Whether the delta from t to u certainly has no deletions."""
         return self.grows(tvr.rel, t, u)

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import product
 
 from tempura.algebra.multi_join import MultiJoin
-from tempura.algebra.rel import Rel, Scan, Values, empty, renamed
+from tempura.algebra.rel import Aggregate, Rel, Scan, Values, empty, renamed
 from tempura.memo.edge import Edge
 from tempura.rules.dsl import Rule
 from tempura.rules.prune import prune
@@ -42,6 +42,9 @@ class Rewriter:
             for member in self.operators(view):
                 for made in self._apply_all(View(member, view.at), view):
                     found.setdefault((made.rule, made.rhs), made)
+            for seen in self._over_join(view):
+                for made in self._apply_all(View(seen, view.at), view, deep=True):
+                    found.setdefault((made.rule, made.rhs), made)
             self._rewritten[view] = tuple(found.values())
         return self._rewritten[view]
 
@@ -55,8 +58,19 @@ class Rewriter:
         joined = self._clusters.of(tvr)
         return (*members, joined) if joined and self.facts.lineage(joined) == self.facts.lineage(tvr) else members
 
-    def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
+    def _over_join(self, view: View) -> tuple[Rel, ...]:
+        """The aggregation of a state, seen over the join below it, for rules that look so deep."""
+        is_sum = isinstance(view.at, StateDelta) and not self.facts.has_order_sensitive_values(view.tvr)
+        if not is_sum or not any(rule.depth > 1 for rule in self._dispatched(Aggregate, StateDelta)):
+            return ()
+        assert isinstance(view.tvr, Aggregate)
+        seen = self._clusters.below(view.tvr)
+        return (seen,) if seen else ()
+
+    def _apply_all(self, matched: View, view: View, deep: bool = False) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
+            if deep and rule.depth < 2:
+                continue
             what = (rule, matched, view, self._links if rule.asks_links else None)
             yield from self._begun.applied(what, partial(self._apply, rule, matched, view))
 
@@ -89,7 +103,7 @@ class Rewriter:
 
     def _completed(self, rule: Rule, bindings: dict[str, object], view: View) -> Iterator[dict[str, object]]:
         """Bind facts and links, and the points that stand on the right side only: one that is earlier, or between."""
-        given = {"Facts": self.facts, "Links": self._links}
+        given = {"Facts": self.facts, "Links": self._links, **self._space.given}
         bound = bindings | {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
         free = {n: kind for n, kind in rule.parameters.items() if kind in ("Time", "Between") and n not in bindings}
         points = [self._earlier(view) if kind == "Time" else self._between(view) for kind in free.values()]

@@ -8,13 +8,14 @@ from tempura.algebra.rel import Rel
 from tempura.cost.estimate import Estimator
 from tempura.memo.events import Event, Listener
 from tempura.memo.memo import Memo
+from tempura.memo.unique import Unique
 from tempura.rules.dsl import Rule
 from tempura.search.begun import Begun
 from tempura.search.counts import Counts
 from tempura.search.facts import PlanFacts
 from tempura.search.joins import JoinOrders
 from tempura.search.problem import Problem, staircase
-from tempura.search.saturate import ALL_ON, Saturation, Switches
+from tempura.search.saturate import ALL_ON, Groups, Saturation, Switches
 from tempura.tvr.views import View
 
 
@@ -72,6 +73,7 @@ class Space:
         laws = self._left(problem.registry.laws_at_all_times)
         # What is counted depends on the states that there are; the classes must not, for states are found again by their names.
         expected = Estimator(problem.tables, self.memo.representative, self.staircase)
+        self.given = {"Always": Unique(self.memo), "Expected": Groups(self.memo, expected)}
         Saturation(self.memo, laws, expected, self.tell, switches).run()
         self.query = self.memo.find(self.query)
         self._counted = {key.expression: facts.rows for key, facts in problem.stored.items()}
