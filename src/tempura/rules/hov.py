@@ -5,8 +5,8 @@ like any other, and an aggregation over a join: it is kept as a state, and its o
 ``M[R][T]``. The tables change one after the other, so each has views of its own. Relations that do not hang together without
 the one that changes are views by themselves; never a product.
 
-What is added up has to be a sum of products, each factor of one side, in exact arithmetic (``rules.products``); columns of which that cannot be
-said are grouped by, and a side that then does not shrink is only joined beforehand.
+What is added up has to be a sum of products, each factor of one side, in exact arithmetic (``rules.products``). What cannot be taken apart
+so has its columns among those that views are grouped by; a side that then does not shrink is only joined beforehand.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,14 +39,14 @@ from tempura.rules.dsl import (
     OnAll,
     Rewrite,
     Rule,
+    Sides,
     Time,
     rewrite,
     rule,
 )
-from tempura.rules.dsl import Sides as JoinedSides
 from tempura.rules.helpers import all_linear, is_safe, joined, kept, read_by, sum_of
 from tempura.rules.parts import sum_type
-from tempura.rules.sides import Sides, View
+from tempura.rules.sides import SidesOfJoin, View
 from tempura.tvr.tvr import Bag, Tvr
 
 # --- what a row of a join adds to a state -----------------------------------------------------------------------------
@@ -62,7 +62,7 @@ class Addends:
 
     @staticmethod
     def of(
-        join: Callable[[], Tvr], sides: Sides, keys: tuple[Output, ...], slots: tuple[Slot, ...], gains: bool
+        join: Callable[[], Tvr], sides: SidesOfJoin, keys: tuple[Output, ...], slots: tuple[Slot, ...], gains: bool
     ) -> "Addends | None":
         """None where views do not tell. The join is made once it is known what is asked of them. ``gains``: it has views, or joins that
         are made beforehand."""
@@ -174,11 +174,11 @@ def _read_by(slots: tuple[Slot, ...]) -> frozenset[Column]:
 
 def _views(
     sides: tuple[Tvr, ...], read: frozenset[Column], slots: tuple[Slot, ...], padded: Tvr | None = None
-) -> Sides:
-    """Sides that can be aggregated as views: by the columns that are ``read``, and by those of slots that cannot be taken apart."""
-    found = Sides.of(sides, read, padded)
+) -> SidesOfJoin:
+    """SidesOfJoin that can be aggregated as views: by the columns that are ``read``, and by those of slots that cannot be taken apart."""
+    found = SidesOfJoin.of(sides, read, padded)
     mixed = _read_by(tuple(slot for slot in slots if found.addend(slot) is None))
-    return Sides.of(sides, read | mixed, padded)
+    return SidesOfJoin.of(sides, read | mixed, padded)
 
 
 def _pays(view: View, always: Always, expected: Expected) -> bool:
@@ -197,7 +197,7 @@ def _over_views(
         aggregated = {view.side.rel: view.aggregated for view in views}
         return cut.joined_with(aggregated, read | _read_by(slots))
 
-    return Addends.of(join, Sides(views), keys, slots, gains=cut.has_joins or bool(views))
+    return Addends.of(join, SidesOfJoin(views), keys, slots, gains=cut.has_joins or bool(views))
 
 
 def _over_padded_views(
@@ -219,7 +219,7 @@ def _over_padded_views(
         left = next((view.aggregated for view in worth if not view.padded), L)
         return left.left_join(next(view.aggregated for view in worth if view.padded), on)
 
-    return Addends.of(join, Sides(worth), keys, slots, gains=any(map(pays, worth)))
+    return Addends.of(join, SidesOfJoin(worth), keys, slots, gains=any(map(pays, worth)))
 
 
 def _is_additive(keys: tuple[Output, ...], aggs: tuple[AggregateOutput, ...]) -> bool:
@@ -233,7 +233,7 @@ def _is_additive(keys: tuple[Output, ...], aggs: tuple[AggregateOutput, ...]) ->
 
 @rule(TVR_GENERATING, cite=(1, 6))
 def state_delta_by_views(
-    terms: JoinedSides,
+    terms: Sides,
     on: OnAll,
     keys: Keys,
     aggs: Aggs,
@@ -290,7 +290,7 @@ def _summed(A: Tvr, steps: Sequence[tuple[Time, Time, Addends | None]], t: Time,
 
 
 @rule(TVR_GENERATING, cite=(1, 6))
-def delta_multi_join_by_views(terms: JoinedSides, on: OnAll, t: Time, u: Time, facts: Facts) -> Rewrite:
+def delta_multi_join_by_views(terms: Sides, on: OnAll, t: Time, u: Time, facts: Facts) -> Rewrite:
     """Δ(R ⋈ S ⋈ ...) = ΔR ⋈ M[R] + ΔS ⋈ M[S] + ...      M[R] = the others, joined
 
     For what is not added up: the relations that hang together without the one that changes are joined beforehand.

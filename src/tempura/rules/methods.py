@@ -96,5 +96,8 @@ REWRITES: tuple[Rule, ...] = (*distinct.DISTINCT, *logical.NORMALIZE, *eager.LAZ
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried: first
 those without which something is computed again."""
 
-TEMPURA = Registry({"im1": IM1, "im2": IM2, "hov": HOV, "batch": BATCH}, REWRITES, (STAYING_AND_LOOSE,))
-"""All that Tempura brings along."""
+TEMPURA = Registry(
+    {"im1": IM1, "im2": IM2, "hov": HOV, "batch": BATCH}, REWRITES, (STAYING_AND_LOOSE,), on_request=frozenset({"hov"})
+)
+"""All that Tempura brings along. To search for views beside everything else takes a third more time, and seldom finds a cheaper plan
+(docs/rules.md)."""

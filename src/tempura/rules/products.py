@@ -1,9 +1,9 @@
 """Values of joined rows as sums of products, each factor of which reads one side of the join (Ahmad et al., VLDB 2012).
 
-``IF(cost IS NULL, price, -cost)`` over sales and returns is ``price`` where ``cost IS NULL``, and ``-cost`` where it is not: two *cases*, in each
-of which all conditions, all values that must not be NULL, and all factors read one side. So a total over joined rows is made of sums
-and counts over the rows of each side. Only arithmetic that is exact is taken apart: decimals whose result has all the digits that it may
-need. Of integers a partial result might leave the type where the whole does not.
+``IF(cost IS NULL, price, -cost)`` over sales and returns is ``price`` where ``cost IS NULL``, and ``-cost`` where it is not: two
+*cases*, in each of which all conditions, all values that must not be NULL, and all factors read one side. So a total over joined
+rows is made of sums and counts over the rows of each side. Only arithmetic that is exact is taken apart: decimals whose result has
+all the digits that it may need. Of integers a partial result might leave the type where the whole does not.
 """
 
 from collections.abc import Callable, Collection
@@ -39,7 +39,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Case:
-    """The value of rows for which all ``tests`` are TRUE, as a sum of products. Each row with a value is in one case, the others in none."""
+    """The value of rows for which all ``tests`` are TRUE, as a sum of products. A row with a value is in one case, any other in none."""
 
     tests: tuple[Expr, ...]
     products: tuple[Product, ...]

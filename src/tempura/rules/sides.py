@@ -86,18 +86,18 @@ def _zero(type: str) -> Literal:
 
 
 @dataclass(frozen=True)
-class Sides:
+class SidesOfJoin:
     """The views among the sides of a join; every other column is read as it is."""
 
     views: tuple[View, ...]
 
     @staticmethod
-    def of(sides: Iterable[Tvr], read: Collection[Column], padded: Tvr | None = None) -> "Sides":
+    def of(sides: Iterable[Tvr], read: Collection[Column], padded: Tvr | None = None) -> "SidesOfJoin":
         """Those sides as views that can be grouped by the columns that are ``read`` of them: there are some, and equal values of theirs are
         the same."""
         grouped = [(side, tuple(column for column in side.columns if column in read)) for side in sides]
         fit = [(side, by) for side, by in grouped if by and all(equality_is_identity(column.type) for column in by)]
-        return Sides(tuple(View(side, by, side is padded) for side, by in fit))
+        return SidesOfJoin(tuple(View(side, by, side is padded) for side, by in fit))
 
     def is_one_sided(self, expr: Expr) -> bool:
         """Whether an expression reads one side, where all that stay as they are count as one."""
@@ -135,12 +135,15 @@ class Sides:
     def _by_cases(self, slot: Slot) -> Expr | None:
         """The sum over the cases of the rows that match; and of those that match nothing, with NULLs for what they match."""
         matched = self._sum(slot, slot.arg, slot.filter)
-        padded = next((view for view in self.views if view.padded), None)
+        padded = self._padded()
         if padded is None or matched is None:
             return matched
         arg, filter = (with_nulls(part, padded.side.columns) if part else None for part in (slot.arg, slot.filter))
         alone = self._sum(slot, arg, filter, padded)
         return alone and _sum((matched, False), (alone, False))
+
+    def _padded(self) -> View | None:
+        return next((view for view in self.views if view.padded), None)
 
     def _sum(self, slot: Slot, arg: Expr | None, filter: Expr | None, without: View | None = None) -> Expr | None:
         """``without``: of the rows that match no group of a view."""

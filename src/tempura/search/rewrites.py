@@ -65,7 +65,8 @@ class Rewriter:
             return ()
         assert isinstance(view.tvr, Aggregate)
         seen = self._clusters.below(view.tvr)
-        return (seen,) if seen else ()
+        # Two arguments may be one expression there: then its state has fewer columns.
+        return (seen,) if seen and View(seen, view.at).columns == view.columns else ()
 
     def _apply_all(self, matched: View, view: View, deep: bool = False) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
