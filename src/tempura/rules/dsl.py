@@ -140,6 +140,10 @@ class Expected(Protocol):
         """Whether there are far fewer groups by some columns than rows."""
         ...
 
+    def reduces(self, tvr: Tvr, other: Tvr, on: Expr) -> bool:
+        """Whether far fewer rows of a TVR match another than there are."""
+        ...
+
 
 class Links(Protocol):
     """What is known of the parts of TVRs."""

@@ -12,6 +12,7 @@ from tempura.rules import (
     hov,
     im2,
     logical,
+    reduce,
 )
 from tempura.rules.dsl import Rule
 from tempura.rules.registry import Registry
@@ -92,7 +93,7 @@ taken apart is kept up to date as by IM-1."""
 BATCH: tuple[Rule, ...] = (core.recompute_snapshot,)
 """Recompute from the tables whenever a result is due."""
 
-REWRITES: tuple[Rule, ...] = (*distinct.DISTINCT, *logical.NORMALIZE, *eager.LAZY, *eager.EAGER)
+REWRITES: tuple[Rule, ...] = (*distinct.DISTINCT, *logical.NORMALIZE, *eager.LAZY, *eager.EAGER, *reduce.REDUCE)
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried: first
 those without which something is computed again."""
 

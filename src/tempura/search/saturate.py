@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
 
-from tempura.algebra.rel import Rel
-from tempura.algebra.scalar import Column, Output, Ref
+from tempura.algebra.rel import Join, Rel
+from tempura.algebra.scalar import Column, Expr, Output, Ref
 from tempura.cost.estimate import Estimator
 from tempura.memo.edge import Edge
 from tempura.memo.events import ClassRewritten, Listener, ignore
@@ -24,7 +24,7 @@ BUDGET = 1_000
 """Firings per query."""
 
 FEWER = 0.5
-"""A partial aggregation is tried if it has at most this many groups for each row."""
+"""A partial aggregation is tried if it has at most this many groups for each row; a semi join, if it leaves at most so many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,11 @@ class Groups:
         edge = self._memo.add(tvr.rel)
         keys = tuple(Output(column, Ref(column)) for column in columns)
         return self._estimate.groups(edge, keys) <= FEWER * self._estimate.rows(edge)
+
+    def reduces(self, tvr: Tvr, other: Tvr, on: Expr) -> bool:
+        """Whether far fewer rows of a TVR match another than there are."""
+        left, right = (self._memo.add(rel) for rel in (tvr.rel, other.rel))
+        return self._estimate.rows(Join(left, right, "semi", on)) <= FEWER * self._estimate.rows(left)
 
 
 class Inside:
