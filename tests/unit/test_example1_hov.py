@@ -10,7 +10,7 @@ from random import Random
 
 from tempura.algebra.bag import Row, SignedBag
 from tempura.algebra.rel import Aggregate, Rel
-from tempura.algebra.scalar import Call, Ref
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Ref
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.explain.text import explain
 from tempura.laws.check import draw
@@ -21,7 +21,7 @@ from tempura.search.problem import Point, Problem
 from tests.laws.hov_mutants import summary_by_corrected_view, summary_by_printed_view
 from tests.plans.random_queries import Table
 from tests.plans.simulate import States, Tables, run_step, truth
-from tests.unit.test_example1 import COST, GROSS, KEYS, PRICE, SALES_STATUS
+from tests.unit.test_example1 import COST, GROSS, KEYS, PRICE, RETURNS, SALES, SALES_STATUS, SAME_ORDER
 
 MINUS_COST = Call("UnaryMinus", (Ref(COST),), "int", "legacy")
 """Which fails for no cost, so that it may be computed before the join."""
@@ -41,7 +41,7 @@ def expected(table: Table) -> TableFacts:
 def plan(tables: Tables) -> ProgressivePlan:
     """By views alone: the deltas that they are another form of are left out."""
     query: Rel = SUMMARY.rel
-    without = {rule.name for rule in REWRITES} | {"state_delta"}
+    without = {rule.name for rule in REWRITES} | {"state_delta_without_views"}
     problem = Problem(query, VIEW, {name: expected(table) for name, table in tables.items()})
     return make_plan(problem, ("hov",), without=without)
 
@@ -98,3 +98,11 @@ def test_views_are_grouped_by_order_and_count_what_has_no_cost() -> None:
         ("o_id",): {"Count(*)", "Count(cost)", "Sum(UnaryMinus(cost; legacy); ansi)"},
         ("o_id", "cat"): {"Count(*)", "Count(price)", "Sum(price; ansi)"},
     }
+
+
+def test_what_is_no_sum_has_no_views_and_the_plan_says_so() -> None:
+    least = AggregateOutput(Column("summary.least", "least", "int"), AggregateCall("Min", (Ref(PRICE),), "int"))
+    query = SALES.join(RETURNS, SAME_ORDER).aggregate(KEYS, (least,)).rel
+    growing = {name: replace(expected(table), deleted=(0,) * len(VIEW)) for name, table in random_tables(0).items()}
+    plan = make_plan(Problem(query, VIEW, growing), ("hov",), without=("delta_aggregate_by_groups",))
+    assert {reason.code for reason in plan.fallbacks} == {"HOV_NOT_A_SUM"}

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from tempura.algebra.failing import call_can_fail, can_fail, is_upcast
 from tempura.algebra.multi_join import MultiJoin
-from tempura.algebra.rel import Aggregate, Rel
+from tempura.algebra.rel import Aggregate, Join, Rel
 from tempura.algebra.scalar import (
     AggregateCall,
     AggregateOutput,
@@ -27,7 +27,8 @@ from tempura.algebra.scalar import (
     conjunction,
     conjuncts,
 )
-from tempura.algebra.states import Slot, decimal_of, state_layout
+from tempura.algebra.states import Slot, decimal_of, is_linear, state_layout
+from tempura.errors import Reason
 from tempura.rules.dsl import (
     TVR_GENERATING,
     Aggs,
@@ -44,7 +45,7 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
-from tempura.rules.helpers import all_linear, is_safe, joined, kept, read_by, sum_of
+from tempura.rules.helpers import all_linear, is_safe, joined, kept, read_by, states_exist, sum_of
 from tempura.rules.parts import sum_type
 from tempura.rules.sides import SidesOfJoin, View
 from tempura.tvr.tvr import Bag, Tvr
@@ -303,6 +304,28 @@ def delta_multi_join_by_views(terms: Sides, on: OnAll, t: Time, u: Time, facts: 
     outputs = tuple(Output(c, Ref(c)) for c in X.columns)
     rows = tuple(cut.joined_with({}, wanted)[p:q].project(outputs) for p, q, cut in cuts)
     return rewrite(X[t:u], sum_of(rows))
+
+
+def why_without_views(rel: Rel, facts: Facts) -> Reason | None:
+    """Why an aggregation over a join has no views; None where prices decide, and for what is no aggregation over a join."""
+    if not isinstance(rel, Aggregate) or not any(isinstance(part, Join | MultiJoin) for part in rel.input.walk()):
+        return None
+    for call in (output.call for output in rel.aggregates):
+        if not is_linear(call):
+            return Reason("HOV_NOT_A_SUM", f"{call} is no exact sum or count, so it is not made of those of the sides")
+        if call_can_fail(call):
+            return Reason("HOV_CAN_FAIL", f"{call} may fail for rows that the query never joins")
+    return None
+
+
+@rule(TVR_GENERATING, cite=(1,), why=why_without_views)
+def state_delta_without_views(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time) -> Rewrite:
+    """state(X)[t:u] = partial(ΔX)
+
+    As ``state_delta``; ``explain`` says why there are no views, where they cannot be had.
+    """
+    A = X.aggregate(keys, aggs)
+    return rewrite(A.state[t:u], X[t:u].partial(keys, aggs), where=states_exist(aggs))
 
 
 HIGHER_ORDER: tuple[Rule, ...] = (state_delta_by_views, state_delta_by_padded_views, delta_multi_join_by_views)

@@ -86,7 +86,11 @@ IM2: tuple[Rule, ...] = (
 """IM-2: maintain what cannot be retracted, hold back the rest until it is due (Tempura, example 1). Of the joins that are not inner
 it has deltas for those only that appear in parts that grow."""
 
-HOV: tuple[Rule, ...] = (*IM1, *hov.HIGHER_ORDER)
+HOV: tuple[Rule, ...] = (
+    *(rule for rule in IM1 if rule is not delta_aggregate.state_delta),
+    *hov.HIGHER_ORDER,
+    hov.state_delta_without_views,
+)
 """HOV: for each table that changes, what does not change is joined and aggregated beforehand (Tempura, section 4.2). What cannot be
 taken apart is kept up to date as by IM-1."""
 
