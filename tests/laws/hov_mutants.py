@@ -19,6 +19,7 @@ from tempura.algebra.scalar import (
 )
 from tempura.rules import hov
 from tempura.rules.dsl import LOGICAL, TVR_GENERATING, On, Rewrite, Rule, Time, rewrite, rule
+from tempura.rules.helpers import all_linear
 from tempura.rules.sides import SidesOfJoin
 from tempura.tvr.tvr import Bag, Tvr
 
@@ -140,5 +141,13 @@ FORGETFUL: tuple[Rule, ...] = (
     _forgetful("others_as_they_were_at_first", hov.state_delta_by_views, "hov.Addends.between", _at_first),
 )
 
+
+values_that_fail_between_the_times: Rule = _forgetful(
+    "values_that_fail_between_the_times",
+    hov.state_delta_by_views,
+    "hov._is_additive",
+    lambda keys, aggs: all_linear(aggs),
+)
+"""Right unless a value fails for two rows that were never there at once (``test_guards``)."""
 
 HOV_MUTANTS: tuple[Rule, ...] = (summary_by_printed_view, *FORGETFUL)
