@@ -124,21 +124,12 @@ class Cut:
     @staticmethod
     def of(terms: tuple[Tvr, ...], on: Expr, changing: frozenset[int]) -> "Cut":
         conditions = conjuncts(on)
-        groups: list[set[int]] = [{i} for i in range(len(terms)) if i not in changing]
-        for condition in conditions:
-            read = {i for i, term in enumerate(terms) if condition.columns & frozenset(term.columns)}
-            touched = [group for group in groups if group & read]
-            if len(touched) > 1:
-                groups = [group for group in groups if group not in touched] + [set().union(*touched)]
-        ordered = sorted((sorted(group) for group in groups), key=min)
-        members = [tuple(terms[i] for i in group) for group in ordered]
-        inside = [_inside(conditions, part) for part in members]
-        parts = tuple(
-            joined(p, conjunction(*own)) if len(p) > 1 else p[0] for p, own in zip(members, inside, strict=True)
-        )
-        taken = {c for p, own in zip(members, inside, strict=True) if len(p) > 1 for c in own}
-        left = conjunction(*(c for c in conditions if c not in taken))
-        return Cut(tuple(terms[i] for i in sorted(changing)), parts, left)
+        members = [tuple(terms[i] for i in group) for group in _hanging_together(terms, conditions, changing)]
+        inside = [_inside(conditions, part) if len(part) > 1 else () for part in members]
+        parts = [joined(p, conjunction(*own)) if own else p[0] for p, own in zip(members, inside, strict=True)]
+        taken = {condition for own in inside for condition in own}
+        left = conjunction(*(condition for condition in conditions if condition not in taken))
+        return Cut(tuple(terms[i] for i in sorted(changing)), tuple(parts), left)
 
     def joined_with(self, instead: Mapping[Rel, Tvr], wanted: frozenset[Column]) -> Tvr:
         """The join over its parts, or what stands for them; of parts that are joined the columns that are wanted."""
@@ -152,9 +143,22 @@ class Cut:
         return any(isinstance(part.rel, MultiJoin) for part in self.parts)
 
 
-def _inside(conditions: tuple[Expr, ...], part: tuple[Tvr, ...]) -> list[Expr]:
+def _hanging_together(
+    terms: tuple[Tvr, ...], conditions: tuple[Expr, ...], without: frozenset[int]
+) -> list[tuple[int, ...]]:
+    """The other relations in groups, each of which hangs together by conditions on these alone; so none is a product."""
+    groups: list[tuple[int, ...]] = [(i,) for i in range(len(terms)) if i not in without]
+    for condition in conditions:
+        read = {i for i, term in enumerate(terms) if condition.columns & frozenset(term.columns)}
+        touched = [group for group in groups if read & set(group)]
+        if len(touched) > 1 and not read & without:
+            groups = [group for group in groups if group not in touched] + [tuple(sorted(sum(touched, ())))]
+    return sorted(groups)
+
+
+def _inside(conditions: tuple[Expr, ...], part: tuple[Tvr, ...]) -> tuple[Expr, ...]:
     columns = frozenset(column for term in part for column in term.columns)
-    return [condition for condition in conditions if condition.columns and condition.reads_only(columns)]
+    return tuple(condition for condition in conditions if condition.columns and condition.reads_only(columns))
 
 
 def _cuts(terms: tuple[Tvr, ...], on: Expr, facts: Facts, t: Time, u: Time) -> list[tuple[Time, Time, Cut]]:
@@ -176,7 +180,7 @@ def _read_by(slots: tuple[Slot, ...]) -> frozenset[Column]:
 def _views(
     sides: tuple[Tvr, ...], read: frozenset[Column], slots: tuple[Slot, ...], padded: Tvr | None = None
 ) -> SidesOfJoin:
-    """SidesOfJoin that can be aggregated as views: by the columns that are ``read``, and by those of slots that cannot be taken apart."""
+    """Sides that can be aggregated as views: by the columns that are ``read``, and by those of slots that cannot be taken apart."""
     found = SidesOfJoin.of(sides, read, padded)
     mixed = _read_by(tuple(slot for slot in slots if found.addend(slot) is None))
     return SidesOfJoin.of(sides, read | mixed, padded)
