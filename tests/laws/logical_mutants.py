@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from tempura.algebra.scalar import TRUE, Call, Literal, Output, Ref, conjunction, equal, substitute
+from tempura.algebra.failing import can_fail
+from tempura.algebra.scalar import TRUE, Call, Literal, Output, Ref, conjunction, conjuncts, equal, substitute
 from tempura.rules.distinct import Levels
 from tempura.rules.dsl import (
     LOGICAL,
@@ -176,6 +177,34 @@ def join_condition_forgotten(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
     return rewrite(L.join(R, on).filter(p), L.join(R, conjunction(p)))
 
 
+def _reduced(L: Tvr, X: Tvr, on: On, keys: Keys, aggs: Aggs) -> tuple[Tvr, Tvr]:
+    """An aggregation, and the same of the rows that match a row of L."""
+    below = conjunction(*(substitute(part, values_of(keys)) for part in conjuncts(on) if not can_fail(part)))
+    readable = below.reads_only((*L.columns, *X.columns))
+    return X.aggregate(keys, aggs), (X.semi_join(L, below) if readable else X).aggregate(keys, aggs)
+
+
+@rule(LOGICAL)
+def aggregate_reduced_by_full_join(L: Tvr, X: Tvr, on: On, keys: Keys, aggs: Aggs) -> Rewrite:
+    """L ⟗ aggregate(X) = L ⟗ aggregate(X ⋉ L)      WRONG: groups that match nothing are in the result"""
+    whole, reduced = _reduced(L, X, on, keys, aggs)
+    return rewrite(L.full_join(whole, on), L.full_join(reduced, on), where=bool(keys))
+
+
+@rule(LOGICAL)
+def preserved_aggregate_reduced(L: Tvr, X: Tvr, on: On, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(X) ⟕ L = aggregate(X ⋉ L) ⟕ L      WRONG: groups that match nothing are padded"""
+    whole, reduced = _reduced(L, X, on, keys, aggs)
+    return rewrite(whole.left_join(L, on), reduced.left_join(L, on), where=bool(keys))
+
+
+@rule(LOGICAL)
+def only_group_pushed_through(X: Tvr, R: Tvr, on: On, aggs: Aggs) -> Rewrite:
+    """aggregate((), X) ⋉ R = aggregate((), X ⋉ R)      WRONG: without keys there is a row if no row of X is left"""
+    asked = conjunction(*(part for part in conjuncts(on) if part.reads_only(R.columns)))
+    return rewrite(X.aggregate((), aggs).semi_join(R, asked), X.semi_join(R, asked).aggregate((), aggs))
+
+
 def _distinct(X: Tvr, keys: Keys, aggs: Aggs, levels: Levels, taken: Aggs) -> Rewrite:
     """An aggregation by two levels, as right or wrong as they are made."""
     right = Levels.of(keys, aggs).are_exact(aggs)
@@ -249,6 +278,9 @@ LOGICAL_MUTANTS: tuple[Rule, ...] = (
     counts_of_padded_groups_are_null,
     aggregates_merged_over_one_group,
     join_condition_forgotten,
+    aggregate_reduced_by_full_join,
+    preserved_aggregate_reduced,
+    only_group_pushed_through,
     distinct_values_without_their_filter,
     distinct_null_is_a_value,
     rows_counted_once_per_distinct_value,

@@ -59,6 +59,7 @@ from tempura.rules.helpers import (
     union_all,
 )
 from tempura.tvr.tvr import Bag, Tvr
+from tests.laws.hov_mutants import HOV_MUTANTS
 from tests.laws.im2_mutants import IM2_MUTANTS
 from tests.laws.logical_mutants import LOGICAL_MUTANTS
 from tests.laws.ojv_mutants import OJV_MUTANTS
@@ -560,6 +561,7 @@ MUTANTS: tuple[Rule, ...] = (
     partitions_compared_by_equality,
     partitions_that_cancel_out,
     window_of_new_rows_only,
+    *HOV_MUTANTS,
     *IM2_MUTANTS,
     *LOGICAL_MUTANTS,
     *OJV_MUTANTS,

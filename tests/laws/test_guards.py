@@ -9,10 +9,10 @@ from tempura.algebra.rel import Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref, equal
 from tempura.laws.cases import Case
 from tempura.laws.check import check
-from tempura.rules import delta_aggregate, delta_join, distinct, eager
+from tempura.rules import delta_aggregate, delta_join, distinct, eager, hov
 from tempura.rules.dsl import Rule
 from tempura.tvr.tvr import Tvr
-from tests.laws import open_mutants
+from tests.laws import hov_mutants, open_mutants
 
 Tables = dict[str, list[SignedBag]]
 
@@ -70,6 +70,20 @@ FAILS_FOR_TWO = Call(
 MOVED: Tables = {"L": _history([(0, 0)], [(1, 0)]), "R": _history([(1,)], [(2,)])}
 """At no time do a row of L and a row of R add up to 2, but those of different times do."""
 
+ONE, TWO = _table("One", "int", "int"), _table("Two", "int", "int")
+NOT_TWO = Call(
+    "Subtract",
+    (Call("Add", (Ref(ONE.columns[1]), Ref(TWO.columns[1])), "int", "legacy"), Literal(2, "int")),
+    "int",
+    "legacy",
+)
+SAME_KEY = equal(Ref(ONE.columns[0]), Ref(TWO.columns[0]))
+STEPS: Tables = {
+    "One": _history([(0, 0)], [(0, 1)], [(0, 1)]),
+    "Two": _history([(0, 1)] * 2, [(0, 1)] * 2, [(0, 2)] * 2),
+}
+"""Before and after, no two rows add up to 2; they do where one table has moved on and the other has not."""
+
 ALONE: Tables = {"L": _history([(1, 1), (9, 0)]), "R": _history([(1,)])}
 """The row with 0 joins nothing."""
 
@@ -90,6 +104,12 @@ GUARDED = {
     ),
     "affected rows": Guarded(
         delta_join.delta_left_join, open_mutants.affected_rows_for_conditions_that_fail, (MOVED,), JOINED
+    ),
+    "pairs of steps between two times": Guarded(
+        hov.state_delta_by_views,
+        hov_mutants.values_that_fail_between_the_times,
+        (STEPS,),
+        {"terms": (ONE, TWO), "on": SAME_KEY, "keys": (), "aggs": _count(_inverse(NOT_TWO)), "t": 0, "u": 2},
     ),
     "rows that join nothing": Guarded(
         eager.split_aggregate_below_left,

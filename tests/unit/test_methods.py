@@ -300,3 +300,12 @@ def test_every_metavariable_is_public() -> None:
     }
     assert len(kinds) > 20
     assert {*kinds, *dsl.GIVEN_KINDS, "Tvr"} <= set(tempura.rules.__all__)
+
+
+def test_a_method_on_request_is_used_where_it_is_named() -> None:
+    every = tuple(TEMPURA.methods)
+    assert TEMPURA.names_of(("all",)) == tuple(name for name in every if name != "hov")
+    assert TEMPURA.names_of(("hov", "all")) == every
+    assert TEMPURA.names_of(("hov",)) == ("hov",)
+    assert replace(TEMPURA, on_request=frozenset()).names_of(("all",)) == every
+    assert replace(TEMPURA, on_request=frozenset()).fingerprint != TEMPURA.fingerprint

@@ -170,7 +170,7 @@ def test_rules_are_listed(tmp_path: Path) -> None:
     methods = {each["name"]: each["methods"] for each in found["rules"]}
     assert methods["recompute_snapshot"] == ["batch"]
     assert methods["merge_filters"] == ["all"]
-    assert methods["delta_inner_join"] == ["im1", "im2", "ojv"]
+    assert methods["delta_inner_join"] == ["im1", "im2", "ojv", "hov"]
     assert len(found["rules"]) == len(TEMPURA.rules)
 
 

@@ -114,16 +114,16 @@ def _fails_itself(call: Call) -> bool:
     if call.function == "Concat":
         return call.type.startswith("array")
     if call.function == "Cast":
-        return mode_of(call.detail) == "ANSI" and not _is_upcast(call.operands[0].type, call.type)
+        return mode_of(call.detail) == "ANSI" and not is_upcast(call.operands[0].type, call.type)
     if call.function not in _ARITHMETIC or not _NUMBER.fullmatch(call.type):
         return True
     if "failOnError=False" in call.detail or mode_of(call.detail) != "ANSI":
         return False
     divides = call.function in ("Divide", "Remainder", "Pmod", "IntegralDivide")
-    return divides or not (call.type in _FLOATS or _has_room(call))
+    return divides or not (call.type in _FLOATS or has_room(call))
 
 
-def _is_upcast(source: str, target: str) -> bool:
+def is_upcast(source: str, target: str) -> bool:
     """Whether each value of a type has one of another."""
     if source == target or (target == "string" and _NUMBER.fullmatch(source)) or (source, target) == ("date", "string"):
         return True
@@ -149,7 +149,7 @@ def _digits(type: str) -> tuple[int, int] | None:
     return (_DIGITS[type], 0) if type in _DIGITS else decimal_of(type)
 
 
-def _has_room(call: Call) -> bool:
+def has_room(call: Call) -> bool:
     """Whether the result of decimal arithmetic has all the digits that it may need."""
     sizes = [decimal_of(operand.type) for operand in call.operands]
     result = decimal_of(call.type)

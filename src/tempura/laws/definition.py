@@ -99,6 +99,10 @@ class Definition:
         """Whether nothing is deleted between t and u."""
         return self.delta(tvr.rel, t, u).is_positive
 
+    def points(self, tvr: Tvr, t: Time, u: Time) -> tuple[Time, ...]:
+        """Some points between t and u: the times. A law holds whatever changes between two of them."""
+        return tuple(range(whole(t) + 1, whole(u)))
+
     def is_first(self, t: Time) -> bool:
         """Whether t is the first time."""
         return t == 0
@@ -144,6 +148,10 @@ class Definition:
 
     def shrinks(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
         """A law holds whatever is expected."""
+        return True
+
+    def reduces(self, tvr: Tvr, other: Tvr, on: Expr) -> bool:
+        """The same."""
         return True
 
     def has(self, part: Tvr) -> bool:

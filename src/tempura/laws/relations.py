@@ -21,7 +21,7 @@ from tempura.algebra.scalar import (
     conjunction,
 )
 from tempura.algebra.window import Window
-from tempura.laws import generators, windows
+from tempura.laws import generators, mixtures, windows
 from tempura.laws.scalars import DOMAINS, Scalars
 from tempura.tvr.tvr import Tvr
 
@@ -203,9 +203,9 @@ class CaseMaker(Scalars):
             case "Projections":
                 return self.projections(sides[0])
             case "Keys":
-                return self.keys(sides[0])
+                return self.keys(sum(sides, ()))
             case "Aggs":
-                return self.aggregates(sides[0])
+                return self.aggregates(sides[0]) if len(sides) == 1 else mixtures.aggregates(self, sides)
             case "Order":
                 return self.order(sides[0])
             case "Generator":

@@ -110,6 +110,10 @@ class Facts(Protocol):
         """Whether the delta from t to u certainly has no deletions."""
         ...
 
+    def points(self, tvr: Tvr, t: Moment, u: Moment) -> tuple[Moment, ...]:
+        """The points between t and u at which some tables that the TVR reads have moved on, and others not yet."""
+        ...
+
     def is_first(self, t: Moment) -> bool:
         """Whether t may be the first time for whoever asks: nothing that was before it need be known then."""
         ...
@@ -169,6 +173,10 @@ class Expected(Protocol):
 
     def shrinks(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
         """Whether there are far fewer groups by some columns than rows."""
+        ...
+
+    def reduces(self, tvr: Tvr, other: Tvr, on: Expr) -> bool:
+        """Whether far fewer rows of a TVR match another than there are."""
         ...
 
 

@@ -30,7 +30,7 @@ from tempura.rules.logical import PRESERVING_LEFT
 from tempura.rules.parts import Parts, can_be_split, merged
 from tempura.tvr.tvr import Tvr
 
-_SPLITS = tuple(f"split_{kind}aggregate_below_{side}" for kind in ("", "projected_") for side in ("left", "right"))
+SPLITS = tuple(f"split_{kind}aggregate_below_{side}" for kind in ("", "projected_") for side in ("left", "right"))
 
 
 # --- guards ---------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def split_projected_aggregate_below_right(
 # --- lazy -------------------------------------------------------------------------------------------------------------
 
 
-@rule(LOGICAL, cite=(5,), undoes=_SPLITS)
+@rule(LOGICAL, cite=(5,), undoes=SPLITS)
 def merge_aggregate_below_left(X: Tvr, R: Tvr, on: On, inner: Keys, partial: Aggs, keys: Keys, aggs: Aggs) -> Rewrite:
     """aggregate(aggregate'(X) ⋈ R) = aggregate(X ⋈ R)      sums of sums and of counts, MIN of MIN, MAX of MAX
 
@@ -212,7 +212,7 @@ def merge_aggregate_below_left(X: Tvr, R: Tvr, on: On, inner: Keys, partial: Agg
     )
 
 
-@rule(LOGICAL, cite=(5,), undoes=_SPLITS)
+@rule(LOGICAL, cite=(5,), undoes=SPLITS)
 def merge_aggregate_below_right(L: Tvr, X: Tvr, on: On, inner: Keys, partial: Aggs, keys: Keys, aggs: Aggs) -> Rewrite:
     """aggregate(L ⋈ aggregate'(X)) = aggregate(L ⋈ X)      sums of sums and of counts, MIN of MIN, MAX of MAX"""
     values, calls = values_of(inner), merged(aggs, partial)

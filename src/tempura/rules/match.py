@@ -51,7 +51,9 @@ class NumberHole(int):
     name: str
 
 
-_EVERYTHING_HOLDS = type("EverythingHolds", (), {"__getattr__": lambda self, name: lambda *args: True})
+_EVERYTHING_HOLDS = type(
+    "EverythingHolds", (), {"__getattr__": lambda self, name: lambda *args: True, "points": lambda self, *args: ()}
+)
 """What a guard asks while a rule is compiled."""
 
 

@@ -9,10 +9,12 @@ from tempura.rules import (
     delta_window,
     distinct,
     eager,
+    hov,
     im2,
     logical,
     ojv,
     ojv_deltas,
+    reduce,
     references,
 )
 from tempura.rules.dsl import Rule
@@ -116,14 +118,33 @@ OJV: tuple[Rule, ...] = (
 )
 """OJV: joins that are not inner by what one table does to them, directly, indirectly, or not at all (Larson and Zhou). The rest as IM-1."""
 
+HOV: tuple[Rule, ...] = (
+    *(rule for rule in IM1 if rule is not delta_aggregate.state_delta),
+    *hov.HIGHER_ORDER,
+    hov.state_delta_without_views,
+)
+"""HOV: for each table that changes, what does not change is joined and aggregated beforehand (Tempura, section 4.2). What cannot be
+taken apart is kept up to date as by IM-1."""
+
 BATCH: tuple[Rule, ...] = (core.recompute_snapshot,)
 """Recompute from the tables whenever a result is due."""
 
-REWRITES: tuple[Rule, ...] = (*distinct.DISTINCT, *references.ELIMINATE, *logical.NORMALIZE, *eager.LAZY, *eager.EAGER)
+REWRITES: tuple[Rule, ...] = (
+    *distinct.DISTINCT,
+    *references.ELIMINATE,
+    *logical.NORMALIZE,
+    *eager.LAZY,
+    *eager.EAGER,
+    *reduce.REDUCE,
+)
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried: first
 those without which something is computed again."""
 
 TEMPURA = Registry(
-    {"im1": IM1, "im2": IM2, "ojv": OJV, "batch": BATCH}, REWRITES, (STAYING_AND_LOOSE, AFFECTED_BY_TABLE)
+    {"im1": IM1, "im2": IM2, "ojv": OJV, "hov": HOV, "batch": BATCH},
+    REWRITES,
+    (STAYING_AND_LOOSE, AFFECTED_BY_TABLE),
+    on_request=frozenset({"hov"}),
 )
-"""All that Tempura brings along."""
+"""All that Tempura brings along. To search for higher-order views beside everything else takes a third more time, and seldom finds a
+cheaper plan (docs/rules.md)."""

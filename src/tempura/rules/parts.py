@@ -73,7 +73,7 @@ class _Part:
         addend = _cast(arg, "decimal(20,0)", self._mode) if wide else arg
         handle = self.call.handle if self.call.function == "Sum" and not wide else None
         return replace(
-            self.call, function="Sum", operands=(addend,), type=_sum_type(addend.type), detail=self._mode, handle=handle
+            self.call, function="Sum", operands=(addend,), type=sum_type(addend.type), detail=self._mode, handle=handle
         )
 
     @property
@@ -85,7 +85,7 @@ class _Part:
         """What is aggregated over those."""
         for part in self.lower():
             function = self.call.function if self.call.function in ("Min", "Max") else "Sum"
-            type = part.column.type if function != "Sum" else _sum_type(part.column.type)
+            type = part.column.type if function != "Sum" else sum_type(part.column.type)
             call = AggregateCall(function, (Ref(part.column),), type, detail=self._mode if function == "Sum" else "")
             yield AggregateOutput(replace(part.column, id=part.column.id + "s", type=type), call)
 
@@ -108,7 +108,7 @@ def _cast(expr: Expr, type: str, mode: str) -> Expr:
     return expr if expr.type == type else Call("Cast", (expr,), type, mode)
 
 
-def _sum_type(type: str) -> str:
+def sum_type(type: str) -> str:
     """Spark's type of a SUM of integers or decimals."""
     decimal = decimal_of(type)
     return f"decimal({min(38, decimal[0] + 10)},{decimal[1]})" if decimal else "bigint"

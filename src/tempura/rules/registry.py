@@ -19,12 +19,14 @@ ALL = "all"
 @dataclass(frozen=True, eq=False)
 class Registry:
     """``methods`` are sets of rules by their names; ``laws`` between TVRs at all times are what every method may begin with, in the order
-    in which they are tried; ``decompositions`` are the kinds of links along which rules may split TVRs. Two are the same if they are one
+    in which they are tried; ``decompositions`` are the kinds of links along which rules may split TVRs; methods ``on_request`` are used
+    where they are asked for by name, and are no part of ``all``. Two are the same if they are one
     object; :attr:`fingerprint` tells them apart between processes."""
 
     methods: Mapping[str, tuple[Rule, ...]]
     laws: tuple[Rule, ...] = ()
     decompositions: tuple[Decomposition, ...] = ()
+    on_request: frozenset[str] = frozenset()
 
     # --- to add to it ---
 
@@ -116,10 +118,12 @@ class Registry:
         return tuple(dict.fromkeys((*self.laws, *added)))
 
     def names_of(self, methods: Iterable[str]) -> tuple[str, ...]:
-        """The names of a set of methods, each once; ``all`` stands for every method. Raises TempuraError ``UNKNOWN_METHOD``."""
+        """The names of a set of methods, each once; ``all`` stands for every method but those on request. Raises TempuraError
+        ``UNKNOWN_METHOD``."""
         asked = tuple(dict.fromkeys(methods))
-        names = tuple(self.methods) if ALL in asked else asked
-        unknown = [name for name in names if name not in self.methods]
+        unknown = [name for name in asked if name not in self.methods and name != ALL]
+        every = [name for name in self.methods if name in asked or name not in self.on_request]
+        names = tuple(every) if ALL in asked else asked
         if unknown or not names:
             known = ", ".join([*self.methods, ALL])
             what = f"no incremental method named {unknown or asked}."
@@ -142,7 +146,7 @@ class Registry:
         which these are defined. Where a rule is defined in no file, of its code."""
         named = [f"{name}: {' '.join(rule.name for rule in rules)}" for name, rules in self.methods.items()]
         rules = [_described(rule) for rule in self.rules]
-        parts = (*named, *map(str, self.decompositions), *rules)
+        parts = (*named, *sorted(self.on_request), *map(str, self.decompositions), *rules)
         return sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

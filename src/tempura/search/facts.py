@@ -198,6 +198,10 @@ class PlanFacts:
         lost = rows.is_delete_only(t, u) or partners.is_delete_only(t, u)
         return lost if first else rows.is_insert_only(t, u) or partners.is_insert_only(t, u)
 
+    def points(self, tvr: Tvr, t: Time, u: Time) -> tuple[Time, ...]:
+        """The same of a TVR; none for values that depend on the physical order of rows, which are computed at times only."""
+        return () if self.has_order_sensitive_values(tvr.rel) else self.between(tvr.rel, t, u)
+
     def insert_only(self, tvr: Tvr, t: Time, u: Time) -> bool:
         """Whether the delta from t to u certainly has no deletions."""
         return self.grows(tvr.rel, t, u)

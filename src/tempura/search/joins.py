@@ -5,8 +5,18 @@ from dataclasses import dataclass, replace
 
 from tempura.algebra.failing import can_fail
 from tempura.algebra.multi_join import MultiJoin, next_join
-from tempura.algebra.rel import Filter, Join, Project, Rel, keep
-from tempura.algebra.scalar import Column, Expr, Output, Ref, conjunction, conjuncts, substitute
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, keep
+from tempura.algebra.scalar import (
+    AggregateOutput,
+    Column,
+    Expr,
+    Output,
+    Ref,
+    conjunction,
+    conjuncts,
+    substitute,
+    substitute_in_call,
+)
 from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
 from tempura.memo.edge import Edge
@@ -57,6 +67,30 @@ class Clusters:
             self._known[edge.id] = self._joined(edge, cluster) if len(cluster.terms) > 2 else None
         return self._known[edge.id]
 
+    def below(self, rel: Aggregate) -> Rel | None:
+        """An aggregation over the join of which its input is made, inner or left outer, with what projections between the two compute in
+        its keys and arguments. None when there is no such join."""
+        source, values = self._through_projections(rel.input)
+        outer = self._memo.representative(source)
+        if isinstance(outer, Join) and outer.kind == "left":
+            return _aggregated(rel, outer, values, dict(zip(source.columns, outer.columns, strict=True)))
+        if not isinstance(source, Edge):
+            return None
+        cluster = self._cluster(source, set())
+        if len(cluster.terms) < 2:
+            return None
+        joined = MultiJoin(cluster.terms, conjunction(*cluster.parts))
+        return _aggregated(rel, joined, values, dict(zip(source.columns, cluster.columns, strict=True)))
+
+    def _through_projections(self, rel: Rel) -> tuple[Rel, Mapping[Column, Expr]]:
+        """What lies below projections, and its values of the columns above."""
+        values: dict[Column, Expr] = {column: Ref(column) for column in rel.columns}
+        while isinstance(project := self._memo.representative(rel), Project):
+            computed = dict(zip(rel.columns, (output.expr for output in project.outputs), strict=True))
+            values = {column: substitute(value, computed) for column, value in values.items()}
+            rel = project.input
+        return rel, values
+
     def _joined(self, edge: Edge, cluster: Cluster) -> Rel:
         joined = MultiJoin(cluster.terms, conjunction(*cluster.parts))
         own = self._memo.own(edge).columns
@@ -72,6 +106,16 @@ class Clusters:
                 on = _renamed(conjuncts(join.on), join.columns, a.columns + b.columns)
                 inside = a.inside | b.inside | {edge.id}
                 return Cluster(a.terms + b.terms, a.parts + b.parts + on, a.columns + b.columns, inside)
+            case MultiJoin(terms=terms) as joined if not can_fail(joined.on):
+                found = [self._cluster(term, taken) for term in terms if isinstance(term, Edge)]
+                columns = tuple(column for cluster in found for column in cluster.columns)
+                on = _renamed(conjuncts(joined.on), joined.columns, columns)
+                return Cluster(
+                    tuple(term for cluster in found for term in cluster.terms),
+                    tuple(part for cluster in found for part in cluster.parts) + on,
+                    columns,
+                    frozenset((edge.id,)).union(*(cluster.inside for cluster in found)),
+                )
             case (Filter(input=Edge() as source) | Project(input=Edge() as source)) as unary if _is_transparent(unary):
                 inner = self._cluster(source, taken)
                 if len(inner.terms) > 1:
@@ -80,6 +124,17 @@ class Clusters:
         columns = tuple(_fresh(column, taken) for column in edge.columns)
         taken.update(columns)
         return Cluster((replace(edge, outputs=columns),), (), columns, frozenset())
+
+
+def _aggregated(
+    rel: Aggregate, join: Rel, values: Mapping[Column, Expr], columns: Mapping[Column, Column]
+) -> Aggregate:
+    """An aggregation over a join, the ``columns`` of which give the values that it reads."""
+    names = {column: Ref(made) for column, made in columns.items()}
+    below = {column: substitute(value, names) for column, value in values.items()}
+    keys = tuple(Output(key.column, substitute(key.expr, below)) for key in rel.keys)
+    calls = (AggregateOutput(a.column, substitute_in_call(a.call, below)) for a in rel.aggregates)
+    return Aggregate(join, keys, tuple(calls))
 
 
 def _is_transparent(rel: Filter | Project) -> bool:

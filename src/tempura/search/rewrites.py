@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from tempura.algebra.multi_join import MultiJoin
-from tempura.algebra.rel import Rel, Scan, Values, empty, renamed
+from tempura.algebra.rel import Aggregate, Rel, Scan, Values, empty, renamed
 from tempura.memo.edge import Edge
 from tempura.rules.dsl import Rule, times_of
 from tempura.rules.prune import prune
@@ -53,8 +53,10 @@ class Rewriter:
             found: dict[tuple[Rule, Rel], Rewritten] = {}
             for member in self.operators(view):
                 for made in self._apply_all(View(member, view.at), view):
-                    known = found.get((made.rule, made.rhs))
-                    found[made.rule, made.rhs] = replace(known, sets=known.sets | made.sets) if known else made
+                    _add(found, made)
+            for seen in self._over_join(view):
+                for made in self._apply_all(View(seen, view.at), view, deep=True):
+                    _add(found, made)
             self._rewritten[view] = tuple(found.values())
         return self._rewritten[view]
 
@@ -68,8 +70,20 @@ class Rewriter:
         joined = self._space.clusters.of(tvr)
         return (*members, joined) if joined and self.facts.lineage(joined) == self.facts.lineage(tvr) else members
 
-    def _apply_all(self, matched: View, view: View) -> Iterator[Rewritten]:
+    def _over_join(self, view: View) -> tuple[Rel, ...]:
+        """The aggregation of a state, seen over the join below it, for rules that look so deep."""
+        is_sum = isinstance(view.at, StateDelta) and not self.facts.has_order_sensitive_values(view.tvr)
+        if not is_sum or not any(rule.depth > 1 for rule in self._dispatched(Aggregate, StateDelta)):
+            return ()
+        assert isinstance(view.tvr, Aggregate)
+        seen = self._space.clusters.below(view.tvr)
+        # Two arguments may be one expression there: then its state has fewer columns.
+        return (seen,) if seen and View(seen, view.at).columns == view.columns else ()
+
+    def _apply_all(self, matched: View, view: View, deep: bool = False) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
+            if deep and rule.depth < 2:
+                continue
             bindings = rule.match(matched)
             if bindings is None:
                 continue
@@ -108,7 +122,7 @@ class Rewriter:
     ) -> Iterator[dict[str, object]]:
         """Bind facts and links, the points that stand on the right side only, one that is earlier, or between, and the table that
         moves."""
-        given = {"Facts": self.facts, "Links": links}
+        given = {"Facts": self.facts, "Links": links, **self._space.given}
         bound = bindings | {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
         free = {n: kind for n, kind in rule.parameters.items() if kind in ("Time", "Between") and n not in bindings}
         points = [self._earlier(view) if kind == "Time" else self._between(view) for kind in free.values()]
@@ -181,6 +195,11 @@ class Rewriter:
             case Values() as values:
                 return replace(values, outputs=view.columns)
         return renamed(View(self._memo.own(edge), at), view.columns)
+
+
+def _add(found: dict[tuple[Rule, Rel], Rewritten], made: Rewritten) -> None:
+    known = found.get((made.rule, made.rhs))
+    found[made.rule, made.rhs] = replace(known, sets=known.sets | made.sets) if known else made
 
 
 def _by_links(space: Space, sets: Sequence[tuple[Rule, ...]], by_table: bool) -> tuple[tuple[ClassLinks, int], ...]:

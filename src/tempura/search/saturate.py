@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
 
-from tempura.algebra.rel import Rel
-from tempura.algebra.scalar import Column, Output, Ref
+from tempura.algebra.rel import Join, Rel
+from tempura.algebra.scalar import Column, Expr, Output, Ref
 from tempura.cost.estimate import Estimator
 from tempura.memo.edge import Edge
 from tempura.memo.events import ClassRewritten, Listener, ignore
@@ -25,7 +25,7 @@ BUDGET = 1_000
 """Firings per query."""
 
 FEWER = 0.5
-"""A partial aggregation is tried if it has at most this many groups for each row."""
+"""A partial aggregation is tried if it has at most this many groups for each row; a semi join, if it leaves at most so many rows."""
 
 _NO_KEYS: Mapping[str, Keys] = {}
 
@@ -62,7 +62,7 @@ class Saturation:
         self._listener = listener
         self._switches = switches
         unique = Unique(memo, {name: known.unique for name, known in keys.items()})
-        self._given = {"Always": unique, "Promised": References(memo, keys), "Expected": Groups(memo, estimate)}
+        self.given = {"Always": unique, "Promised": References(memo, keys), "Expected": Groups(memo, estimate)}
         self._queue: list[tuple[int, int, Member]] = []
         self._order = count()
         self._seen = 0
@@ -102,7 +102,7 @@ class Saturation:
 
     def _fire(self, number: int, member: Member, bindings: dict[str, object]) -> None:
         rule = self._rules[number]
-        given = {name: self._given[kind] for name, kind in rule.parameters.items() if kind in self._given}
+        given = {name: self.given[kind] for name, kind in rule.parameters.items() if kind in self.given}
         law = rule.apply(**bindings, **given)
         if not law.where or (number, law.lhs) in self._said:
             return
@@ -137,6 +137,11 @@ class Groups:
         edge = self._memo.add(tvr.rel)
         keys = tuple(Output(column, Ref(column)) for column in columns)
         return self._estimate.groups(edge, keys) <= FEWER * self._estimate.rows(edge)
+
+    def reduces(self, tvr: Tvr, other: Tvr, on: Expr) -> bool:
+        """Whether far fewer rows of a TVR match another than there are."""
+        left, right = (self._memo.add(rel) for rel in (tvr.rel, other.rel))
+        return self._estimate.rows(Join(left, right, "semi", on)) <= FEWER * self._estimate.rows(left)
 
 
 class Inside:

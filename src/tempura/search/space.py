@@ -67,6 +67,7 @@ class Space:
         keys = {name: table.keys for name, table in problem.tables.items()}
         saturation = Saturation(self.memo, laws, expected, self.tell, switches, keys)
         saturation.run()
+        self.given = saturation.given
         self.query = self.memo.find(self.query)
         self.clusters = Clusters(self.memo)
         self.facts = PlanFacts(problem.tables, self.memo, 0, self.staircase, saturation.relied_on_promises)
