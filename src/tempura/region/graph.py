@@ -1,7 +1,7 @@
 """What a region is made of: operators, links between their ports, and the workers and channels that these become."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal
@@ -121,6 +121,10 @@ class Graph:
             rest += receivers
         return frozenset(found)
 
+    def only(self, name: str) -> "Graph":
+        """The same region, in which only one operator can be made: what the others are made of need not travel."""
+        return Graph(tuple(n if n.name == name else replace(n, make=_elsewhere) for n in self.nodes), self.links)
+
     def make(self, worker: str) -> Operator:
         """The operator of a worker, new. Raises TempuraError BAD_REGION when it does not suit its place."""
         operator = self.node_of[worker].make(int(worker.rpartition("/")[2]))
@@ -129,6 +133,10 @@ class Graph:
             has = "no input" if worker in self.sources else "inputs"
             raise bad_region(f"{worker} has {has}, and its operator is {kind}.", "Link it otherwise.")
         return operator
+
+
+def _elsewhere(number: int) -> Operator:
+    raise AssertionError(f"operator {number} is made in another process")
 
 
 def bad_region(what: str, remedy: str) -> TempuraError:
