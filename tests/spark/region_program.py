@@ -15,7 +15,11 @@ from tempura.frontend.start import start_session
 from tempura.region.carriers import SparkTasks
 from tempura.region.controller import RegionJob
 from tempura.region.graph import Graph, Link, Node
+from tempura.region.worker import Settings
 from tests.unit.region_programs import Count, Kept, UpTo
+
+SLOWLY = Settings(credit=2_000, slice=200)
+"""Small parts, so that the region still runs when a cancelled task has ended: Spark gives it two seconds."""
 
 
 def until(condition: Any, seconds: float = 30.0) -> None:
@@ -36,7 +40,7 @@ def main(count: int) -> None:
     )
     links = (Link("source", "first"), Link("first", "second"), Link("second", "sink"))
     found: dict[str, Any] = {}
-    with RegionJob(Graph(nodes, links), SparkTasks(session), every=1.0) as job:
+    with RegionJob(Graph(nodes, links), SparkTasks(session), settings=SLOWLY, every=1.0) as job:
         until(lambda: len(kept) > 10_000)
         try:
             RegionJob(Graph(nodes, links), SparkTasks(session)).start()

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_workers_in_spark_tasks_are_killed_and_cancelled_and_nothing_is_lost_or_doubled() -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
-    command = [sys.executable, "-m", "tests.spark.region_program", "12000000"]
+    command = [sys.executable, "-m", "tests.spark.region_program", "4000000"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=170, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])

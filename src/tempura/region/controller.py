@@ -336,7 +336,9 @@ class RegionJob:
             case "gone" if self._is_current(what):
                 del self._connections[what.worker]
                 self._dead.add(what.worker)
-            case "ended" if message == self._lives[what] and what not in self._connections:
+            case "ended" if message == self._lives[what]:
+                if what in self._connections:  # a cancelled task's process lives on for a while
+                    self._connections.pop(what).send({"host": "stop"})
                 self._dead.add(what)
             case "do":
                 what()
@@ -359,12 +361,14 @@ class RegionJob:
     def _begin(self, dead: set[str]) -> None:
         """Start workers, and let them and their ancestors begin from the last complete snapshot."""
         began = time.monotonic()
+        begins: set[str] = set()  # with those that die while the others are waited for
         while True:
             self._dead -= dead
+            begins |= dead
             for worker in sorted(dead):
                 self._connections.pop(worker, None)
                 self._start_worker(worker)
-            again = self.coordinator.to_restart(dead)
+            again = self.coordinator.to_restart(begins)
             if self._all(again, self._connections.keys()):
                 for worker in again:
                     self._incarnations[worker] += 1

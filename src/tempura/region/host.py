@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -184,24 +185,22 @@ class Host:
 
     def run(self) -> None:
         """Step the worker until it is told to stop."""
+        while not self._stopped:
+            self._bell.clear()
+            self._take_over()
+            did = self._worker.step() if self._worker is not None and self._goes else False
+            made_room = self._hand_over(idle=not did)
+            if not did and not made_room and not self._stopped:
+                self._bell.wait(self._patience())
+        self._close_streams()
+        self._server.shutdown()
         try:
-            while not self._stopped:
-                self._bell.clear()
-                self._take_over()
-                did = self._worker.step() if self._worker is not None and self._goes else False
-                made_room = self._hand_over(idle=not did)
-                if not did and not made_room and not self._stopped:
-                    self._bell.wait(self._patience())
-        finally:
-            self._close_streams()
-            self._server.shutdown()
-            try:
-                self._control.done_writing()
-                self._listening.join(5)
-                self._control.close()
-            except (OSError, flight.FlightError):
-                pass  # the controller is gone
-            self._client.close()
+            self._control.done_writing()
+            self._listening.join(5)
+            self._control.close()
+        except (OSError, flight.FlightError):
+            pass  # the controller is gone
+        self._client.close()
 
     def _patience(self) -> float | None:
         """How long to wait for something to come: a source is asked again, and nobody else is woken without cause."""
@@ -321,6 +320,9 @@ def carry(code: bytes) -> None:
     sys.setswitchinterval(SWITCH)
     try:
         Host(graph, name, life, address, token, Path(folder), settings).run()
+    except Exception:
+        traceback.print_exc()
+        os._exit(1)  # it must not linger, with streams that nobody reads: whoever started it starts another
     finally:
         sys.setswitchinterval(before)
         time.sleep(0.01)  # threads that read streams see that these are closed

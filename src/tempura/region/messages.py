@@ -97,7 +97,8 @@ class End:
 Item = Rows | Mark | End
 
 LOGGED = ("pause", "resume", "call", "inject", "retry", "skip")
-"""Commands that change what a worker does: they are in its log with their place."""
+"""Commands that change what a worker does: they are in its log with their place. Others only look: ``inspect``, ``ask`` (a method that
+changes nothing)."""
 
 
 @dataclass(frozen=True, slots=True)

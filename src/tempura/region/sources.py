@@ -61,7 +61,7 @@ class Folder(Source):
         return len(self._waiting) > 0
 
     def _is_begun(self, name: str) -> bool:
-        return self.done[name] < self._read(name).num_rows
+        return self.done[name] < int(self._read(name).num_rows)
 
     def reread(self, position: Any) -> Batch:
         name, begin, end = position

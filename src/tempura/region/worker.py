@@ -162,7 +162,7 @@ class Worker:
                     self._single_steps += given.get("steps", 1)
                 case "inspect":
                     found = self.inspect()
-                case "call":
+                case "call" | "ask":
                     found = {"result": getattr(self.operator, given["method"])(**given["arguments"])}
                 case "inject":
                     self._act(Marker.from_json(given["marker"]))

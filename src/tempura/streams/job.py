@@ -9,7 +9,8 @@ from typing import Any, Self
 from tempura.algebra.bag import Row as Values
 from tempura.errors import TempuraError
 from tempura.streams.adaptive import AdaptiveJoin
-from tempura.streams.join import Batch
+from tempura.streams.execution import Batch
+from tempura.streams.operator import explained
 from tempura.streams.query import JoinQuery
 from tempura.streams.settings import Settings
 from tempura.streams.spec import query_of
@@ -68,7 +69,9 @@ class StreamJob:
             except Exception as error:
                 what = f"The sink took {self.delivered} changed rows, and raised for the next one, {row} with weight {weight}: "
                 what += f"{type(error).__name__}: {error}. {len(self._undelivered)} rows wait for it."
-                raise TempuraError("SINK_FAILED", what, "Mend the sink and call run again: it goes on with that row.") from error
+                raise TempuraError(
+                    "SINK_FAILED", what, "Mend the sink and call run again: it goes on with that row."
+                ) from error
             self._undelivered.popleft()
             self.delivered += 1
 
@@ -101,16 +104,7 @@ class StreamJob:
 
     def explain(self) -> str:
         """Each pipeline as text: its joins in order, cached segments in brackets."""
-        names = [input.name for input in self._join.query.inputs]
-        lines = []
-        for n, order in enumerate(self._join.orders):
-            steps = [names[other] for other in order]
-            for c in self._join.used:
-                if c.pipeline == n:
-                    steps[c.start] = "[" + steps[c.start]
-                    steps[c.end - 1] += "]"
-            lines.append(f"{names[n]}: {' ⋈ '.join(steps)}")
-        return "\n".join(lines)
+        return explained(self._join)
 
     def stop(self) -> None:
         """Take no more arrivals; the one that is processed is finished."""
