@@ -16,6 +16,7 @@ from tempura.cli.queries import changes, explain, history, json_option, plan, re
 from tempura.cli.rules import rules
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
 from tempura.cli.stats import stats
+from tempura.cli.stream import stream
 from tempura.cli.streams import streams
 from tempura.cli.tables import OF_QUERIES, OF_TABLES, tell_broken
 
@@ -128,6 +129,7 @@ for command in (
     gc,
     rules,
     calibrate_command,
+    stream,
     demo,
     bench,
 ):

@@ -186,9 +186,10 @@ def join(
     folder: str | Path | None = None,
     every: float = EVERY,
     settings: Settings | None = None,
+    carrier: Carrier | None = None,
 ) -> ContinuousJob:
     """A continuous join of sources, as SQL or a specification (:func:`tempura.streams.spec.query_of`), whose caches may take ``memory``
-    bytes. Its workers are tasks of ``spark``, or processes of this machine without one; SQL needs one. ``folder`` keeps what is needed
+    bytes. Its workers are tasks of ``spark``, or processes of this machine without one, unless ``carrier`` says; SQL needs a session. ``folder`` keeps what is needed
     to go on; ``every``: seconds between snapshots. Nothing runs before the block begins.
 
     Raises TempuraError BAD_STREAM_JOIN, and when it starts NO_SLOTS.
@@ -196,7 +197,7 @@ def join(
     plan = _plan(query, sources, spark)
     own = Path(folder).resolve() if folder is not None else Path(tempfile.mkdtemp(prefix="tempura-stream-"))
     own.mkdir(parents=True, exist_ok=True)
-    carrier: Carrier = Processes() if spark is None else SparkTasks(spark)
+    carrier = carrier or (Processes() if spark is None else SparkTasks(spark))
     region = RegionJob(graph_of(plan, sources, sink, memory, own), carrier, own, settings, every)
     return ContinuousJob(plan, region, None if folder is not None else own)
 
