@@ -31,7 +31,7 @@ def sources(batches: int = 1) -> dict[str, Stream]:
         for _ in range(batches):
             yield from pa.table(TABLES[name]).to_batches()
 
-    return {n: tp.streams.given(lambda n=n: parts(n), pa.table(t).schema) for n, t in TABLES.items()}  # type: ignore[misc]
+    return {n: tp.streams.given(lambda n=n: parts(n), pa.table(t).schema) for n, t in TABLES.items()}
 
 
 def test_sql_runs_on_spark_tasks_into_a_table_of_a_warehouse(spark: SparkSession, tmp_path: Path) -> None:

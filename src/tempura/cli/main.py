@@ -13,6 +13,7 @@ from tempura.cli.demo import demo
 from tempura.cli.effectiveness import effectiveness
 from tempura.cli.paces import paces
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
+from tempura.cli.regions import regions
 from tempura.cli.rules import rules
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
 from tempura.cli.stats import stats
@@ -136,4 +137,5 @@ for command in (
     main.add_command(command)
 bench.add_command(effectiveness)
 bench.add_command(paces)
+bench.add_command(regions)
 bench.add_command(streams)

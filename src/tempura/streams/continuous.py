@@ -189,8 +189,8 @@ def join(
     carrier: Carrier | None = None,
 ) -> ContinuousJob:
     """A continuous join of sources, as SQL or a specification (:func:`tempura.streams.spec.query_of`), whose caches may take ``memory``
-    bytes. Its workers are tasks of ``spark``, or processes of this machine without one, unless ``carrier`` says; SQL needs a session. ``folder`` keeps what is needed
-    to go on; ``every``: seconds between snapshots. Nothing runs before the block begins.
+    bytes. Its workers are tasks of ``spark``, or processes of this machine without one, unless ``carrier`` says; SQL needs a session.
+    ``folder`` keeps what is needed to go on; ``every``: seconds between snapshots. Nothing runs before the block begins.
 
     Raises TempuraError BAD_STREAM_JOIN, and when it starts NO_SLOTS.
     """
