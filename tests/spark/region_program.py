@@ -13,9 +13,9 @@ from typing import Any
 from tempura.errors import TempuraError
 from tempura.frontend.start import start_session
 from tempura.region.carriers import SparkTasks
-from tempura.region.controller import RegionJob
 from tempura.region.graph import Graph, Link, Node
-from tempura.region.worker import Settings
+from tempura.region.job import RegionJob
+from tempura.region.settings import Settings
 from tests.unit.region_programs import Count, Kept, UpTo
 
 SLOWLY = Settings(credit=2_000, slice=200)

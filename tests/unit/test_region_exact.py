@@ -14,8 +14,9 @@ from tempura.region.coordinator import Coordinator
 from tempura.region.graph import Graph, Link, Node
 from tempura.region.messages import Item, Marker, Rows
 from tempura.region.operators import Batch, Operator
+from tempura.region.settings import Settings
 from tempura.region.simulation import Simulation
-from tempura.region.worker import Settings, Worker
+from tempura.region.worker import Worker
 from tests.unit.region_cases import Case, Epochs, Whim, World, batch_of, faults_of, rows_of
 
 SMALL = Settings(credit=12, slice=3)

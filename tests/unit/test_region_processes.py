@@ -11,9 +11,9 @@ import pytest
 
 from tempura.errors import TempuraError
 from tempura.region.carriers import Processes
-from tempura.region.controller import RegionJob
+from tempura.region.job import RegionJob
+from tempura.region.settings import Settings
 from tempura.region.wire import EMPTY, greeting
-from tempura.region.worker import Settings
 from tests.unit.region_programs import Count, Graph, Kept, Link, Node, UpTo
 
 

@@ -11,8 +11,8 @@ from tempura.errors import TempuraError
 from tempura.region.graph import Graph, Link, Node
 from tempura.region.log import FolderStore, MemoryStore, Store, entries_in, lines_of, recorded
 from tempura.region.operators import Batch, Operator, Read, RowOperator, Sink, Source
+from tempura.region.settings import Settings
 from tempura.region.simulation import Simulation
-from tempura.region.worker import Settings
 
 NUMBERS = pa.schema([("n", pa.int64())])
 

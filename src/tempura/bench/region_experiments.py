@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from tempura.region.carriers import Carrier
-from tempura.region.controller import RegionJob
 from tempura.region.graph import Graph, Link, Node
+from tempura.region.job import RegionJob
 from tempura.region.operators import Batch, Operator, Read, Sink, Source
 
 WHOLE = pa.record_batch({"n": pa.array(range(65_536), pa.int64())})

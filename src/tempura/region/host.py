@@ -19,6 +19,7 @@ from tempura.region.graph import Graph
 from tempura.region.log import FolderStore
 from tempura.region.messages import Command, Item, Rows
 from tempura.region.operators import Source
+from tempura.region.settings import Settings
 from tempura.region.wire import (
     EMPTY,
     Listener,
@@ -30,7 +31,7 @@ from tempura.region.wire import (
     item_of,
     message_of,
 )
-from tempura.region.worker import Settings, Worker
+from tempura.region.worker import Worker
 
 IDLE = 0.005
 """Seconds after which a source that had nothing is asked again."""

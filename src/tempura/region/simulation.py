@@ -11,8 +11,9 @@ from tempura.region.coordinator import Coordinator
 from tempura.region.graph import Graph
 from tempura.region.log import MemoryStore, Store
 from tempura.region.messages import Command, Item, rows_in
+from tempura.region.settings import Settings
 from tempura.region.waiting import why
-from tempura.region.worker import Settings, Worker
+from tempura.region.worker import Worker
 
 PATIENCE = 100
 """Turns in which nobody does anything, after which nobody will: a source that had nothing may have something when it is asked again."""

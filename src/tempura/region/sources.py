@@ -20,14 +20,17 @@ LOOK = 0.2
 class Folder(Source):
     """The rows of the Parquet files of a folder, in the order of their names among those that are new at a look. A file must be whole
     when it appears (written elsewhere and renamed), and must not change: what was read of it may be read again. ``follow``: wait for
-    more files; else the source ends after those that are there. Position: a file, its first row and its last, and which look found it.
+    more files; else the source ends after those that are there. Position: a file, the first row, and the one after the last.
+
+    Raises TempuraError FOLDER_MISSING, and WRONG_SCHEMA for a file without the columns.
     """
 
-    state: ClassVar[tuple[str, ...]] = ("done",)
+    state: ClassVar[tuple[str, ...]] = ("done", "begun")
 
     def __init__(self, path: str, schema: pa.Schema, follow: bool = True) -> None:
         self.path, self.schema, self.follow = Path(path), schema, follow
-        self.done: dict[str, int] = {}  # rows read by file
+        self.done: list[str] = []
+        self.begun: tuple[str, int] | None = None  # a file of which the first so many rows were read
         self._waiting: deque[str] = deque()
         self._table: tuple[str, pa.Table] | None = None
         self._next_look = 0.0
@@ -37,15 +40,12 @@ class Folder(Source):
             raise TempuraError("FOLDER_MISSING", f"There is no folder {self.path}.", "Make it, or name another.")
 
     def poll(self, rows: int) -> Read | None:
-        if not self._waiting and not self._look():
-            return None
-        name = self._waiting[0]
-        table = self._read(name)
-        begin = self.done.get(name, 0)
-        end = min(table.num_rows, begin + rows)
-        if end == table.num_rows:
-            self._waiting.popleft()
-        position = [name, begin, end]
+        name, begin = self.begun or ("", 0)
+        if not name:
+            if not self._waiting and not self._look():
+                return None
+            name = self._waiting.popleft()
+        position = [name, begin, min(self._read(name).num_rows, begin + rows)]
         return Read(self.reread(position), position)
 
     def _look(self) -> bool:
@@ -54,19 +54,21 @@ class Folder(Source):
         if now < self._next_look:
             return False
         self._next_look = now + LOOK
-        names = sorted(p.name for p in self.path.glob("*.parquet") if not p.name.startswith((".", "_")))
-        self._waiting.extend(n for n in names if n not in self.done or self._is_begun(n))
+        known = set(self.done)
+        names = (p.name for p in self.path.glob("*.parquet") if not p.name.startswith((".", "_")))
+        self._waiting.extend(sorted(name for name in names if name not in known))
         if not self._waiting and not self.follow:
             raise StopIteration
-        return len(self._waiting) > 0
-
-    def _is_begun(self, name: str) -> bool:
-        return self.done[name] < int(self._read(name).num_rows)
+        return bool(self._waiting)
 
     def reread(self, position: Any) -> Batch:
         name, begin, end = position
         table = self._read(name)
-        self.done[name] = end
+        if end == table.num_rows:
+            self.begun = None
+            self.done.append(name)
+        else:
+            self.begun = name, end
         parts = table.slice(begin, end - begin).combine_chunks().to_batches()
         return parts[0] if parts else pa.RecordBatch.from_pylist([], schema=self.schema)
 

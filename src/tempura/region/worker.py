@@ -8,7 +8,6 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,40 +18,13 @@ from tempura.region.graph import Graph
 from tempura.region.log import Entry, Log, Store, recorded
 from tempura.region.messages import LOGGED, SNAPSHOT, Command, Mark, Marker, Rows
 from tempura.region.operators import Batch, FailedRow, Read, Sink, Source, failing_row, shown
+from tempura.region.settings import Failure, Settings
+from tempura.region.snapshots import FINAL, restore, saved
 
 Tell = Callable[[Mapping[str, Any]], None]
 """Takes what a worker says to the controller: answers to commands, and events."""
 
-FINAL = 10**9
-"""The number of the snapshot of a worker that has ended."""
-
 KEPT_ANSWERS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """``credit``: rows on their way or waiting in a channel, at most. ``slice``: rows of a mini-step at first, at most ``credit``: it grows
-    while steps are quicker than ``quick`` seconds, and shrinks when one takes longer than ``slow``."""
-
-    credit: int = 65_536
-    slice: int = 256
-    quick: float = 0.001
-    slow: float = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What an operator could not process: rows of a port, from the one that failed, which is None if that is not known."""
-
-    port: int
-    rows: Batch
-    is_exact: bool
-    trace: str
-
-    def to_json(self) -> dict[str, Any]:
-        """For the user: the tuple, or the first rows among which it is, and the traceback."""
-        row = [shown(r) for r in self.rows.slice(0, 1 if self.is_exact else 3).to_pylist()]
-        return {"port": self.port, "exact": self.is_exact, "rows": row, "trace": self.trace}
 
 
 class Worker:
@@ -93,15 +65,17 @@ class Worker:
         self.outlets = {c.id: Outlet(c.id, self.settings.credit) for c in graph.outputs(name)}
         self._alignment = Alignment({c.id: c.port for c in channels})
         self._single_steps = 0
+        self._uncommitted: int | None = None
         self.operator.open()
-        self._restore(snapshot)
+        if snapshot:
+            restore(self, store, snapshot)
         links = dict.fromkeys(c.link for c in graph.outputs(name))
         self._routers = [
             Router([self.outlets[c.id] for c in graph.outputs(name) if c.link == n], graph.links[n].by) for n in links
         ]
         self._replay: deque[Entry] = deque(recorded(store, name, snapshot))
         self._log = Log(store, name, snapshot)
-        if self.ended:
+        if snapshot and self._commit(FINAL if self.ended else snapshot) and self.ended:
             self._tell({"event": "ended", "worker": self.name})
 
     # --- what the carrier asks -----------------------------------------------------------------------------------------
@@ -187,6 +161,10 @@ class Worker:
         self.reasons.discard("error")
         if failure is None:
             return
+        if self._uncommitted is not None:
+            if self._commit(self._uncommitted) and self.ended:
+                self._tell({"event": "ended", "worker": self.name})
+            return
         if self._after is not None:  # it failed at the end of a port
             if skipped:
                 self._finished()
@@ -199,12 +177,23 @@ class Worker:
             self._run(rest, failure.port)
 
     def _completed(self, snapshot: int) -> None:
-        if isinstance(self.operator, Sink):
-            self.operator.commit(str(snapshot))
+        self._commit(snapshot)
         if isinstance(self.operator, Source):
             saved = self._store.load(self.name, snapshot)
             self.operator.completed(saved["operator"] if saved else None)
         self._store.forget(self.name, snapshot)
+
+    def _commit(self, snapshot: int) -> bool:
+        """Let be seen what came before a snapshot; whether that was possible. If not, the worker has failed, and ``retry`` tries again."""
+        if isinstance(self.operator, Sink):
+            try:
+                self.operator.commit(str(snapshot))
+            except Exception:
+                self._uncommitted = snapshot
+                self._fail(0, pa.record_batch({}), False)
+                return False
+        self._uncommitted = None
+        return True
 
     # --- data ----------------------------------------------------------------------------------------------------------
 
@@ -374,43 +363,15 @@ class Worker:
         if snapshot != FINAL:
             self._log.turn(snapshot)
         self._log.sync()
-        self._store.save(self.name, snapshot, self._saved())
-
-    def _saved(self) -> dict[str, Any]:
-        return {
-            "operator": dict(self.operator.save()),
-            "inlets": {i.id: [i.used, i.ended] for i in self.inlets.values()},
-            "outlets": {o.id: [o.offset, o.ended] for o in self.outlets.values()},
-            "reasons": sorted(self.reasons),
-            "ended": self.ended,
-            "processed": self.processed,
-        }
-
-    def _restore(self, snapshot: int) -> None:
-        if not snapshot:
-            return
-        saved = self._store.load(self.name, snapshot) or self._store.load(self.name, FINAL)
-        assert saved is not None, f"{self.name} has no snapshot {snapshot}"
-        self.operator.restore(saved["operator"])
-        for inlet in self.inlets.values():
-            used, ended = saved["inlets"][inlet.id]
-            self.inlets[inlet.id] = Inlet(inlet.id, inlet.port, used, ended)
-        for outlet in self.outlets.values():
-            offset, ended = saved["outlets"][outlet.id]
-            self.outlets[outlet.id] = Outlet(outlet.id, self.settings.credit, offset)
-            self.outlets[outlet.id].ended = ended
-        self.reasons, self.ended, self.processed = set(saved["reasons"]), saved["ended"], saved["processed"]
-        if isinstance(self.operator, Sink):
-            self.operator.commit(str(FINAL if self.ended else snapshot))
+        self._store.save(self.name, snapshot, saved(self))
 
     def _end(self) -> None:
         for outlet in self.outlets.values():
             outlet.end()
         self.ended = True
         self._save(FINAL)
-        if isinstance(self.operator, Sink):
-            self.operator.commit(str(FINAL))
-        self._tell({"event": "ended", "worker": self.name})
+        if self._commit(FINAL):
+            self._tell({"event": "ended", "worker": self.name})
 
     # --- replay --------------------------------------------------------------------------------------------------------
 
@@ -473,11 +434,11 @@ class Worker:
 
     @property
     def condition(self) -> str:
-        """In one word: ended, failed, paused, replaying, blocked (its output is full), aligning, starved (no input), or busy."""
-        if self.ended:
-            return "ended"
+        """In one word: failed, ended, paused, replaying, blocked (its output is full), aligning, starved (no input), or busy."""
         if self.failure is not None:
             return "failed"
+        if self.ended:
+            return "ended"
         if self.reasons:
             return "paused"
         if self._replay:

@@ -21,12 +21,12 @@ from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
 from tempura.region.carriers import Carrier, Processes, SparkTasks
-from tempura.region.controller import RegionJob
 from tempura.region.graph import Graph, Link, Node, Place
+from tempura.region.job import RegionJob
 from tempura.region.operators import Operator
+from tempura.region.settings import Settings
 from tempura.region.sinks import Callback, ParquetFolder, Pushed
 from tempura.region.sources import Folder, Given, Rate
-from tempura.region.worker import Settings
 from tempura.streams.operator import CHANGE, TIME, JoinOperator
 from tempura.streams.query import JoinQuery
 from tempura.streams.spec import query_of, window_of
