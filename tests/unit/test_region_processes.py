@@ -10,7 +10,7 @@ import pyarrow.flight as flight
 import pytest
 
 from tempura.errors import TempuraError
-from tempura.region.carriers import Processes
+from tempura.region.carriers import Processes, SparkTasks
 from tempura.region.job import RegionJob
 from tempura.region.settings import Settings
 from tempura.region.wire import EMPTY, greeting
@@ -109,3 +109,25 @@ def test_a_region_goes_on_where_its_folder_says(tmp_path: Path) -> None:
         0 < second[0] <= len(first)
     )  # it repeats what came after its last snapshot, as a callback is told at least once
     assert second == list(range(second[0], 1_200_000))
+
+
+class Conf:
+    def get(self, name: str, default: str) -> str:
+        return {"spark.speculation": "true"}.get(name, default)
+
+
+class Session:
+    """As much of a session as is asked."""
+
+    @property
+    def sparkContext(self) -> "Session":  # noqa: N802 - Spark's name
+        return self
+
+    def getConf(self) -> Conf:  # noqa: N802
+        return Conf()
+
+
+def test_a_session_that_would_start_workers_twice_is_refused() -> None:
+    session: Any = Session()
+    with pytest.raises(TempuraError, match=r"NO_SLOTS.*spark.speculation is on"):
+        SparkTasks(session).admit(1)

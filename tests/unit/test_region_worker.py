@@ -247,12 +247,24 @@ def test_a_store_keeps_logs_and_snapshots(store: Store) -> None:
 
 def test_a_line_that_was_written_in_part_is_none(tmp_path: Path) -> None:
     first = FolderStore(tmp_path)
-    first.append("op/0", 0, ['[1,"e",0]'])
-    path = tmp_path / "op-0" / "0.log"
-    path.write_text(path.read_text() + '[1,"e"')
-    assert list(entries_in(FolderStore(tmp_path).lines("op/0", 0))) == [("e", 0)]
-    FolderStore(tmp_path).append("op/0", 0, ['[1,"e",1]'])
+    first.append("op/0", 0, ['[1,"e",0]', '[1,"e'])
+    path = tmp_path / "op-0" / "life-1" / "0.log"
+    path.write_text(path.read_text()[:-1])
+    second = FolderStore(tmp_path)
+    assert list(entries_in(second.lines("op/0", 0))) == [("e", 0)]
+    second.append("op/0", 0, ['[1,"e",1]'])
     assert recorded(FolderStore(tmp_path), "op/0", 0) == [("e", 0), ("e", 1)]
+
+
+def test_what_a_process_writes_that_was_given_up_is_not_read(tmp_path: Path) -> None:
+    given_up = FolderStore(tmp_path)
+    given_up.append("op/0", 0, ['[1,"e",0]'])
+    heir = FolderStore(tmp_path)
+    assert recorded(heir, "op/0", 0) == [("e", 0)]
+    given_up.append("op/0", 0, ['[1,"e",1]'])
+    heir.append("op/0", 0, ['[1,"e",2]'])
+    assert recorded(heir, "op/0", 0) == [("e", 0), ("e", 2)]
+    assert recorded(FolderStore(tmp_path), "op/0", 0) == [("e", 0), ("e", 2)]
 
 
 def test_a_snapshot_of_another_version_is_refused(tmp_path: Path) -> None:

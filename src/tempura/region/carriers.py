@@ -1,5 +1,6 @@
 """Where workers live: each in a Spark task of a job of its own, or in a plain process of this machine."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -82,7 +83,8 @@ class SparkTasks:
 
     def _slots(self) -> int:
         """The tasks that the session runs at a time."""
-        return int(self._context.defaultParallelism)
+        local = re.fullmatch(r"local\[(\d+)(?:,\s*\d+)?\]", str(self._context.master))
+        return int(local[1]) if local else int(self._context.defaultParallelism)
 
     def _busy(self) -> int:
         status = self._context.statusTracker()

@@ -57,6 +57,7 @@ class Controller:
         self._incarnations = dict.fromkeys(graph.workers, 0)
         self._lives = dict.fromkeys(graph.workers, 0)
         self._ready: set[str] = set()
+        self._cut: set[str] = set()
         self._dead: set[str] = set()
         self._why_gone: dict[str, str] = {}
         self._stopping = False
@@ -188,8 +189,8 @@ class Controller:
                 "REGION_FAILED", f"{worker} cannot begin: {message['why']}.", "Mend that, and begin again."
             )
         if incarnation == self._incarnations[worker]:
-            if message["event"] == "ready":
-                self._ready.add(worker)
+            if message["event"] in ("ready", "cut"):
+                (self._ready if message["event"] == "ready" else self._cut).add(worker)
             else:
                 self.coordinator.heard(message)
 
@@ -204,7 +205,7 @@ class Controller:
                 self._connections.pop(worker, None)
                 self._start_worker(worker)
             again = self.coordinator.to_restart(begins)
-            if self._all(again, self._connections.keys()):
+            if self._all(again, self._connections.keys()) and self._cut_off(again):
                 for worker in again:
                     self._incarnations[worker] += 1
                     self._ready.discard(worker)
@@ -223,6 +224,14 @@ class Controller:
             self._connections[worker].send({"host": "go", "addresses": addresses})
         if len(again) < len(self.graph.workers) or self.restarts:
             self.recoveries.append(time.monotonic() - began)
+
+    def _cut_off(self, again: Set[str]) -> bool:
+        """Let the others take nothing more of what was sent in former lives: a process may be given up and not be dead yet."""
+        others = {c.receiver for c in self.graph.channels if c.sender in again} - again
+        self._cut.clear()
+        for worker in others & self._connections.keys():
+            self._connections[worker].send({"host": "cut", "senders": sorted(again)})
+        return self._all(others, self._cut)
 
     def _all(self, wanted: Set[str], there: Set[str]) -> bool:
         """Wait until all that are wanted are there; not, when somebody dies before. Raises TempuraError REGION_FAILED after some time."""

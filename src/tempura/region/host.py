@@ -234,6 +234,11 @@ class Host:
                     self._worker.commands.append(Command.from_json(message))
             case "reset":
                 self._reset(message["snapshot"], message["incarnation"])
+            case "cut":
+                for channel in self._graph.inputs(self._name):
+                    if channel.sender in message["senders"]:
+                        self._incoming.pop(channel.id, None)
+                self._tell({"event": "cut"})
             case "go":
                 for channel in self._graph.outputs(self._name):
                     address = message["addresses"][channel.receiver]

@@ -128,27 +128,48 @@ class MemoryStore:
 
 class FolderStore:
     """A store in a folder that all workers see. A write survives the death of its process, not that of its machine: files are not
-    flushed. A line that was written in part is none."""
+    flushed. A line that was written in part is none.
+
+    Each process that takes a worker over has a copy of the log of its own, in a folder ``life-N``: one that was given up and is not dead
+    yet, as the process of a cancelled task, writes where nobody reads.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._open: dict[tuple[str, int], int] = {}
+        self._lives: dict[str, Path] = {}
+        self._open: tuple[tuple[str, int], int] | None = None
 
     def _path(self, worker: str, name: str) -> Path:
         return self._folder / worker.replace("/", "-") / name
 
+    def _life(self, worker: str) -> Path:
+        """The folder of the log in this process's life: a copy of the last one's."""
+        if worker not in self._lives:
+            before = sorted(self._path(worker, "").glob("life-*[0-9]"), key=lambda path: int(path.name[5:]))
+            life = self._path(worker, f"life-{int(before[-1].name[5:]) + 1 if before else 1}")
+            new = life.with_name("life.new")
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir(parents=True)
+            # The last segment first: the ones before it get no more lines.
+            for path in sorted(before[-1].glob("*.log"), key=_segment, reverse=True) if before else ():
+                content = path.read_bytes()
+                (new / path.name).write_bytes(content[: content.rfind(b"\n") + 1])
+            new.rename(life)
+            for path in before:
+                shutil.rmtree(path, ignore_errors=True)
+            self._lives[worker] = life
+        return self._lives[worker]
+
     def append(self, worker: str, segment: int, lines: Sequence[str]) -> None:
-        if (worker, segment) not in self._open:
-            path = self._path(worker, f"{segment}.log")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            for descriptor in self._open.values():
-                os.close(descriptor)
-            self._open = {(worker, segment): os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)}
-            cut_torn_line(path)
-        os.write(self._open[worker, segment], "".join(f"{line}\n" for line in lines).encode())
+        if self._open is None or self._open[0] != (worker, segment):
+            path = self._life(worker) / f"{segment}.log"
+            if self._open is not None:
+                os.close(self._open[1])
+            self._open = (worker, segment), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.write(self._open[1], "".join(f"{line}\n" for line in lines).encode())
 
     def lines(self, worker: str, segment: int) -> list[str]:
-        path = self._path(worker, f"{segment}.log")
+        path = self._life(worker) / f"{segment}.log"
         return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
 
     def save(self, worker: str, snapshot: int, data: dict[str, Any]) -> None:
@@ -175,21 +196,19 @@ class FolderStore:
         return together(plain, {path.stem: path.read_bytes() for path in folder.glob("*.arrow")})
 
     def forget(self, worker: str, before: int) -> None:
-        for path in self._path(worker, "").glob("*"):
-            number, _, kind = path.name.partition(".")
-            if number.isdigit() and int(number) < before:
-                shutil.rmtree(path) if kind == "snapshot" else path.unlink()
+        for path in self._life(worker).glob("*.log"):
+            if _segment(path) < before:
+                path.unlink()
+        for path in self._path(worker, "").glob("*.snapshot"):
+            if _segment(path) < before:
+                shutil.rmtree(path)
+
+
+def _segment(path: Path) -> int:
+    return int(path.stem)
 
 
 VERSION = 1
-
-
-def cut_torn_line(path: Path) -> None:
-    """Remove the end of a file after its last whole line."""
-    content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        os.truncate(path, whole)
 
 
 def apart(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, bytes]]:
