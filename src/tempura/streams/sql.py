@@ -3,7 +3,7 @@ sources becomes a join query, with the projection of its result."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import cast
 
@@ -63,12 +63,12 @@ def plan_sql(session: SparkSession, sql: str, schemas: Mapping[str, StructType],
         taken[scan.table] += 1
         name = scan.table if taken[scan.table] == 1 else f"{scan.table}_{taken[scan.table]}"
         inputs.append(Input(name, scan.outputs, windows.get(scan.table)))
-    query = JoinQuery(tuple(inputs), reduce(_and, conditions, cast(Expr, TRUE)))
+    query = JoinQuery(tuple(inputs), reduce(_and, map(bare, conditions), cast(Expr, TRUE)))
     shown = lifted.rel.columns[: lifted.visible]
     twice = [name for name, count in Counter(lifted.names).items() if count > 1]
     if twice:
         raise _bad(f"two columns of the result have the name {twice[0]}.", "Rename one with AS.")
-    outputs = tuple((name, values[c], c.type) for name, c in zip(lifted.names, shown, strict=True))
+    outputs = tuple((name, bare(values[c]), c.type) for name, c in zip(lifted.names, shown, strict=True))
     for expr in (*(expr for _, expr, _ in outputs), *query.conditions):
         _check_computed(expr)
     for column in query.owner:
@@ -95,6 +95,13 @@ def _parts(rel: Rel) -> tuple[list[Scan], list[Expr], dict[Column, Expr]]:
     raise _bad(
         f"the query has {rel.label or type(rel).__name__!r}, which is no inner join.", "Join sources by equalities."
     )
+
+
+def bare(expr: Expr) -> Expr:
+    """An expression without the engine's: what is computed by the interpreter, in another process, needs none."""
+    if not isinstance(expr, Call):
+        return expr
+    return replace(expr, operands=tuple(bare(operand) for operand in expr.operands), handle=None)
 
 
 def _check_computed(expr: Expr) -> None:
