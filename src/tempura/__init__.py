@@ -37,8 +37,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Load the warehouse, and with it Spark, when it is first asked for: importing one layer does not load all others."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tempura' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "streams":
+        return import_module("tempura.streams")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tempura' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -11,7 +11,7 @@ from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Rel, Scan
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Ref
 from tempura.streams.candidates import Candidate, is_possible, segments
-from tempura.streams.join import Batch, CachedJoin, ContinuousJoin
+from tempura.streams.execution import Batch, CachedJoin, ContinuousJoin
 from tempura.streams.query import Input, JoinQuery, LastRows, LastTime, Window, equal
 
 

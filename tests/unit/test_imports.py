@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 ORDER: tuple[tuple[str, ...], ...] = (
     ("errors", "display", "cache"),
+    ("region",),
     ("algebra",),
     ("tvr",),
     ("physical",),
@@ -19,7 +20,8 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("rules", "cost"),
     ("search", "laws", "pace"),
     ("plan",),
-    ("frontend", "execute", "explain", "streams"),
+    ("frontend", "execute", "explain"),
+    ("streams",),
     ("warehouse.commits",),
     ("warehouse.batches",),
     ("warehouse.times",),

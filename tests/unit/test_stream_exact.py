@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from tempura.streams.join import CachedJoin
+from tempura.streams.execution import CachedJoin
 from tempura.streams.xjoin import XJoin, trees
 from tests.unit.stream_histories import first_difference, random_caches, random_history, random_query, shake
 

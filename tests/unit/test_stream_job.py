@@ -84,6 +84,25 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(arrival: Arrival, says
     assert job.status()["processed"] == 0
 
 
+def test_a_sink_that_raises_gets_each_change_once() -> None:
+    taken: list[tuple[Row, int]] = []
+    failing = [True, False, True, False, False]
+
+    def sink(row: Row, weight: int) -> None:
+        if failing and failing.pop(0):
+            raise OSError("no room")
+        taken.append((row, weight))
+
+    job = join(tomllib.loads(SPEC), arrivals(), sink)
+    for delivered in (0, 1):
+        with pytest.raises(TempuraError, match=rf"SINK_FAILED.*took {delivered} changed rows.*OSError: no room"):
+            job.run()
+    job.run()
+    row = (1, "north", 1, 50, 1)
+    assert taken == [(row, 1), (row, 1), (row, -1), (row, -1)]
+    assert job.delivered == 4
+
+
 def test_memory_changes_while_a_job_runs() -> None:
     rng = Random(0)
     names, width = ("orders", "payments", "shipments"), (2, 2, 1)

@@ -8,7 +8,7 @@ from tempura.algebra.scalar import TRUE, Call, Column, Expr
 from tempura.bench.stream_inputs import TABLE_2, batches_of, on_one_attribute, three_way, values_of
 from tempura.errors import TempuraError
 from tempura.streams.candidates import candidate, is_possible, prefix_candidates, update_point
-from tempura.streams.join import Batch, CachedJoin, check_orders, first_orders
+from tempura.streams.execution import Batch, CachedJoin, check_orders, first_orders
 from tempura.streams.query import Input, JoinQuery, LastRows, LastTime, Window, equal
 from tempura.streams.xjoin import XJoin, show, trees
 

@@ -10,7 +10,7 @@ from tempura.algebra.scalar import Call, Column, Expr
 from tempura.streams import candidates, pipeline, steps
 from tempura.streams.cache import Cache, Group
 from tempura.streams.candidates import Candidate
-from tempura.streams.join import CachedJoin
+from tempura.streams.execution import CachedJoin
 from tempura.streams.query import Input, JoinQuery, equal
 from tempura.streams.store import Row, Tuple
 from tests.unit.stream_histories import first_difference, random_caches, random_history, random_query, shake

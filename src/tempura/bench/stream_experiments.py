@@ -23,7 +23,7 @@ from tempura.bench.stream_trial import best_tree, feed, medians, name_of, race, 
 from tempura.streams.adaptive import AdaptiveJoin
 from tempura.streams.approximation import greedy, rounded
 from tempura.streams.candidates import Orders, candidate
-from tempura.streams.join import Batch, CachedJoin, ContinuousJoin
+from tempura.streams.execution import Batch, CachedJoin, ContinuousJoin
 from tempura.streams.query import JoinQuery, LastRows
 from tempura.streams.selection import exhaustive, recursive
 from tempura.streams.settings import Settings

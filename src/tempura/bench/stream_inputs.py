@@ -12,7 +12,7 @@ from math import sqrt
 from random import Random
 
 from tempura.algebra.scalar import Call, Column, Expr
-from tempura.streams.join import Batch
+from tempura.streams.execution import Batch
 from tempura.streams.query import Input, JoinQuery, LastRows, equal
 
 PAIR_MASS = 0.1

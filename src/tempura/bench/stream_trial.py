@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from statistics import median
 from time import process_time
 
-from tempura.streams.join import Batch, ContinuousJoin
+from tempura.streams.execution import Batch, ContinuousJoin
 from tempura.streams.query import JoinQuery
 from tempura.streams.xjoin import XJoin, show, trees
 

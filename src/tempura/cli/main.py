@@ -13,9 +13,11 @@ from tempura.cli.demo import demo
 from tempura.cli.effectiveness import effectiveness
 from tempura.cli.paces import paces
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
+from tempura.cli.regions import regions
 from tempura.cli.rules import rules
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
 from tempura.cli.stats import stats
+from tempura.cli.stream import stream
 from tempura.cli.streams import streams
 from tempura.cli.tables import OF_QUERIES, OF_TABLES, tell_broken
 
@@ -128,10 +130,12 @@ for command in (
     gc,
     rules,
     calibrate_command,
+    stream,
     demo,
     bench,
 ):
     main.add_command(command)
 bench.add_command(effectiveness)
 bench.add_command(paces)
+bench.add_command(regions)
 bench.add_command(streams)

@@ -9,13 +9,19 @@ import click
 from tempura.bench.lines import lines
 from tempura.bench.stream_experiments import EXPERIMENTS, Row, Scale
 from tempura.bench.stream_inputs import TABLE_2
+from tempura.bench.stream_spark import compared
 from tempura.cli.bench import out_option, split_names, write_json
 from tempura.cli.shell import Shell, example
+from tempura.frontend.start import start_session
 
 
 @click.command(epilog=example("tempura bench streams --experiment d1-d8 --out d1-d8.json"))
 @click.option(
-    "--experiment", type=click.Choice(list(EXPERIMENTS)), default="d1-d8", show_default=True, help="What to measure."
+    "--experiment",
+    type=click.Choice([*EXPERIMENTS, "spark"]),
+    default="d1-d8",
+    show_default=True,
+    help="What to measure.",
 )
 @click.option("--rows", type=click.IntRange(200), default=40_000, show_default=True, help="Rows measured per point.")
 @click.option("--points", default=",".join(TABLE_2), show_default=True, help="Which sample points, for d1-d8.")
@@ -28,8 +34,12 @@ from tempura.cli.shell import Shell, example
 def streams(shell: Shell, experiment: str, rows: int, points: str, rounds: int, figure: Path | None, out: Path) -> None:
     """Measure continuous joins: without caches, as trees of joins of two, with caches that are chosen while they run.
 
-    In one process, without Spark. Rows per second of CPU time.
+    In one process, without Spark. Rows per second of CPU time. The experiment spark runs a join of three streams on workers, beside Spark's
+    Structured Streaming: rows per second and latency.
     """
+    if experiment == "spark":
+        beside_spark(shell, rows, rounds, out)
+        return
     chosen = split_names(points)
     if not set(chosen) <= set(TABLE_2):
         raise click.BadParameter(f"{points!r} names another point than {', '.join(TABLE_2)}", param_hint="--points")
@@ -52,6 +62,16 @@ def streams(shell: Shell, experiment: str, rows: int, points: str, rounds: int, 
     if figure:
         y = "cost / optimum" if experiment == "selection" else "rows per second"
         figure.write_text(lines(experiment, series(found), axis(found), y), encoding="utf-8")
+
+
+def beside_spark(shell: Shell, rows: int, times: int, out: Path) -> None:
+    """The experiment ``spark``: ``rows`` rows of each stream in twelve files, and ``times`` rows that arrive alone."""
+    quiet = {} if shell.debug else {"spark.log.level": "OFF"}
+    session = start_session("tempura-bench", 6, quiet | {"spark.sql.shuffle.partitions": "2"})
+    with shell.progress("spark"):
+        found = compared(session, rows, 12, times)
+    write_json(out, {"meta": {"experiment": "spark", "rows": rows, "times": times}, "rows": found})
+    shell.table(list(found[0]), [tuple(row.values()) for row in found])
 
 
 RATES = ("M", "X", "P", "G", "C", "T ⋈ (R ⋈ S)", "R ⋈ (T ⋈ S)", "adaptive", "recursive", "greedy", "rounded")

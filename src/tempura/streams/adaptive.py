@@ -16,7 +16,7 @@ from tempura.streams.cache import ENTRY_BYTES, REFERENCE_BYTES, TUPLE_BYTES, Cac
 from tempura.streams.candidates import Candidate, Orders, all_candidates, is_possible, prefix_candidates
 from tempura.streams.clock import Clock, Seconds
 from tempura.streams.events import Events
-from tempura.streams.join import CachedJoin, Changes
+from tempura.streams.execution import CachedJoin, Changes
 from tempura.streams.memory import Need, allocate
 from tempura.streams.ordering import improved
 from tempura.streams.pipeline import Pipeline

@@ -1,5 +1,6 @@
 """A continuous join over a source, in this process: changes go in, changes of the result go to a callback."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -8,7 +9,8 @@ from typing import Any, Self
 from tempura.algebra.bag import Row as Values
 from tempura.errors import TempuraError
 from tempura.streams.adaptive import AdaptiveJoin
-from tempura.streams.join import Batch
+from tempura.streams.execution import Batch
+from tempura.streams.operator import explained
 from tempura.streams.query import JoinQuery
 from tempura.streams.settings import Settings
 from tempura.streams.spec import query_of
@@ -36,23 +38,42 @@ class StreamJob:
         self._sink = sink
         self._place = {input.name: n for n, input in enumerate(query.inputs)}
         self._is_stopped = False
+        self._undelivered: deque[tuple[Values, int]] = deque()
+        self.delivered = 0
 
     def run(self, arrivals: int | None = None) -> int:
         """Process what the source gives, until it ends, the job is stopped, or so many arrivals are done. Returns how many were.
 
         Raises TempuraError BAD_STREAM_JOIN for an input that is not in the query or a row of another width, DELETE_OF_MISSING,
-        TIME_GOES_BACK; nothing of that arrival counts then.
+        TIME_GOES_BACK; nothing of that arrival counts then. Raises SINK_FAILED when the sink raises: the rows after those that it has
+        taken are kept, and the next call begins with them.
         """
+        self._deliver()
         done = 0
         while not self._is_stopped and done != arrivals:
             arrival = next(self._source, None)
             if arrival is None:
                 break
             for changes in self._join.process(self._batch(arrival)):
-                for row, weight in changes.rows():
-                    self._sink(row, weight)
+                self._undelivered.extend(changes.rows())
+            self._deliver()
             done += 1
         return done
+
+    def _deliver(self) -> None:
+        """Give the sink each changed row once; one that it raises for counts as not taken."""
+        while self._undelivered:
+            row, weight = self._undelivered[0]
+            try:
+                self._sink(row, weight)
+            except Exception as error:
+                what = f"The sink took {self.delivered} changed rows, and raised for the next one, {row} with weight {weight}: "
+                what += f"{type(error).__name__}: {error}. {len(self._undelivered)} rows wait for it."
+                raise TempuraError(
+                    "SINK_FAILED", what, "Mend the sink and call run again: it goes on with that row."
+                ) from error
+            self._undelivered.popleft()
+            self.delivered += 1
 
     def _batch(self, arrival: Arrival) -> Batch:
         if arrival.input not in self._place:
@@ -83,16 +104,7 @@ class StreamJob:
 
     def explain(self) -> str:
         """Each pipeline as text: its joins in order, cached segments in brackets."""
-        names = [input.name for input in self._join.query.inputs]
-        lines = []
-        for n, order in enumerate(self._join.orders):
-            steps = [names[other] for other in order]
-            for c in self._join.used:
-                if c.pipeline == n:
-                    steps[c.start] = "[" + steps[c.start]
-                    steps[c.end - 1] += "]"
-            lines.append(f"{names[n]}: {' ⋈ '.join(steps)}")
-        return "\n".join(lines)
+        return explained(self._join)
 
     def stop(self) -> None:
         """Take no more arrivals; the one that is processed is finished."""

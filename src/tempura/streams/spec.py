@@ -40,10 +40,11 @@ def _input(name: str, about: Mapping[str, Any]) -> Input:
     if unknown or not about.get("columns"):
         raise _bad(f"input {name} has columns and perhaps a window, not {', '.join(sorted(about)) or 'nothing'}.")
     columns = tuple(Column(f"{name}.{column}", column, str(type)) for column, type in about["columns"].items())
-    return Input(name, columns, _window(name, about.get("window")))
+    return Input(name, columns, window_of(name, about.get("window")))
 
 
-def _window(name: str, text: str | None) -> Window:
+def window_of(name: str, text: str | None) -> Window:
+    """The window that a text means; None is everything. Raises TempuraError BAD_STREAM_JOIN."""
     if text is None:
         return None
     found = _WINDOW.fullmatch(text)

@@ -5,7 +5,7 @@ as any other.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tempura.algebra.bag import Row as Values
@@ -41,7 +41,7 @@ class WindowOperator:
         self._gone: dict[Hashable, int] = {}
         self._absent = 0
         self._deletes = self._input.window is None
-        self._stored: dict[Hashable, deque[Tuple | None]] = {}
+        self._stored: dict[Hashable, deque[Tuple]] = {}
 
     def apply(self, inserts: Sequence[Values], deletes: Sequence[Values] = (), time: float = 0.0) -> Changed:
         """The window's changes when rows are inserted, then others deleted, all at one time.
@@ -57,7 +57,7 @@ class WindowOperator:
             if row is not None:
                 changed.inserted.append(row)
             if self._deletes:
-                self._stored.setdefault(self._identity(values), deque()).append(row)
+                self._store(values, row)
             if self._input.window is not None:
                 self._rows.append((time, values, row))
         for values in deletes:
@@ -73,6 +73,19 @@ class WindowOperator:
             while self._rows and self._rows[0][0] + self._input.window.span <= time:
                 self._leave(changed)
         return changed
+
+    def rows(self) -> Iterator[tuple[float, Values]]:
+        """The rows in the window with their times, as they came: to insert them anew makes the same window."""
+        if self._input.window is None:
+            yield from ((0.0, row[0].values) for rows in self._stored.values() for row in rows)
+            return
+        gone = dict(self._gone)
+        for time, values, _ in self._rows:
+            mark = self._identity(values) if gone else None
+            if gone.get(mark):
+                gone[mark] -= 1
+            else:
+                yield time, values
 
     def _check(self, inserts: Sequence[Values], deletes: Sequence[Values]) -> None:
         """Refuse deletions of rows that are not there before anything is changed."""
@@ -91,7 +104,10 @@ class WindowOperator:
         """From the first explicit deletion on, know the rows by their values."""
         self._deletes = True
         for _, values, row in self._rows:
-            self._stored.setdefault(self._identity(values), deque()).append(row)
+            self._store(values, row)
+
+    def _store(self, values: Values, row: Tuple | None) -> None:
+        self._stored.setdefault(self._identity(values), deque()).append(row or (Row(values, ()),))
 
     def _delete(self, values: Values, changed: Changed) -> None:
         mark = self._identity(values)
@@ -106,7 +122,7 @@ class WindowOperator:
         row = rows.popleft()
         if not rows:
             del self._stored[mark]
-        if row is not None:
+        if row[0].key:  # a row without a key matches nothing, and was no part of what the window gives
             changed.deleted.append(row)
 
     def _shrink(self, surplus: int, changed: Changed) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from tempura.algebra.scalar import Expr
-from tempura.streams.join import Changes, ContinuousJoin
+from tempura.streams.execution import Changes, ContinuousJoin
 from tempura.streams.pipeline import newly_bound
 from tempura.streams.query import JoinQuery
 from tempura.streams.steps import KeyOf, Layout, Test, key_of, sources_of, test_of

@@ -72,6 +72,16 @@ class ContinuousJoin:
         found, self._unsent = self._unsent, []
         return found
 
+    def windows(self) -> list[list[tuple[float, Values]]]:
+        """What is in each window, with its time: all there is of state that has to outlive a process."""
+        return [list(window.rows()) for window in self._windows]
+
+    def refill(self, windows: Sequence[Sequence[tuple[float, Values]]]) -> None:
+        """Fill the windows of a new join with what :meth:`windows` gave; the result's changes are those that were given then."""
+        rows = [(time, n, values) for n, window in enumerate(windows) for time, values in window]
+        for time, input, values in sorted(rows, key=lambda row: row[0]):
+            self.process(Batch(input, [values], time=time))
+
     @property
     def processed(self) -> int:
         """The changes of rows so far."""

@@ -1,0 +1,88 @@
+"""A continuous join as a file: what runs, from where to where. TOML, with paths relative to the file."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tempura.errors import TempuraError
+from tempura.streams import continuous
+from tempura.streams.continuous import EVERY, Stream, Target
+
+_BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+_TOP = {"sql", "join", "sources", "sink", "memory", "every", "folder"}
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a file says: SQL or a specification, sources by name, the sink's kind and what it names, memory in bytes, seconds between
+    snapshots, and the folder of the job."""
+
+    query: str | Mapping[str, Any]
+    sources: Mapping[str, Stream]
+    sink: tuple[str, str]
+    memory: int | None
+    every: float
+    folder: Path
+
+    def target(self, warehouse: Callable[[], Any], show: Callable[[Any], object]) -> Target:
+        """The sink: ``warehouse`` is asked for when it is a table, ``show`` gets batches that are printed."""
+        kind, named = self.sink
+        if kind == "parquet":
+            return continuous.parquet(named)
+        return continuous.table(warehouse(), named) if kind == "table" else continuous.callback(show)
+
+
+def read(path: Path) -> Described:
+    """What a file describes. Raises TempuraError BAD_TOML, BAD_STREAM_JOIN, FOLDER_MISSING."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TempuraError("BAD_TOML", f"{path} cannot be read: {error}.", "Correct it.") from error
+    unknown = sorted(set(data) - _TOP)
+    if unknown or ("sql" in data) == ("join" in data) or not data.get("sources") or not data.get("sink"):
+        what = (
+            f"it has {', '.join(unknown)}"
+            if unknown
+            else "it lacks sql or [join], [sources.NAME] or [sink], or has both of the first"
+        )
+        raise TempuraError("BAD_TOML", f"{path}: {what}.", f"It may have {', '.join(sorted(_TOP))}.")
+    base = path.resolve().parent
+    sources = {name: _source(path, base, name, about) for name, about in data["sources"].items()}
+    folder = base / str(data.get("folder", f"{path.stem}.job"))
+    memory = None if "memory" not in data else memory_of(str(data["memory"]))
+    query = data["sql"] if "sql" in data else data["join"]
+    return Described(query, sources, _sink(path, base, data["sink"]), memory, float(data.get("every", EVERY)), folder)
+
+
+def _source(path: Path, base: Path, name: str, about: Mapping[str, Any]) -> Stream:
+    given = dict(about)
+    window = given.pop("window", None)
+    match given:
+        case {"folder": str(folder), **rest} if set(rest) <= {"follow"}:
+            return continuous.folder(base / folder, window, follow=bool(rest.get("follow", True)))
+        case {"rate": int() | float() as rows, **rest} if set(rest) <= {"count"}:
+            return continuous.rate(float(rows), rest.get("count"), window)
+    what = f"{path}: [sources.{name}] has {', '.join(about) or 'nothing'}."
+    raise TempuraError("BAD_TOML", what, "A source has folder (and follow) or rate (and count), and perhaps a window.")
+
+
+def _sink(path: Path, base: Path, about: Mapping[str, Any]) -> tuple[str, str]:
+    match dict(about):
+        case {"parquet": str(folder), **rest} if not rest:
+            return "parquet", str(base / folder)
+        case {"table": str(name), **rest} if not rest:
+            return "table", name
+        case {"print": True, **rest} if not rest:
+            return "print", ""
+    what = f"{path}: [sink] has {', '.join(about) or 'nothing'}."
+    raise TempuraError("BAD_TOML", what, 'A sink has one of parquet = "FOLDER", table = "NAME", print = true.')
+
+
+def memory_of(text: str) -> int:
+    """``64 MB`` as bytes. Raises TempuraError BAD_TOML."""
+    number, _, unit = text.strip().partition(" ")
+    if not number.isdigit() or (unit or "B") not in _BYTES:
+        raise TempuraError("BAD_TOML", f"memory is {text!r}.", "Write 4096, 512 KB, 64 MB or 1 GB.")
+    return int(number) * _BYTES[unit or "B"]
