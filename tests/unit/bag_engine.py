@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
@@ -41,9 +42,10 @@ from tempura.warehouse.text import CHANGE
 from tempura.warehouse.topic import check_unchanged
 from tests.unit.bag_topic import BagTopic
 
-_TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}
+_TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType(), "DOUBLE": DoubleType()}
+_TYPES |= {"BOOLEAN": BooleanType()}
 _ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
-_ARROW |= {"timestamp": pa.timestamp("us", "UTC")}
+_ARROW |= {"timestamp": pa.timestamp("us", "UTC"), "double": pa.float64(), "boolean": pa.bool_()}
 
 Row = tuple[object, ...]
 
@@ -450,13 +452,13 @@ def _load(*paths: str) -> SignedBag:
     return SignedBag([(tuple(row), weight) for row, weight in pairs])
 
 
-def _tagged(value: date) -> dict[str, str]:
-    return {type(value).__name__: value.isoformat()}
+def _tagged(value: date | Fraction) -> dict[str, str]:
+    return {type(value).__name__: str(value) if isinstance(value, Fraction) else value.isoformat()}
 
 
-def _untagged(tagged: dict[str, str]) -> date:
+def _untagged(tagged: dict[str, str]) -> date | Fraction:
     ((name, text),) = tagged.items()
-    return {"date": date, "datetime": datetime}[name].fromisoformat(text)
+    return Fraction(text) if name == "Fraction" else {"date": date, "datetime": datetime}[name].fromisoformat(text)
 
 
 def _merged(bags: Sequence[SignedBag], merge: Merge | None, whole: bool) -> SignedBag:

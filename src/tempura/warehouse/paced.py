@@ -1,0 +1,554 @@
+"""Queries at paces: each path of a query is flushed as often as its pace says while rows arrive, all of them when the result is due.
+
+A flush pins the versions of the tables, and goes through the segments in their order: what a due path has waiting is released, as an
+arrival of a table of the path's own, and the segment is run over what its paths have released. Each of these is committed as any step or
+arrival is; so a flush that is killed is begun again, and finds done what was done. The last flush, and one that is asked for now, release
+all: their result is that of recomputing.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Any
+
+from tempura.algebra.canonical import fingerprint
+from tempura.errors import TempuraError
+from tempura.execute.failure import coded, errors_by_code
+from tempura.execute.of_data import is_of_data
+from tempura.frontend.clock import is_clock
+from tempura.pace import cut as cutting
+from tempura.pace.cut import Cut
+from tempura.warehouse.clock import Clock, Input
+from tempura.warehouse.cycle import Cycle, expected_in, rows_since
+from tempura.warehouse.deadline import Deadline
+from tempura.warehouse.engine import Progress, Settings, Verification
+from tempura.warehouse.flushes import Flush
+from tempura.warehouse.history import History, Replacement
+from tempura.warehouse.ledger import Ledger, attempt
+from tempura.warehouse.pacing import Known, Paces, plan
+from tempura.warehouse.prospect import Prospect
+from tempura.warehouse.query import Methods, Query
+from tempura.warehouse.reads import table_of
+from tempura.warehouse.replace import ReplaceReport
+from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, flushes_of, or_error, report_of_flush
+from tempura.warehouse.required import Demand
+from tempura.warehouse.run import alone
+from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.segments import Part, PathTable, Segment, parts_of, path_name, stored_segments
+from tempura.warehouse.situation import names_read
+from tempura.warehouse.slots import zone_of
+from tempura.warehouse.steps import StepManifest
+from tempura.warehouse.transaction import untorn
+from tempura.warehouse.uses import Use
+
+
+@dataclass(frozen=True, eq=False)
+class Life:
+    """A query at paces from when its text was declared until it is replaced, in a folder of its own, by ``number``: the cut query, its
+    segments, and the tables of what paths from segments have released, by path."""
+
+    number: int
+    folder: Path
+    cut: Cut
+    segments: tuple[Segment, ...]
+    released: Mapping[int, PathTable]
+    settings: Settings
+    begun: datetime | None
+
+    def steps(self, segment: Segment) -> tuple[StepManifest, ...]:
+        """The steps of a segment in this life."""
+        return tuple(s for s in segment.committed().steps if s.flush and s.flush.life == self.number)
+
+    def last(self, segment: Segment) -> StepManifest | None:
+        """The last of them."""
+        return segment.last_flush(self.number)
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """A look at a query: the time, the tables with what has come, and how far that is."""
+
+    now: datetime
+    life: Life
+    tables: Mapping[str, Input]
+    cycle: Cycle
+    came: Mapping[str, int]
+    paces: Paces | None
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The versions of the tables."""
+        return {name: table.version for name, table in self.tables.items() if isinstance(table, Use)}
+
+    @property
+    def progress(self) -> float:
+        return self.cycle.progress(self.came, self.now)
+
+    def progress_at(self, step: StepManifest) -> float:
+        """How far the cycle had come at a step, as it is seen now; nothing before the cycle."""
+        when = datetime.fromisoformat(step.logical_time)
+        if step.flush is None or when < self.cycle.since:
+            return 0.0
+        return self.cycle.progress(step.flush.came, when)
+
+
+class PacedQuery(Query):
+    """A query whose result is due once, run path by path until then; made by :meth:`Warehouse.add_query` for a paced schedule."""
+
+    @property
+    def deadline(self) -> Deadline:
+        """What is asked for."""
+        assert self.schedule.deadline is not None, "a paced schedule has a deadline"
+        return self.schedule.deadline
+
+    @errors_by_code()
+    def plan(
+        self, methods: Methods | None = None, schedule: Schedule | None = None, require: str | None = None
+    ) -> QueryPlan:
+        """What would be planned under another schedule. Raises TempuraError NOT_PLANNED without one: each flush is planned when it is
+        due, and :meth:`paces` says when that is."""
+        if schedule is None:
+            what = f"Query {self.name} runs at paces: the steps of a flush are planned when it is due."
+            raise TempuraError("NOT_PLANNED", what, "Ask for paces().", f"Ask for: tempura query show {self.name}")
+        return super().plan(methods, schedule, require)
+
+    @errors_by_code()
+    def paces(self) -> Paces | None:
+        """The paces in force, or those that would be planned now; None while nothing is known to plan them from. Writes nothing.
+
+        Raises TempuraError BAD_PACES, and what is wrong with the query or its tables."""
+        return self._moment(self._life(), dry=True).paces
+
+    @errors_by_code()
+    def cut(self) -> Cut:
+        """Its segments and paths."""
+        return self._life().cut
+
+    @errors_by_code()
+    def run(
+        self,
+        at: str | None = None,
+        methods: Methods | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+        require: str | None = None,
+        now: bool = False,
+        force: bool = False,
+    ) -> RunReport:
+        """Flush the paths that are due; all of them once the deadline has come, and with ``now``, whose result counts as none of the
+        schedule's. ``dry_run`` only says which; the rest is as for :meth:`Query.run`.
+
+        Raises TempuraError BAD_RUN for ``at`` and ``force``, RUN_IN_PROGRESS, BAD_PACES, and as :meth:`Query.run` does."""
+        if at is not None or force:
+            what = f"Query {self.name} runs at paces: its schedule has no times to name."
+            raise TempuraError("BAD_RUN", what, "Leave out at= and force=.", "Leave out --at and --force.")
+        demand = Demand.of(self.name, self._spec, methods, require, self._rules)
+        if dry_run:
+            return self._would_flush(now)
+        with alone(self._site.files, self._folder):
+            report = self._flushed(demand, now, progress)
+        self.publish(progress)
+        return report
+
+    @errors_by_code()
+    def follow(
+        self,
+        tell: Callable[[RunReport], None],
+        every: float = 5.0,
+        progress: Progress | None = None,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Look every few seconds what is due, and flush it, until the last flush has been. ``tell`` is called with each flush. Raises
+        TempuraError BAD_NUMBER, and as :meth:`run` does."""
+        if not every > 0:
+            raise TempuraError("BAD_NUMBER", f"To look every {every:g} seconds is not possible.", "Give more than 0.")
+        while True:
+            report = self.run(progress=progress)
+            if not report.nothing:
+                tell(report)
+            if self.is_done:
+                return
+            left = (self.deadline.moment(self._deadline_zone()) - self._site.clock()).total_seconds()
+            wait(max(0.05, min(every, left)) if left > 0 else min(every, 1.0))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last flush for the deadline has been."""
+        last = next((s.flush for s in reversed(self.committed().steps) if s.flush and s.flush.until), None)
+        return last is not None and last.until == self.deadline.until
+
+    @errors_by_code()
+    def history(self) -> tuple[HistoryEntry, ...]:
+        """The committed runs: of each flush what all of its segments did, oldest first."""
+        own = self.committed().runs
+        others = [step for segment in stored_segments(self._site, self) for step in segment.committed().runs]
+        return flushes_of(own, others)
+
+    @errors_by_code()
+    def verify(self, rows: Mapping[str, Any] | None = None) -> Verification:
+        """As :meth:`Query.verify`, of a result that everything was released for. Raises TempuraError NOT_RELEASED for another one: it is
+        that of no version of the tables."""
+        last = self.outputs()[-1:] or ()
+        if last and last[0].flush and not last[0].flush.complete:
+            what = f"The last result of query {self.name}, of {last[0].slot}, is of what was released by then, not of its tables."
+            remedy = "Verify the last flush, or a flush of everything: run(now=True)."
+            raise TempuraError(
+                "NOT_RELEASED", what, remedy, f"Verify the last flush, or: tempura run {self.name} --now"
+            )
+        return super().verify(rows)
+
+    def _sources(self, versions: Mapping[str, int], time: datetime, settings: Settings) -> dict[str, Any]:
+        found = next((s.flush for s in reversed(self.outputs()) if s.flush and dict(s.inputs) == dict(versions)), None)
+        if found is None:
+            return super()._sources(versions, time, settings)
+        clocks = {name: Clock(name, time).register() for name in names_read(self.lifted) if is_clock(name)}
+        return super()._sources({**found.versions, **clocks}, time, settings)
+
+    @errors_by_code()
+    def replace(self, declare: Callable[[], None], dry_run: bool = False) -> ReplaceReport:
+        """As :meth:`Query.replace`; what its segments have kept is dropped."""
+        dropped = sorted(
+            {
+                s.label or s.expression[:12]
+                for q in stored_segments(self._site, self)
+                for r in q.committed().steps[-1:]
+                for s in r.states
+            }
+        )
+        with alone(self._site.files, self._folder):
+            lifted, history = self.lifted_anew, self.committed()
+            if not dry_run:
+                now = self._site.clock().astimezone(UTC).isoformat()
+                mark, schemas = fingerprint(lifted.rel), self._schemas(lifted)
+                declare()
+                self._commit_replacement(Replacement(history.next, now, self._spec.sql, mark, (), schemas))
+                self._begin_anew()
+        return ReplaceReport(self.name, (), (), tuple(dropped), dry_run)
+
+    @errors_by_code()
+    def status(self) -> dict[str, Any]:
+        """As :meth:`Query.status`."""
+        outputs = self.outputs()
+        flushes, kept = self.history(), [s.committed().steps[-1:] for s in (self, *stored_segments(self._site, self))]
+        states = [state for last in kept for step in last for state in step.states]
+        until = self.deadline.until
+        return {
+            "runs": len(flushes),
+            "last": flushes[-1].label if flushes else None,
+            "next": None if self.is_done else f"the last flush at {until}",
+            "due": None,
+            **or_error(lambda: {"due": bool(self._would_flush(now=False).paths)}),
+            "result_rows": outputs[-1].output.rows if outputs and outputs[-1].output else None,
+            "result_of": str(outputs[-1].slot) if outputs else None,
+            "does": None,
+            "states": len(states),
+            "state_bytes": sum(state.stored.bytes for state in states),
+            "methods": list(self._spec.methods) or ["all"],
+            "require": self._spec.require,
+            "schedule": self.schedule.to_json(),
+            "outputs": [str(path) for path in self.published_at],
+        }
+
+    # --- lives ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _lives(self) -> Ledger:
+        return Ledger(self._folder / "paced", self._site.files)
+
+    def _settings(self, history: History) -> Settings:
+        """Those of the first flush of the life."""
+        entry = self._entry(history)
+        return (
+            history.last.settings
+            if history.last
+            else dict(entry["settings"])
+            if entry
+            else self._site.engine.settings()
+        )
+
+    def _entry(self, history: History) -> Mapping[str, Any] | None:
+        """What the present life began with; None when there is none since the query was replaced last."""
+        entries = self._lives.entries()
+        return entries[-1] if entries and entries[-1] and entries[-1]["after"] == _replaced(history) else None
+
+    def _life(self) -> Life:
+        """The present life, or the one that would begin now."""
+        history = self.committed()
+        entry, lifted, settings = self._entry(history), self._lift(history), self._settings(history)
+        mark, count = fingerprint(lifted.rel), self._lives.count()
+        is_on = entry is not None and entry["fingerprint"] == mark
+        number = count if is_on else count + 1
+        begun = datetime.fromisoformat(entry["time"]) if is_on and entry else None
+        made = cutting.cut(lifted.rel)
+        folder = self._folder / "paced" / str(number)
+        segments = tuple(self._segment(part, made, folder, settings, mark) for part in parts_of(made, lifted, number))
+        released = {
+            path.number: PathTable(
+                self._site,
+                folder / "paths" / str(path.number),
+                path_name(path.number, number),
+                segments[path.source],
+                segments[path.into].ledger,
+            )
+            for path in made.paths
+            if path.source is not None
+        }
+        return Life(number, folder, made, segments, released, settings, begun)
+
+    def _segment(self, part: Part, made: Cut, folder: Path, settings: Settings, mark: str) -> Segment:
+        """A segment; the one of the result is run under the query's own name."""
+        if part.number != made.result.number:
+            return Segment(self._site, self.name, self._spec, folder / "segments" / str(part.number), part, settings)
+        noted = self._schemas(self.lifted)
+        return Segment(self._site, self.name, self._spec, self._folder, part, settings, mark, noted)
+
+    def _begun(self, life: Life) -> Life:
+        """The life, which is noted to have begun."""
+        if life.begun is not None:
+            return life
+        now = self._site.clock().astimezone(UTC)
+        mark, after = fingerprint(self.lifted.rel), _replaced(self.committed())
+        entry = {"fingerprint": mark, "settings": dict(life.settings), "time": now.isoformat(), "after": after}
+        with attempt(self._site.files, self._site.attempts) as work:
+            self._lives.append(work, life.number, entry)
+        return replace(life, begun=now)
+
+    def _begin_anew(self) -> None:
+        """Whatever the text, the next flush begins another life."""
+        if self._lives.count():
+            entry = {"fingerprint": "", "settings": {}, "time": "", "after": -1}
+            with attempt(self._site.files, self._site.attempts) as work:
+                self._lives.append(work, self._lives.count() + 1, entry)
+
+    # --- how far it is ----------------------------------------------------------------------------------------------
+
+    def _deadline_zone(self) -> tzinfo:
+        return zone_of(self.schedule.timezone or self._settings(self.committed())["spark.sql.session.timeZone"])
+
+    def _moment(self, life: Life, dry: bool = False) -> _Moment:
+        """Look what has come, and register it unless ``dry``; plan the paces if that is to be done, and note them."""
+        now = self._now(life)
+        tables = self._inputs(life, now, dry)
+        zone = self._deadline_zone()
+        since = self.deadline.beginning(zone) or life.begun or now
+        cycle = self._cycle(life, since, self.deadline.moment(zone), tables)
+        came = {name: rows_since(table.arrivals(), since) for name, table in tables.items() if isinstance(table, Use)}
+        cycle = cycle.observed(came, now)
+        moment = _Moment(now, life, tables, cycle, came, None)
+        return replace(moment, paces=self._paces_at(moment, dry))
+
+    def _now(self, life: Life) -> datetime:
+        """The logical time of a flush: never before that of any step."""
+        last = (segment.committed().last for segment in life.segments)
+        times = (datetime.fromisoformat(step.logical_time) for step in last if step)
+        return max(self._site.clock().astimezone(UTC), *times, datetime.min.replace(tzinfo=UTC))
+
+    def _inputs(self, life: Life, now: datetime, dry: bool) -> dict[str, Input]:
+        """The tables at their present versions, and the clocks. The versions of a dry run count what waits."""
+        names = [name for name in life.cut.tables if not is_clock(name)]
+        read = {name: Prospect(self._tables[name]) if dry else self._tables[name] for name in names}
+        versions = {name: table.register() for name, table in read.items()}
+        if not dry:
+            versions |= untorn({name: self._tables[name] for name in names}, versions)
+        clocks: dict[str, Input] = {name: Clock(name, now) for name in life.cut.tables if is_clock(name)}
+        return clocks | {name: Use(name, read[name], version) for name, version in versions.items()}
+
+    def _cycle(self, life: Life, since: datetime, until: datetime, tables: Mapping[str, Input]) -> Cycle:
+        """The cycle with the rows that are known to be expected in it: of all tables that change, or of none."""
+        before = self._cycle_before(life)
+        uses = [table for table in tables.values() if isinstance(table, Use) and not table.spec.static]
+        found = {use.name: expected_in(use, since, before) for use in uses}
+        known = {name: rows for name, rows in found.items() if rows is not None}
+        return Cycle(since, until, known if len(known) == len(found) else {})
+
+    def _cycle_before(self, life: Life) -> Cycle | None:
+        """The last cycle with another deadline."""
+        others = (paces for paces in reversed(_planned(life, self._site.files)) if paces.until != self.deadline.until)
+        last, zone = next(others, None), self._deadline_zone()
+        if last is None:
+            return None
+        return Cycle(datetime.fromisoformat(last.since), Deadline(last.until, final_work=1.0).moment(zone), {})
+
+    def _paces_at(self, moment: _Moment, dry: bool) -> Paces | None:
+        planned = _planned(moment.life, self._site.files)
+        last = planned[-1] if planned else None
+        flushed = [
+            (step.flush.paths, moment.progress_at(step))
+            for segment in moment.life.segments
+            for step in moment.life.steps(segment)
+            if step.flush and moment.progress_at(step)
+        ]
+        prices = self._site.engine.prices
+        known = Known(moment.life.cut, moment.tables, moment.cycle, moment.came, moment.now, flushed, prices)
+        why = known.why_again(last, self.deadline)
+        if why is None:
+            return last
+        found = plan(known, self.deadline, why)
+        if found is not None and not dry:
+            with attempt(self._site.files, self._site.attempts) as work:
+                _ledger(moment.life, self._site.files).append(work, len(planned) + 1, found.to_json())
+        return found
+
+    # --- flushes ----------------------------------------------------------------------------------------------------
+
+    def _flushed(self, demand: Demand, now: bool, progress: Progress | None) -> RunReport:
+        if self.is_done and not now:
+            return RunReport(self.name, nothing=True, why=f"the result that was due at {self.deadline.until} is there")
+        moment = self._moment(self._begun(self._life()))
+        is_over = moment.now >= self.deadline.moment(self._deadline_zone())
+        is_last = is_over and not self.is_done
+        flush = self._flush(moment, complete=now or is_over, until=self.deadline.until if is_last else None)
+        steps: list[StepManifest] = []
+        failed: list[str] = []
+        for segment in moment.life.segments:
+            due = set(self._released_now(moment, segment, flush.complete))
+            pins = self._pins(moment, segment, due)
+            if not self._is_run(moment.life, segment, pins, due, flush.complete):
+                continue
+            if progress:
+                progress(f"{flush.label}: {moment.life.cut.segments[segment.part.number].name}")
+            own = replace(flush, segment=segment.part.number, paths=tuple(sorted(due)))
+            to_come = 0 if is_last else self._to_come(moment, segment, flush.complete)
+            try:
+                steps.append(segment.flush(pins, moment.now, own, to_come, demand, progress))
+            except Exception as error:
+                # Of rows that may be gone when the result is due, only that result fails.
+                if flush.complete or not is_of_data(error):
+                    raise
+                known = coded(error)
+                failed.append(f"{segment.part.number}: {known.code if known else error}")
+        if not steps:
+            why = f"early work failed in segment {'; '.join(failed)}" if failed else self._why_nothing(moment)
+            return RunReport(self.name, nothing=True, why=why)
+        return report_of_flush(self.name, steps, tuple(f"FAILED_EARLY: segment {text}" for text in failed))
+
+    def _flush(self, moment: _Moment, complete: bool, until: str | None) -> Flush:
+        life = moment.life
+        last = [step.flush for step in map(life.last, life.segments) if step and step.flush]
+        n = max((flush.n for flush in last), default=0) + 1
+        before = max((moment.progress_at(step) for step in map(life.last, life.segments) if step), default=0.0)
+        progress = 1.0 if until else moment.progress
+        due = [path.number for segment in life.segments for path in self._crossed(moment, segment, complete)]
+        names = tuple(_path_text(life.cut, number) for number in due)
+        predicted = moment.paces.predicted(before, progress) if moment.paces else None
+        return Flush(
+            n=n,
+            life=life.number,
+            segment=-1,
+            paths=(),
+            names=names,
+            came=dict(moment.came),
+            progress=progress,
+            versions=moment.versions,
+            predicted=predicted,
+            complete=complete,
+            until=until,
+        )
+
+    def _crossed(self, moment: _Moment, segment: Segment, complete: bool) -> Iterator[cutting.Path]:
+        """The paths into a segment whose time has come: since their last flush another 1 / pace of the rows has come."""
+        steps = moment.life.steps(segment)
+        for path in moment.life.cut.segments[segment.part.number].paths:
+            if complete or moment.paces is None:
+                if complete:
+                    yield path
+                continue
+            last = next((s for s in reversed(steps) if s.flush and path.number in s.flush.paths), None)
+            pace, before = moment.paces.paces[path.number], moment.progress_at(last) if last else 0.0
+            if int(moment.progress * pace + 1e-9) > int(before * pace + 1e-9):
+                yield path
+
+    def _released_now(self, moment: _Moment, segment: Segment, complete: bool) -> Iterator[int]:
+        """The paths that are flushed now: whose time has come, and those of tables that do not go on from what was released."""
+        life = moment.life
+        crossed = {path.number for path in self._crossed(moment, segment, complete)}
+        last = life.last(segment)
+        for name, number in segment.part.inputs.items():
+            table = moment.tables.get(table_of(name))
+            gone = isinstance(table, Use) and last and not table.follows(last.inputs.get(name, 0), last.pins.get(name))
+            if number in crossed or gone:
+                yield number
+
+    def _pins(self, moment: _Moment, segment: Segment, due: set[int]) -> dict[str, Input]:
+        """What a segment reads: of the paths that are flushed all that waits, of the others what they have released."""
+        last = moment.life.last(segment)
+        before = last.inputs if last else {}
+        pins: dict[str, Input] = {}
+        for name, number in segment.part.inputs.items():
+            path = moment.life.cut.paths[number]
+            table = moment.life.released.get(number) or moment.tables[path.table or ""]
+            if isinstance(table, Clock):
+                pins[name] = table
+            elif isinstance(table, PathTable):
+                pins[name] = Use(name, table, table.register() if number in due else before.get(name, 0))
+            else:
+                assert isinstance(table, Use)
+                pins[name] = Use(name, table.table, table.version if number in due else before.get(name, 0))
+        return pins
+
+    def _is_run(self, life: Life, segment: Segment, pins: Mapping[str, Input], due: set[int], complete: bool) -> bool:
+        """Whether a segment is run: something was released for it. When everything is, the result is always made, and a segment that
+        never was, or reads a clock, is run as well."""
+        last = life.last(segment)
+        before = last.inputs if last else {}
+        is_new = any(pin.version != before.get(name, 0) for name, pin in pins.items() if isinstance(pin, Use))
+        if not complete:
+            return bool(due) and (is_new or last is None)
+        reads_clock = any(isinstance(pin, Clock) for pin in pins.values())
+        return is_new or last is None or reads_clock or segment.part.number == life.cut.result.number
+
+    def _to_come(self, moment: _Moment, segment: Segment, complete: bool) -> int:
+        """How many flushes of a segment are to follow this one."""
+        if moment.paces is None:
+            return 1
+        done = 0.0 if complete else moment.progress
+        paces = [moment.paces.paces[p.number] for p in moment.life.cut.segments[segment.part.number].paths]
+        return max((pace - int(done * pace + 1e-9) for pace in paces), default=1)
+
+    def _why_nothing(self, moment: _Moment) -> str:
+        if moment.paces is None:
+            return "no rows are there, and none are known to come: paces are planned with the first"
+        return f"no path is due: {moment.progress:.1%} of what is expected until {self.deadline.until} has come"
+
+    def _would_flush(self, now: bool) -> RunReport:
+        if self.is_done and not now:
+            return RunReport(self.name, nothing=True, why=f"the result that was due at {self.deadline.until} is there")
+        moment = self._moment(self._life(), dry=True)
+        is_over = moment.now >= self.deadline.moment(self._deadline_zone())
+        flush = self._flush(moment, now or is_over, self.deadline.until if is_over and not self.is_done else None)
+        if not flush.names:
+            return RunReport(self.name, nothing=True, why=self._why_nothing(moment))
+        return RunReport(
+            self.name,
+            flush.label,
+            dry_run=True,
+            n=flush.n,
+            method="paces",
+            inputs=moment.versions,
+            paths=flush.names,
+            progress=flush.progress,
+            predicted_cost=flush.predicted,
+            plan=moment.paces.text(moment.life.cut) if moment.paces else "",
+        )
+
+
+def _ledger(life: Life, files: Any) -> Ledger:
+    return Ledger(life.folder / "paces", files)
+
+
+def _planned(life: Life, files: Any) -> tuple[Paces, ...]:
+    """The paces that were planned in a life, oldest first."""
+    return tuple(entry.made(Paces.from_json) for entry in _ledger(life, files).entries() if entry)
+
+
+def _replaced(history: History) -> int:
+    """The number of the last replacement of a query's text; 0 when there was none."""
+    return max((entry.n for entry in history.entries if isinstance(entry, Replacement)), default=0)
+
+
+def _path_text(made: Cut, number: int) -> str:
+    path = made.paths[number]
+    into = "result" if made.segments[path.into].is_result else f"s{path.into}"
+    return f"{path.name} to {into}"
