@@ -2,7 +2,7 @@
 released, and the last one what recomputing gives over the tables."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -12,12 +12,14 @@ import pytest
 
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Rel
+from tempura.errors import TempuraError
 from tempura.pace.cut import cut
-from tempura.warehouse import paced
+from tempura.warehouse import paced, segments
 from tempura.warehouse.files import Files
 from tempura.warehouse.paced import PacedQuery
 from tempura.warehouse.pacing import Paces
 from tempura.warehouse.schedule import Schedule
+from tempura.warehouse.segments import PathTable
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.plans.random_queries import QueryGenerator, Table, random_table
 from tests.plans.test_paced_run import STEPS, Oracle, leaf_rows, random_paces
@@ -142,3 +144,61 @@ def run_and_compare(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_each_flush_is_what_recomputing_gives(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = sum(run_and_compare(seed, tmp_path / str(seed), monkeypatch) for seed in range(block * 4, block * 4 + 4))
     assert compared >= 2
+
+
+def nothing_waits(patch: pytest.MonkeyPatch) -> None:
+    """A segment reads its sources as they are, whatever was released."""
+    patch.setattr(
+        PacedQuery, "_released_now", lambda self, moment, segment, complete: range(len(moment.life.cut.paths))
+    )
+
+
+def results_first(patch: pytest.MonkeyPatch) -> None:
+    """Segments that read others are run before these."""
+    life = PacedQuery._life
+    patch.setattr(PacedQuery, "_life", lambda self: replace(life(self), segments=life(self).segments[::-1]))
+
+
+def one_version_for_all_uses(patch: pytest.MonkeyPatch) -> None:
+    """Both sides of a self-join read what either has released."""
+    patch.setattr(segments, "use_of", lambda table, n: table)
+
+
+def not_all_at_the_end(patch: pytest.MonkeyPatch) -> None:
+    """The last flush is one like the others."""
+    flushed = PacedQuery._crossed
+    patch.setattr(PacedQuery, "_crossed", lambda self, moment, segment, complete: flushed(self, moment, segment, False))
+
+
+def sources_are_not_taken_over(patch: pytest.MonkeyPatch) -> None:
+    """What a segment has computed anew is not released where something was before."""
+    register = PathTable.register
+    patch.setattr(PathTable, "register", lambda self: self.version() or register(self))
+
+
+WRONG: tuple[Spoil, ...] = (
+    nothing_waits,
+    results_first,
+    one_version_for_all_uses,
+    not_all_at_the_end,
+    sources_are_not_taken_over,
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_order_of_releases_is_refuted(wrong: Spoil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(40):
+        with monkeypatch.context() as patch:
+            wrong(patch)
+            try:
+                run_and_compare(seed, tmp_path / str(seed), patch)
+            except (AssertionError, TempuraError, KeyError, ValueError):
+                return
+    pytest.fail("nothing was noticed in 40 cases")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("block", range(20))
+def test_each_flush_of_many_is(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(100 + block * 20, 120 + block * 20):
+        run_and_compare(seed, tmp_path / str(seed), monkeypatch)

@@ -36,6 +36,8 @@ class Deadline:
             raise TempuraError("BAD_PACES", what, f"Choose of {', '.join(STRATEGIES)}, or give paces by name.")
         if not isinstance(self.strategy, str):
             self._check_paces(dict(self.strategy))
+        if self.strategy == "hand" and self.goal.final_work is None:
+            raise TempuraError("BAD_PACES", "Paces by hand follow from final_work.", "Give it, or a pace per table.")
         assert self.goal
 
     def _check_paces(self, paces: Mapping[str, int]) -> None:

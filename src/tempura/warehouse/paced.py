@@ -18,8 +18,10 @@ from tempura.errors import TempuraError
 from tempura.execute.failure import coded, errors_by_code
 from tempura.execute.of_data import is_of_data
 from tempura.frontend.clock import is_clock
+from tempura.frontend.lift import Lifted
 from tempura.pace import cut as cutting
 from tempura.pace.cut import Cut
+from tempura.pace.strategies import paces_by_name
 from tempura.warehouse.clock import Clock, Input
 from tempura.warehouse.cycle import Cycle, expected_in, rows_since
 from tempura.warehouse.deadline import Deadline
@@ -113,6 +115,16 @@ class PacedQuery(Query):
             what = f"Query {self.name} runs at paces: the steps of a flush are planned when it is due."
             raise TempuraError("NOT_PLANNED", what, "Ask for paces().", f"Ask for: tempura query show {self.name}")
         return super().plan(methods, schedule, require)
+
+    def check_unchanged(self) -> None:
+        """As :meth:`Query.check_unchanged`; raises TempuraError BAD_PACES as well, for paces by name that the query cannot have."""
+        super().check_unchanged()
+        self._check_paces(self.lifted)
+
+    def _check_paces(self, lifted: Lifted) -> None:
+        chosen = self.deadline.chosen_by
+        if not isinstance(chosen, str):
+            paces_by_name(cutting.cut(lifted.rel), chosen, self.deadline.max_pace)
 
     @errors_by_code()
     def paces(self) -> Paces | None:
@@ -219,6 +231,7 @@ class PacedQuery(Query):
         )
         with alone(self._site.files, self._folder):
             lifted, history = self.lifted_anew, self.committed()
+            self._check_paces(lifted)
             if not dry_run:
                 now = self._site.clock().astimezone(UTC).isoformat()
                 mark, schemas = fingerprint(lifted.rel), self._schemas(lifted)
@@ -401,8 +414,12 @@ class PacedQuery(Query):
         is_last = is_over and not self.is_done
         flush = self._flush(moment, complete=now or is_over, until=self.deadline.until if is_last else None)
         steps: list[StepManifest] = []
-        failed: list[str] = []
+        failed: dict[int, str] = {}
         for segment in moment.life.segments:
+            sources = {path.source for path in moment.life.cut.segments[segment.part.number].paths}
+            if sources & set(failed):
+                failed[segment.part.number] = "reads one that failed"
+                continue
             due = set(self._released_now(moment, segment, flush.complete))
             pins = self._pins(moment, segment, due)
             if not self._is_run(moment.life, segment, pins, due, flush.complete):
@@ -418,11 +435,12 @@ class PacedQuery(Query):
                 if flush.complete or not is_of_data(error):
                     raise
                 known = coded(error)
-                failed.append(f"{segment.part.number}: {known.code if known else error}")
+                failed[segment.part.number] = known.code if known else str(error)
+        told = tuple(f"FAILED_EARLY: segment {number}: {why}" for number, why in failed.items())
         if not steps:
-            why = f"early work failed in segment {'; '.join(failed)}" if failed else self._why_nothing(moment)
+            why = f"early work failed: {'; '.join(told)}" if failed else self._why_nothing(moment)
             return RunReport(self.name, nothing=True, why=why)
-        return report_of_flush(self.name, steps, tuple(f"FAILED_EARLY: segment {text}" for text in failed))
+        return report_of_flush(self.name, steps, told)
 
     def _flush(self, moment: _Moment, complete: bool, until: str | None) -> Flush:
         life = moment.life
