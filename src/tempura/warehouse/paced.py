@@ -170,20 +170,23 @@ class PacedQuery(Query):
         tell: Callable[[RunReport], None],
         every: float = 5.0,
         progress: Progress | None = None,
-        wait: Callable[[float], None] = time.sleep,
+        wait: Callable[[float], None] | None = None,
+        methods: Methods | None = None,
+        require: str | None = None,
     ) -> None:
-        """Look every few seconds what is due, and flush it, until the last flush has been. ``tell`` is called with each flush. Raises
-        TempuraError BAD_NUMBER, and as :meth:`run` does."""
+        """Look every few seconds what is due, and flush it, until the last flush has been. ``tell`` is called with each flush; ``wait``
+        is slept by; ``progress``, ``methods`` and ``require`` are as for :meth:`run`. Raises TempuraError BAD_NUMBER, and as
+        :meth:`run` does."""
         if not every > 0:
             raise TempuraError("BAD_NUMBER", f"To look every {every:g} seconds is not possible.", "Give more than 0.")
         while True:
-            report = self.run(progress=progress)
+            report = self.run(methods=methods, progress=progress, require=require)
             if not report.nothing:
                 tell(report)
             if self.is_done:
                 return
             left = (self.deadline.moment(self._deadline_zone()) - self._site.clock()).total_seconds()
-            wait(max(0.05, min(every, left)) if left > 0 else min(every, 1.0))
+            (wait or time.sleep)(max(0.05, min(every, left)) if left > 0 else min(every, 1.0))
 
     @property
     def is_done(self) -> bool:
