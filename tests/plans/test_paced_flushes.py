@@ -16,6 +16,7 @@ from tempura.errors import TempuraError
 from tempura.pace.cut import cut
 from tempura.warehouse import paced, segments
 from tempura.warehouse.files import Files
+from tempura.warehouse.moment import Moment
 from tempura.warehouse.paced import PacedQuery
 from tempura.warehouse.pacing import Paces
 from tempura.warehouse.schedule import Schedule
@@ -148,9 +149,13 @@ def test_each_flush_is_what_recomputing_gives(block: int, tmp_path: Path, monkey
 
 def nothing_waits(patch: pytest.MonkeyPatch) -> None:
     """A segment reads its sources as they are, whatever was released."""
-    patch.setattr(
-        PacedQuery, "_released_now", lambda self, moment, segment, complete: range(len(moment.life.cut.paths))
-    )
+    pins = Moment.pins
+    patch.setattr(Moment, "pins", lambda self, segment, due: pins(self, segment, set(segment.part.inputs.values())))
+
+
+def all_at_once(patch: pytest.MonkeyPatch) -> None:
+    """When one path of a segment is due, all of them are flushed."""
+    patch.setattr(Moment, "released_now", lambda self, segment, complete: tuple(segment.part.inputs.values()))
 
 
 def results_first(patch: pytest.MonkeyPatch) -> None:
@@ -166,8 +171,8 @@ def one_version_for_all_uses(patch: pytest.MonkeyPatch) -> None:
 
 def not_all_at_the_end(patch: pytest.MonkeyPatch) -> None:
     """The last flush is one like the others."""
-    flushed = PacedQuery._crossed
-    patch.setattr(PacedQuery, "_crossed", lambda self, moment, segment, complete: flushed(self, moment, segment, False))
+    crossed = Moment.crossed
+    patch.setattr(Moment, "crossed", lambda self, segment, complete: crossed(self, segment, False))
 
 
 def sources_are_not_taken_over(patch: pytest.MonkeyPatch) -> None:
@@ -178,6 +183,7 @@ def sources_are_not_taken_over(patch: pytest.MonkeyPatch) -> None:
 
 WRONG: tuple[Spoil, ...] = (
     nothing_waits,
+    all_at_once,
     results_first,
     one_version_for_all_uses,
     not_all_at_the_end,

@@ -7,10 +7,9 @@ all: their result is that of recomputing.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from pathlib import Path
 from typing import Any
 
 from tempura.algebra.canonical import fingerprint
@@ -26,74 +25,24 @@ from tempura.warehouse.clock import Clock, Input
 from tempura.warehouse.cycle import Cycle, expected_in, rows_since
 from tempura.warehouse.deadline import Deadline
 from tempura.warehouse.engine import Progress, Settings, Verification
-from tempura.warehouse.flushes import Flush
 from tempura.warehouse.history import History, Replacement
 from tempura.warehouse.ledger import Ledger, attempt
+from tempura.warehouse.life import Born, Life
+from tempura.warehouse.moment import Moment
 from tempura.warehouse.pacing import Known, Paces, plan
 from tempura.warehouse.prospect import Prospect
 from tempura.warehouse.query import Methods, Query
-from tempura.warehouse.reads import table_of
 from tempura.warehouse.replace import ReplaceReport
 from tempura.warehouse.report import HistoryEntry, QueryPlan, RunReport, flushes_of, or_error, report_of_flush
 from tempura.warehouse.required import Demand
 from tempura.warehouse.run import alone
 from tempura.warehouse.schedule import Schedule
-from tempura.warehouse.segments import Part, PathTable, Segment, parts_of, path_name, stored_segments
+from tempura.warehouse.segments import stored_segments
 from tempura.warehouse.situation import names_read
 from tempura.warehouse.slots import zone_of
 from tempura.warehouse.steps import StepManifest
 from tempura.warehouse.transaction import untorn
 from tempura.warehouse.uses import Use
-
-
-@dataclass(frozen=True, eq=False)
-class Life:
-    """A query at paces from when its text was declared until it is replaced, in a folder of its own, by ``number``: the cut query, its
-    segments, and the tables of what paths from segments have released, by path."""
-
-    number: int
-    folder: Path
-    cut: Cut
-    segments: tuple[Segment, ...]
-    released: Mapping[int, PathTable]
-    settings: Settings
-    begun: datetime | None
-
-    def steps(self, segment: Segment) -> tuple[StepManifest, ...]:
-        """The steps of a segment in this life."""
-        return tuple(s for s in segment.committed().steps if s.flush and s.flush.life == self.number)
-
-    def last(self, segment: Segment) -> StepManifest | None:
-        """The last of them."""
-        return segment.last_flush(self.number)
-
-
-@dataclass(frozen=True)
-class _Moment:
-    """A look at a query: the time, the tables with what has come, and how far that is."""
-
-    now: datetime
-    life: Life
-    tables: Mapping[str, Input]
-    cycle: Cycle
-    came: Mapping[str, int]
-    paces: Paces | None
-
-    @property
-    def versions(self) -> dict[str, int]:
-        """The versions of the tables."""
-        return {name: table.version for name, table in self.tables.items() if isinstance(table, Use)}
-
-    @property
-    def progress(self) -> float:
-        return self.cycle.progress(self.came, self.now)
-
-    def progress_at(self, step: StepManifest) -> float:
-        """How far the cycle had come at a step, as it is seen now; nothing before the cycle."""
-        when = datetime.fromisoformat(step.logical_time)
-        if step.flush is None or when < self.cycle.since:
-            return 0.0
-        return self.cycle.progress(step.flush.came, when)
 
 
 class PacedQuery(Query):
@@ -297,28 +246,8 @@ class PacedQuery(Query):
         is_on = entry is not None and entry["fingerprint"] == mark
         number = count if is_on else count + 1
         begun = datetime.fromisoformat(entry["time"]) if is_on and entry else None
-        made = cutting.cut(lifted.rel)
-        folder = self._folder / "paced" / str(number)
-        segments = tuple(self._segment(part, made, folder, settings, mark) for part in parts_of(made, lifted, number))
-        released = {
-            path.number: PathTable(
-                self._site,
-                folder / "paths" / str(path.number),
-                path_name(path.number, number),
-                segments[path.source],
-                segments[path.into].ledger,
-            )
-            for path in made.paths
-            if path.source is not None
-        }
-        return Life(number, folder, made, segments, released, settings, begun)
-
-    def _segment(self, part: Part, made: Cut, folder: Path, settings: Settings, mark: str) -> Segment:
-        """A segment; the one of the result is run under the query's own name."""
-        if part.number != made.result.number:
-            return Segment(self._site, self.name, self._spec, folder / "segments" / str(part.number), part, settings)
-        noted = self._schemas(self.lifted)
-        return Segment(self._site, self.name, self._spec, self._folder, part, settings, mark, noted)
+        noted = self._schemas(lifted)
+        return Born(self._site, self.name, self._spec, self._folder, lifted, settings, noted).life(number, begun)
 
     def _begun(self, life: Life) -> Life:
         """The life, which is noted to have begun."""
@@ -343,7 +272,7 @@ class PacedQuery(Query):
     def _deadline_zone(self) -> tzinfo:
         return zone_of(self.schedule.timezone or self._settings(self.committed())["spark.sql.session.timeZone"])
 
-    def _moment(self, life: Life, dry: bool = False) -> _Moment:
+    def _moment(self, life: Life, dry: bool = False) -> Moment:
         """Look what has come, and register it unless ``dry``; plan the paces if that is to be done, and note them."""
         now = self._now(life)
         tables = self._inputs(life, now, dry)
@@ -352,7 +281,7 @@ class PacedQuery(Query):
         cycle = self._cycle(life, since, self.deadline.moment(zone), tables)
         came = {name: rows_since(table.arrivals(), since) for name, table in tables.items() if isinstance(table, Use)}
         cycle = cycle.observed(came, now)
-        moment = _Moment(now, life, tables, cycle, came, None)
+        moment = Moment(now, life, tables, cycle, came, self.deadline.until)
         return replace(moment, paces=self._paces_at(moment, dry))
 
     def _now(self, life: Life) -> datetime:
@@ -381,30 +310,31 @@ class PacedQuery(Query):
 
     def _cycle_before(self, life: Life) -> Cycle | None:
         """The last cycle with another deadline."""
-        others = (paces for paces in reversed(_planned(life, self._site.files)) if paces.until != self.deadline.until)
+        others = (paces for paces in reversed(life.planned(self._site.files)) if paces.until != self.deadline.until)
         last, zone = next(others, None), self._deadline_zone()
         if last is None:
             return None
         return Cycle(datetime.fromisoformat(last.since), Deadline(last.until, final_work=1.0).moment(zone), {})
 
-    def _paces_at(self, moment: _Moment, dry: bool) -> Paces | None:
-        planned = _planned(moment.life, self._site.files)
+    def _paces_at(self, moment: Moment, dry: bool) -> Paces | None:
+        planned = moment.life.planned(self._site.files)
         last = planned[-1] if planned else None
-        flushed = [
-            (step.flush.paths, moment.progress_at(step))
-            for segment in moment.life.segments
-            for step in moment.life.steps(segment)
-            if step.flush and moment.progress_at(step)
-        ]
-        prices = self._site.engine.prices
-        known = Known(moment.life.cut, moment.tables, moment.cycle, moment.came, moment.now, flushed, prices)
+        known = Known(
+            moment.life.cut,
+            moment.tables,
+            moment.cycle,
+            moment.came,
+            moment.now,
+            moment.flushed(),
+            self._site.engine.prices,
+        )
         why = known.why_again(last, self.deadline)
         if why is None:
             return last
         found = plan(known, self.deadline, why)
         if found is not None and not dry:
             with attempt(self._site.files, self._site.attempts) as work:
-                _ledger(moment.life, self._site.files).append(work, len(planned) + 1, found.to_json())
+                moment.life.ledger(self._site.files).append(work, len(planned) + 1, found.to_json())
         return found
 
     # --- flushes ----------------------------------------------------------------------------------------------------
@@ -413,24 +343,22 @@ class PacedQuery(Query):
         if self.is_done and not now:
             return RunReport(self.name, nothing=True, why=f"the result that was due at {self.deadline.until} is there")
         moment = self._moment(self._begun(self._life()))
-        is_over = moment.now >= self.deadline.moment(self._deadline_zone())
-        is_last = is_over and not self.is_done
-        flush = self._flush(moment, complete=now or is_over, until=self.deadline.until if is_last else None)
+        is_last = moment.is_over and not self.is_done
+        flush = moment.flush(now or moment.is_over, self.deadline.until if is_last else None)
         steps: list[StepManifest] = []
         failed: dict[int, str] = {}
         for segment in moment.life.segments:
-            sources = {path.source for path in moment.life.cut.segments[segment.part.number].paths}
-            if sources & set(failed):
+            if {path.source for path in moment.life.paths(segment)} & set(failed):
                 failed[segment.part.number] = "reads one that failed"
                 continue
-            due = set(self._released_now(moment, segment, flush.complete))
-            pins = self._pins(moment, segment, due)
-            if not self._is_run(moment.life, segment, pins, due, flush.complete):
+            due = set(moment.released_now(segment, flush.complete))
+            pins = moment.pins(segment, due)
+            if not moment.is_run(segment, pins, due, flush.complete):
                 continue
             if progress:
                 progress(f"{flush.label}: {moment.life.cut.segments[segment.part.number].name}")
             own = replace(flush, segment=segment.part.number, paths=tuple(sorted(due)))
-            to_come = 0 if is_last else self._to_come(moment, segment, flush.complete)
+            to_come = 0 if is_last else moment.to_come(segment, flush.complete)
             try:
                 steps.append(segment.flush(pins, moment.now, own, to_come, demand, progress))
             except Exception as error:
@@ -441,106 +369,18 @@ class PacedQuery(Query):
                 failed[segment.part.number] = known.code if known else str(error)
         told = tuple(f"FAILED_EARLY: segment {number}: {why}" for number, why in failed.items())
         if not steps:
-            why = f"early work failed: {'; '.join(told)}" if failed else self._why_nothing(moment)
+            why = f"early work failed: {'; '.join(told)}" if failed else moment.why_nothing()
             return RunReport(self.name, nothing=True, why=why)
         return report_of_flush(self.name, steps, told)
-
-    def _flush(self, moment: _Moment, complete: bool, until: str | None) -> Flush:
-        life = moment.life
-        last = [step.flush for step in map(life.last, life.segments) if step and step.flush]
-        n = max((flush.n for flush in last), default=0) + 1
-        before = max((moment.progress_at(step) for step in map(life.last, life.segments) if step), default=0.0)
-        progress = 1.0 if until else moment.progress
-        due = [path.number for segment in life.segments for path in self._crossed(moment, segment, complete)]
-        names = tuple(_path_text(life.cut, number) for number in due)
-        predicted = moment.paces.predicted(before, progress) if moment.paces else None
-        return Flush(
-            n=n,
-            life=life.number,
-            segment=-1,
-            paths=(),
-            names=names,
-            came=dict(moment.came),
-            progress=progress,
-            versions=moment.versions,
-            predicted=predicted,
-            complete=complete,
-            until=until,
-        )
-
-    def _crossed(self, moment: _Moment, segment: Segment, complete: bool) -> Iterator[cutting.Path]:
-        """The paths into a segment whose time has come: since their last flush another 1 / pace of the rows has come."""
-        steps = moment.life.steps(segment)
-        for path in moment.life.cut.segments[segment.part.number].paths:
-            if complete or moment.paces is None:
-                if complete:
-                    yield path
-                continue
-            last = next((s for s in reversed(steps) if s.flush and path.number in s.flush.paths), None)
-            pace, before = moment.paces.paces[path.number], moment.progress_at(last) if last else 0.0
-            if int(moment.progress * pace + 1e-9) > int(before * pace + 1e-9):
-                yield path
-
-    def _released_now(self, moment: _Moment, segment: Segment, complete: bool) -> Iterator[int]:
-        """The paths that are flushed now: whose time has come, and those of tables that do not go on from what was released."""
-        life = moment.life
-        crossed = {path.number for path in self._crossed(moment, segment, complete)}
-        last = life.last(segment)
-        for name, number in segment.part.inputs.items():
-            table = moment.tables.get(table_of(name))
-            gone = isinstance(table, Use) and last and not table.follows(last.inputs.get(name, 0), last.pins.get(name))
-            if number in crossed or gone:
-                yield number
-
-    def _pins(self, moment: _Moment, segment: Segment, due: set[int]) -> dict[str, Input]:
-        """What a segment reads: of the paths that are flushed all that waits, of the others what they have released."""
-        last = moment.life.last(segment)
-        before = last.inputs if last else {}
-        pins: dict[str, Input] = {}
-        for name, number in segment.part.inputs.items():
-            path = moment.life.cut.paths[number]
-            table = moment.life.released.get(number) or moment.tables[path.table or ""]
-            if isinstance(table, Clock):
-                pins[name] = table
-            elif isinstance(table, PathTable):
-                pins[name] = Use(name, table, table.register() if number in due else before.get(name, 0))
-            else:
-                assert isinstance(table, Use)
-                pins[name] = Use(name, table.table, table.version if number in due else before.get(name, 0))
-        return pins
-
-    def _is_run(self, life: Life, segment: Segment, pins: Mapping[str, Input], due: set[int], complete: bool) -> bool:
-        """Whether a segment is run: something was released for it. When everything is, the result is always made, and a segment that
-        never was, or reads a clock, is run as well."""
-        last = life.last(segment)
-        before = last.inputs if last else {}
-        is_new = any(pin.version != before.get(name, 0) for name, pin in pins.items() if isinstance(pin, Use))
-        if not complete:
-            return bool(due) and (is_new or last is None)
-        reads_clock = any(isinstance(pin, Clock) for pin in pins.values())
-        return is_new or last is None or reads_clock or segment.part.number == life.cut.result.number
-
-    def _to_come(self, moment: _Moment, segment: Segment, complete: bool) -> int:
-        """How many flushes of a segment are to follow this one."""
-        if moment.paces is None:
-            return 1
-        done = 0.0 if complete else moment.progress
-        paces = [moment.paces.paces[p.number] for p in moment.life.cut.segments[segment.part.number].paths]
-        return max((pace - int(done * pace + 1e-9) for pace in paces), default=1)
-
-    def _why_nothing(self, moment: _Moment) -> str:
-        if moment.paces is None:
-            return "no rows are there, and none are known to come: paces are planned with the first"
-        return f"no path is due: {moment.progress:.1%} of what is expected until {self.deadline.until} has come"
 
     def _would_flush(self, now: bool) -> RunReport:
         if self.is_done and not now:
             return RunReport(self.name, nothing=True, why=f"the result that was due at {self.deadline.until} is there")
         moment = self._moment(self._life(), dry=True)
-        is_over = moment.now >= self.deadline.moment(self._deadline_zone())
-        flush = self._flush(moment, now or is_over, self.deadline.until if is_over and not self.is_done else None)
+        is_last = moment.is_over and not self.is_done
+        flush = moment.flush(now or moment.is_over, self.deadline.until if is_last else None)
         if not flush.names:
-            return RunReport(self.name, nothing=True, why=self._why_nothing(moment))
+            return RunReport(self.name, nothing=True, why=moment.why_nothing())
         return RunReport(
             self.name,
             flush.label,
@@ -555,21 +395,6 @@ class PacedQuery(Query):
         )
 
 
-def _ledger(life: Life, files: Any) -> Ledger:
-    return Ledger(life.folder / "paces", files)
-
-
-def _planned(life: Life, files: Any) -> tuple[Paces, ...]:
-    """The paces that were planned in a life, oldest first."""
-    return tuple(entry.made(Paces.from_json) for entry in _ledger(life, files).entries() if entry)
-
-
 def _replaced(history: History) -> int:
     """The number of the last replacement of a query's text; 0 when there was none."""
     return max((entry.n for entry in history.entries if isinstance(entry, Replacement)), default=0)
-
-
-def _path_text(made: Cut, number: int) -> str:
-    path = made.paths[number]
-    into = "result" if made.segments[path.into].is_result else f"s{path.into}"
-    return f"{path.name} to {into}"

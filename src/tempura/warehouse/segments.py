@@ -111,8 +111,9 @@ class PathTable(Arrivals):
         read = newest_inputs(self._reader).get(self.name, 0)
         if read > version:
             what = f"{self.home} has {version} arrivals, and version {read} of them was read: the last are lost."
-            remedy = "Restore them from a backup, or begin the query anew with replace_query."
-            raise TempuraError("LEDGER_BROKEN", what, remedy)
+            remedy = "Restore them from a backup, or begin the query anew"
+            command = f"{remedy}: tempura query replace {self.spec.query}"
+            raise TempuraError("LEDGER_BROKEN", what, f"{remedy} with replace_query.", command)
 
 
 class StoredPath(Arrivals):
