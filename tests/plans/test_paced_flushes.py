@@ -1,5 +1,5 @@
-"""A query at paces in a warehouse: whatever the query, the paces and the history, each result is what recomputing gives over what was
-released, and the last one what recomputing gives over the tables."""
+"""A query at paces in a warehouse: whatever the query, the paces, planned again or not, and the history, each result is what recomputing
+gives over what was released, and the last one what recomputing gives over the tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from tempura.warehouse import paced, segments
 from tempura.warehouse.files import Files
 from tempura.warehouse.moment import Moment
 from tempura.warehouse.paced import PacedQuery
-from tempura.warehouse.pacing import Paces
+from tempura.warehouse.pacing import Known, Paces
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.segments import PathTable
 from tempura.warehouse.warehouse import Warehouse, open_site
@@ -65,34 +65,25 @@ class Day:
 
 
 def with_query(random: Random, patch: pytest.MonkeyPatch) -> tuple[Rel, list[int]]:
-    """A random query that the engine knows by a text, and random paces, which are planned for it."""
+    """A random query that the engine knows by a text, and random paces, which are planned for it, now and then others."""
     query = QueryGenerator(random, ("t", "u")).query(3)
     patch.setitem(bag_engine.QUERIES, RANDOM, lambda: query)
     made = cut(query)
     paces = random_paces(random, made)
 
     def plan(known: object, deadline: object, why: str) -> Paces:
+        paces[:] = random_paces(random, made)
         moment, names = BEGIN.isoformat(), tuple(path.name for path in made.paths)
         until = (BEGIN + timedelta(hours=STEPS)).isoformat()
         return Paces(
-            moment,
-            moment,
-            until,
-            "inqp",
-            "final work 0.5",
-            names,
-            tuple(paces),
-            {},
-            10**9,
-            (),
-            0.0,
-            0.0,
-            0.0,
-            True,
-            why,
+            moment, moment, until, "inqp", "final work 0.5", names, tuple(paces), {}, 0, (), 0.0, 0.0, 0.0, True, why
         )
 
+    def why_again(known: Known, last: Paces | None, deadline: object) -> str | None:
+        return "by chance" if last is None or random.random() < 0.2 else None
+
     patch.setattr(paced, "plan", plan)
+    patch.setattr(Known, "why_again", why_again)
     return query, paces
 
 

@@ -112,6 +112,18 @@ class TestFlushes:
         assert query.run().label == "flush 2 (last)"
         assert query.verify()
 
+    def test_maintenance_is_demanded_of_each_segment(self, world: World) -> None:
+        world.query()
+        query = world.wh.add_query("q", LARGE, require="incremental")
+        for _ in range(6):
+            world.hour()
+            query.run()
+        assert query.verify()
+        (segment,) = stored_segments(query._site, query)
+        done = [step.does.kind for step in segment.steps() if step.does]
+        assert "recomputed" not in done
+        assert query.states(), "of all segments"
+
     def test_a_missed_deadline_is_made_up_for(self, world: World) -> None:
         query = world.query()
         world.hour()

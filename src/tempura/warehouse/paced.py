@@ -8,6 +8,7 @@ all: their result is that of recomputing.
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -181,7 +182,7 @@ class PacedQuery(Query):
                 for s in r.states
             }
         )
-        with alone(self._site.files, self._folder):
+        with nullcontext() if dry_run else alone(self._site.files, self._folder):
             lifted, history = self.lifted_anew, self.committed()
             self._check_paces(lifted)
             if not dry_run:
@@ -215,6 +216,14 @@ class PacedQuery(Query):
             "schedule": self.schedule.to_json(),
             "outputs": [str(path) for path in self.published_at],
         }
+
+    @errors_by_code()
+    def states(self) -> list[dict[str, Any]]:
+        """As :meth:`Query.states`, of all segments."""
+        return [
+            *super().states(),
+            *(state for segment in stored_segments(self._site, self) for state in segment.states()),
+        ]
 
     # --- lives ------------------------------------------------------------------------------------------------------
 
