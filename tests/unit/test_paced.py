@@ -9,6 +9,7 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
+from tempura.pace.arrivals import following
 from tempura.pace.cut import cut
 from tempura.warehouse.cycle import Cycle
 from tempura.warehouse.deadline import Deadline
@@ -439,6 +440,23 @@ class TestPlanning:
         world.now = datetime(2026, 3, 2, 1, tzinfo=UTC)
         assert query.run().label == "flush 6 (last)" or query.is_done
         assert query.verify()
+
+    def test_rows_that_were_there_before_are_released_with_the_first_flush(self) -> None:
+        arrivals = following({"sales": 1000.0}, 0.75, 4)
+        assert [round(rows) for rows in arrivals.of("sales")] == [812, 875, 938, 1000]
+        assert arrivals.flushes(2).tolist() == [False, True, False, True]
+        assert arrivals.flushes(1).tolist() == [False, False, False, True]
+
+    def test_what_is_predicted_is_that_of_the_steps_between_two_flushes(self, world: World) -> None:
+        query = world.query()
+        world.hour()
+        query.run()
+        paces = query.paces()
+        assert paces is not None
+        steps = [paces.predicted(i / 10, (i + 1) / 10) for i in range(10)]
+        assert sum(step or 0 for step in steps) == paces.predicted(0.0, 1.0) == sum(paces.work)
+        assert steps[2], "a quarter of the rows, and with it a flush"
+        assert steps[0] == 0
 
 
 class TestCycles:
