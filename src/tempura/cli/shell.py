@@ -178,8 +178,8 @@ class Commands(click.Group):
 
 
 def example(*texts: str) -> str:
-    """The end of a command's help: an example, or several, printed as they are written."""
-    return "\b\n" + "\n".join([f"Example{'s' if len(texts) > 1 else ''}:", *(f"  {text}" for text in texts)])
+    """The end of a command's help: an example, or a few, printed as they are written."""
+    return "\b\nExample:\n" + "\n".join(f"  {text}" for text in texts)
 
 
 def quiet_python_logs(debug: bool) -> None:
