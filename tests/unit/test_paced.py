@@ -1,5 +1,6 @@
 """Queries at paces in a warehouse: when paths are flushed, what is said of it, how paces are planned and planned again."""
 
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tempura.warehouse.deadline import Deadline
 from tempura.warehouse.files import Files
 from tempura.warehouse.paced import PacedQuery
 from tempura.warehouse.report import RunReport
+from tempura.warehouse.run import alone
 from tempura.warehouse.schedule import Schedule
 from tempura.warehouse.segments import stored_paths, stored_segments
 from tempura.warehouse.warehouse import Warehouse, open_site
@@ -515,3 +517,15 @@ class TestFollowing:
         with pytest.raises(TempuraError, match="not possible") as error:
             query.follow(lambda report: None, every=0)
         assert error.value.code == "BAD_NUMBER"
+
+    def test_it_waits_while_another_process_flushes(self, world: World) -> None:
+        query, told = world.query(), list[RunReport]()
+        world.now += timedelta(hours=6)
+        with alone(Files(), query.folder):
+            with pytest.raises(TempuraError) as error:
+                query.run()
+            assert error.value.code == "RUN_IN_PROGRESS"
+        held = ExitStack()
+        held.enter_context(alone(Files(), query.folder))
+        query.follow(told.append, wait=lambda seconds: held.close())
+        assert [report.label for report in told] == ["flush 1 (last)"]

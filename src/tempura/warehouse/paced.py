@@ -125,18 +125,29 @@ class PacedQuery(Query):
         require: str | None = None,
     ) -> None:
         """Look every few seconds what is due, and flush it, until the last flush has been. ``tell`` is called with each flush; ``wait``
-        is slept by; ``progress``, ``methods`` and ``require`` are as for :meth:`run`. Raises TempuraError BAD_NUMBER, and as
-        :meth:`run` does."""
+        is slept by. While another process flushes the query it waits for that. ``progress``, ``methods`` and ``require`` are as
+        for :meth:`run`. Raises TempuraError BAD_NUMBER, and as :meth:`run` does otherwise."""
         if not every > 0:
             raise TempuraError("BAD_NUMBER", f"To look every {every:g} seconds is not possible.", "Give more than 0.")
         while True:
-            report = self.run(methods=methods, progress=progress, require=require)
-            if not report.nothing:
+            report = self._run_unless_busy(methods, progress, require)
+            if report and not report.nothing:
                 tell(report)
             if self.is_done:
                 return
             left = (self.deadline.moment(self._deadline_zone()) - self._site.clock()).total_seconds()
             (wait or time.sleep)(max(0.05, min(every, left)) if left > 0 else min(every, 1.0))
+
+    def _run_unless_busy(
+        self, methods: Methods | None, progress: Progress | None, require: str | None
+    ) -> RunReport | None:
+        """A run; None while another process flushes the query, or was quicker."""
+        try:
+            return self.run(methods=methods, progress=progress, require=require)
+        except TempuraError as error:
+            if error.code not in ("RUN_IN_PROGRESS", "COMMIT_LOST"):
+                raise
+        return None
 
     @property
     def is_done(self) -> bool:
