@@ -414,6 +414,23 @@ class TestPlanning:
             query.run()
         assert query.verify()
 
+    def test_paces_are_planned_again_when_there_are_other_groups_than_expected(self, world: World) -> None:
+        """The first rows are of one category, the others each of their own."""
+        query = world.query(Schedule.paced(SIX, final_work=0.5, strategy="hand"), SUMMARY)
+        for hour in range(1, 7):
+            world.now += timedelta(hours=1)
+            rows: Any = [(10 * hour + i, "c" if hour < 3 else f"c{hour}{i}", 50) for i in range(6)]
+            world.wh.table("sales").append(rows)
+            query.run()
+            if hour == 2:
+                world.wh.table("returns").append([(1, 1)] * 6)  # type: ignore[arg-type]
+        life = query._life()
+        why = [paces.why for paces in life.planned(Files())]
+        assert any(text.startswith("segment s0 has ") for text in why), why
+        first, last = life.planned(Files())[0], life.planned(Files())[-1]
+        assert last.groups["0"][0] > 3 * first.groups["0"][0]
+        assert query.verify()
+
     def test_another_goal_is_planned_for(self, world: World) -> None:
         query = world.query(Schedule.paced(SIX, final_work=0.5))
         world.hour()

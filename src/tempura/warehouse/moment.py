@@ -59,6 +59,11 @@ class Moment:
         steps = (step for segment in self.life.segments for step in self.life.steps(segment))
         return [(step.flush.paths, self.progress_at(step)) for step in steps if step.flush and self.progress_at(step)]
 
+    def seen(self) -> dict[int, tuple[int, float]]:
+        """The rows that segments have given out by their last steps in the cycle, and how far it had come then."""
+        last = ((segment.part.number, self.life.last(segment)) for segment in self.life.segments)
+        return {n: (step.output.rows, self.progress_at(step)) for n, step in last if step and step.output}
+
     def flush(self, complete: bool, until: str | None) -> Flush:
         """What is noted of a flush that begins now: of everything if ``complete``, for the deadline ``until`` if it is the last."""
         life = self.life

@@ -340,13 +340,14 @@ class PacedQuery(Query):
         planned = moment.life.planned(self._site.files)
         last = planned[-1] if planned else None
         known = Known(
-            moment.life.cut,
-            moment.tables,
-            moment.cycle,
-            moment.came,
-            moment.now,
-            moment.flushed(),
-            self._site.engine.prices,
+            cut=moment.life.cut,
+            tables=moment.tables,
+            cycle=moment.cycle,
+            came=moment.came,
+            now=moment.now,
+            flushed=moment.flushed(),
+            prices=self._site.engine.prices,
+            seen=moment.seen(),
         )
         why = known.why_again(last, self.deadline)
         if why is None:

@@ -1,20 +1,21 @@
 """The paces of a query in a warehouse: planned from what is known of its tables, kept in a ledger, and planned again."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
+from tempura.algebra.rel import Aggregate
 from tempura.cost.model import CostModel
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.explain.paces import cut_tree
 from tempura.pace.arrivals import following
-from tempura.pace.cut import Cut
+from tempura.pace.cut import Cut, Operator
 from tempura.pace.flow import Mask
 from tempura.pace.simulate import Simulation
-from tempura.pace.statistics import estimated
+from tempura.pace.statistics import Statistics, estimated, groups_in_the_end, groups_there, rows_in_the_end
 from tempura.pace.strategies import paces_by_name, plan_paces
 from tempura.pace.work import nanoseconds
 from tempura.warehouse.clock import Clock, Input, clock_facts
@@ -32,6 +33,9 @@ _OFF = 0.25
 _MORE = 2.0
 """With so many times the rows of the last planning statistics say something new."""
 
+_OTHER_GROUPS = 2.0
+"""By such a factor the groups of a segment differ from what was expected when paces are planned again."""
+
 _UNIQUE = 0.9
 """A column with so many values per row has more when there are more rows."""
 
@@ -41,7 +45,9 @@ class Paces:
     """Paces of all paths, planned at a time for a deadline (``until``; rows counted ``since``). ``names`` are where the paths start.
     ``expected`` are the rows that were to come, by table (empty: time tells), ``came`` how many had. ``work`` is what all flushes at
     each of as many steps of equal progress are expected to take, ``batch``, ``final`` and ``total`` that of one flush of all rows, of the
-    last flush and of all, in nanoseconds; ``meets``: whether the goal is expected to be met. ``why`` it was planned then."""
+    last flush and of all, in nanoseconds; ``meets``: whether the goal is expected to be met. ``why`` it was planned then. ``before`` is the
+    share of all rows that was there before the cycle; ``groups`` tells of each segment that groups rows how many groups it is expected to
+    have in the end, of how many rows."""
 
     time: str
     since: str
@@ -58,6 +64,8 @@ class Paces:
     total: float
     meets: bool
     why: str
+    before: float = 0.0
+    groups: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def predicted(self, before: float, now: float) -> int | None:
         """What flushes after one progress up to another are expected to take."""
@@ -74,8 +82,9 @@ class Paces:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Paces":
         """The inverse of :meth:`to_json`."""
-        lists = {name: tuple(data[name]) for name in ("names", "paces", "work")}
-        return Paces(**{field.name: data[field.name] for field in fields(Paces)} | lists)
+        lists: dict[str, Any] = {name: tuple(data[name]) for name in ("names", "paces", "work")}
+        lists["groups"] = {segment: tuple(found) for segment, found in data["groups"].items()}
+        return Paces(**{known.name: data[known.name] for known in fields(Paces)} | lists)
 
     def text(self, made: Cut) -> str:
         """For people: the segments and paths of the query with their paces, and what is expected."""
@@ -90,7 +99,8 @@ class Paces:
 @dataclass(frozen=True)
 class Known:
     """What a plan of paces is made from: a cut query, its ``tables`` at present, the ``cycle`` with what ``came`` in it by ``now``, and
-    the flushes that have been in it, as the numbers of the paths and the progress then."""
+    the flushes that have been in it, as the numbers of the paths and the progress then. ``seen`` are the rows that segments have given
+    out by their last steps, and the progress then."""
 
     cut: Cut
     tables: Mapping[str, Input]
@@ -99,6 +109,7 @@ class Known:
     now: datetime
     flushed: Sequence[tuple[tuple[int, ...], float]]
     prices: CostModel
+    seen: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
     @property
     def progress(self) -> float:
@@ -118,7 +129,15 @@ class Known:
             return f"{now:,} rows are expected, not {before:,}"
         if sum(self.came.values()) > _MORE * last.came:
             return f"{sum(self.came.values()):,} rows have come, {last.came:,} had"
-        return None
+        return next(self._other_groups(last), None)
+
+    def _other_groups(self, last: Paces) -> Iterator[str]:
+        """The segments whose groups are far more or fewer than were expected by now."""
+        for number, (groups, rows) in last.groups.items():
+            found, progress = self.seen.get(int(number), (0, 0.0))
+            expected = groups_there(groups, rows, last.before + (1 - last.before) * progress)
+            if found and progress and not expected / _OTHER_GROUPS <= found <= expected * _OTHER_GROUPS:
+                yield f"segment s{number} has {found:,} rows, {expected:,.0f} were expected by now"
 
 
 def plan(known: Known, deadline: Deadline, why: str) -> Paces | None:
@@ -152,8 +171,9 @@ def plan(known: Known, deadline: Deadline, why: str) -> Paces | None:
     coming = sum(total.values())
     if not any(found.rows(0) for name, found in facts.items() if not isinstance(known.tables[name], Clock)):
         return paces if paces.paces else None
-    arrivals = following(rows, max(0.0, 1 - coming / sum(rows.values())), deadline.max_pace)
-    statistics, work = estimated(made, facts), nanoseconds(made, facts, known.prices)
+    before = max(0.0, 1 - coming / sum(rows.values()))
+    arrivals = following(rows, before, deadline.max_pace)
+    statistics, work = _with_groups(known, estimated(made, facts), rows, before), nanoseconds(made, facts, known.prices)
     whole = Simulation(made, statistics, arrivals, work)
     batch = float(whole.run([[1] * len(made.paths)]).total[0])
     simulation = replace(whole, past=_past(known, deadline.max_pace)) if isinstance(chosen, str) else whole
@@ -161,9 +181,28 @@ def plan(known: Known, deadline: Deadline, why: str) -> Paces | None:
     steps = simulation.run([found.paces]).steps[0]
     work_of = tuple(round(float(nanos)) for nanos in steps)
     point = found.chosen
-    return replace(
-        paces, paces=found.paces, work=work_of, batch=batch, final=point.final, total=point.total, meets=found.meets
-    )
+    chosen_paces = replace(paces, paces=found.paces, work=work_of, before=before, meets=found.meets)
+    groups = {str(n): (statistics[op].factor, given) for n, (op, given) in _grouping(made, statistics, rows).items()}
+    return replace(chosen_paces, batch=batch, final=point.final, total=point.total, groups=groups)
+
+
+def _grouping(made: Cut, statistics: Statistics, rows: Mapping[str, float]) -> dict[int, tuple[Operator, float]]:
+    """The aggregations by key at the tops of segments, and how many rows they are given in the end."""
+    given = rows_in_the_end(made, statistics, rows)
+    roots = ((segment.number, segment.root) for segment in made.segments if not segment.is_result)
+    found = ((n, root) for n, root in roots if isinstance(root, Operator))
+    return {n: (op, given[op.inputs[0]]) for n, op in found if isinstance(op.rel, Aggregate) and op.rel.keys}
+
+
+def _with_groups(known: Known, statistics: Statistics, rows: Mapping[str, float], before: float) -> Statistics:
+    """Statistics with the numbers of groups that follow from those that segments have given out."""
+    found = dict(statistics)
+    for number, (op, given) in _grouping(known.cut, statistics, rows).items():
+        groups, progress = known.seen.get(number, (0, 0.0))
+        share = before + (1 - before) * progress
+        if groups and share:
+            found[op] = replace(found[op], factor=groups_in_the_end(groups, max(round(given * share), groups), share))
+    return found
 
 
 def _said(deadline: Deadline) -> str:
