@@ -6,13 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
@@ -53,9 +64,10 @@ from tempura.warehouse.sources.topic import check_unchanged
 from tempura.warehouse.spark.incoming import KINDS
 from tests.unit.bag_topic import BagTopic
 
-_TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType()}
+_TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType(), "DOUBLE": DoubleType()}
+_TYPES |= {"BOOLEAN": BooleanType(), "DATE": DateType()}
 _ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
-_ARROW |= {"timestamp": pa.timestamp("us", "UTC")}
+_ARROW |= {"timestamp": pa.timestamp("us", "UTC"), "double": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
 
 Row = tuple[object, ...]
 
@@ -482,12 +494,14 @@ def _load(*paths: str) -> SignedBag:
     return SignedBag([(tuple(row), weight) for row, weight in pairs])
 
 
-def _tagged(value: date) -> dict[str, str]:
-    return {type(value).__name__: value.isoformat()}
+def _tagged(value: date | Fraction | Decimal) -> dict[str, str]:
+    return {type(value).__name__: value.isoformat() if isinstance(value, date) else str(value)}
 
 
-def _untagged(tagged: dict[str, str]) -> date:
+def _untagged(tagged: dict[str, str]) -> date | Fraction | Decimal:
     ((name, text),) = tagged.items()
+    if name in ("Fraction", "Decimal"):
+        return Fraction(text) if name == "Fraction" else Decimal(text)
     return {"date": date, "datetime": datetime}[name].fromisoformat(text)
 
 

@@ -10,6 +10,7 @@ from tempura.cli.queries import json_option, method_names, methods_option, name_
 from tempura.cli.references import references_option, referring
 from tempura.cli.shell import Commands, Shell, example, is_warehouse, prices
 from tempura.errors import TempuraError
+from tempura.pace.goal import MOST_PACE, STRATEGIES
 from tempura.warehouse.declared.declare import MODES, NEW_COLUMNS
 from tempura.warehouse.declared.kafka import KEY_FORMATS, ON_BAD_RECORD, VALUE_FORMATS
 from tempura.warehouse.declared.text import FORMATS
@@ -169,6 +170,14 @@ def offsets(text: str) -> str | dict[str, int]:
     return {partition: int(offset) for partition, offset in pairs}
 
 
+def pace(text: str) -> tuple[str, int]:
+    """``orders=20`` as a name and a pace."""
+    name, _, number = text.partition("=")
+    if not number.isdecimal():
+        raise click.BadParameter(f"{text!r} is not NAME=PACE, such as orders=20")
+    return name, int(number)
+
+
 def setting(text: str) -> tuple[str, str]:
     """``sep=;`` as a name and a value."""
     name, equals, value = text.partition("=")
@@ -184,12 +193,44 @@ def query() -> None:
 
 @query.command(
     "add",
-    epilog=example("tempura query add summary --file summary.sql --at 14:00=0.25 --at 19:00=0.3 --at 24:00=1"),
+    epilog=example(
+        "tempura query add summary --file summary.sql --at 14:00=0.25 --at 19:00=0.3 --at 24:00=1",
+        "tempura query add report --file report.sql --until 18:00 --final-work 0.05",
+    ),
 )
 @click.argument("name")
 @click.option("--sql", help="The query.")
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file with the query.")
 @click.option("--at", "times", multiple=True, help="TIME=PRICE of a run before the daily deadline, the last TIME.")
+@click.option(
+    "--until", metavar="TIME", help="One result, due at TIME (2026-03-01T18:00, or 18:00 today), by paths at paces."
+)
+@click.option(
+    "--final-work", type=float, help="With --until: of a recomputation's work, how much may be left to the last flush."
+)
+@click.option("--total-work", type=float, help="With --until, instead: the work of all flushes, in recomputations.")
+@click.option(
+    "--max-pace",
+    type=int,
+    default=MOST_PACE,
+    show_default=True,
+    help="With --until: how often a path is flushed at most.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(STRATEGIES),
+    default="inqp",
+    show_default=True,
+    help="With --until: how paces are chosen.",
+)
+@click.option(
+    "--pace",
+    "paces",
+    multiple=True,
+    metavar="NAME=PACE",
+    help="With --until: of paths from a table or segment; repeat for more.",
+)
+@click.option("--since", metavar="TIME", help="With --until: from when on rows are counted; from now on unless given.")
 @click.option("--timezone", help="Time zone of the times; the session's unless given.")
 @click.option("--view", is_flag=True, help="A view, refreshed at each run, instead of times.")
 @click.option("--refreshes", default=30, show_default=True, help="With --view: refreshes that pay for the first build.")
@@ -202,6 +243,13 @@ def add_query(
     sql: str | None,
     file: Path | None,
     times: tuple[str, ...],
+    until: str | None,
+    final_work: float | None,
+    total_work: float | None,
+    max_pace: int,
+    strategy: str,
+    paces: tuple[str, ...],
+    since: str | None,
     timezone: str | None,
     view: bool,
     refreshes: int,
@@ -210,14 +258,19 @@ def add_query(
 ) -> None:
     """Declare query NAME.
 
-    Its schedule is either times with prices (--at, once per time) or --view.
+    Its schedule is either times with prices (--at, once per time), --view, or --until: then each part of the query is run as often as it
+    pays, to meet a bound on the work that is left when the result is due.
     """
     if (sql is None) == (file is None):
         raise click.UsageError("Give the query with either --sql or --file.")
-    if view == bool(times):
-        raise click.UsageError("Give the schedule with either --at (once per time) or --view.")
+    if bool(view) + bool(times) + bool(until) != 1:
+        raise click.UsageError("Give the schedule with either --at (once per time), --view or --until.")
     text = file.read_text() if file else sql
-    schedule = tp.Schedule.view(refreshes) if view else tp.Schedule.progressive(prices(times), timezone)
+    schedule = tp.Schedule.view(refreshes) if view else None
+    if until:
+        chosen = dict(map(pace, paces)) if paces else strategy
+        schedule = tp.Schedule.paced(until, final_work, total_work, max_pace, chosen, since, timezone)
+    schedule = schedule or tp.Schedule.progressive(prices(times), timezone)
     with shell.progress("starting Spark"):
         shell.warehouse.add_query(name, sql=text, schedule=schedule, methods=method_names(methods), require=require)
     shell.say(f"query {name} added")

@@ -1,6 +1,7 @@
 """Commands on one query: ``plan``, ``explain``, ``run``, ``result``, ``changes``, ``verify``, ``history``."""
 
 import datetime
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,10 +11,12 @@ from pyspark.sql import DataFrame
 
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, prices
 from tempura.errors import TempuraError
+from tempura.explain.paces import cut_tree
 from tempura.explain.text import ASSUMED
 from tempura.plan.progressive import Step
 from tempura.warehouse.declared.declare import NO_DEMAND, REQUIRED
-from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, listed
+from tempura.warehouse.paced import PacedQuery
+from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, flush_text, listed
 from tempura.warehouse.times.schedule import Schedule
 
 Command = Callable[..., None]
@@ -57,9 +60,12 @@ def plan(
 ) -> None:
     """Show what is planned, and why.
 
-    The runs that remain, and what the alternatives would cost.
+    The runs that remain, and what the alternatives would cost. Of a query with --until the paths with their paces.
     """
     schedule = Schedule.progressive(prices(times.split(","))) if times else None
+    if schedule is None and isinstance(paced := shell.warehouse.query(name), PacedQuery):
+        plan_paces(shell, paced, as_json)
+        return
     with shell.progress("planning"):
         found = shell.warehouse.query(name).plan(method_names(methods), schedule, require)
     if page:
@@ -68,6 +74,20 @@ def plan(
         shell.json(found.to_json())
     else:
         print_plan(shell, found)
+
+
+def plan_paces(shell: Shell, query: PacedQuery, as_json: bool) -> None:
+    """The paces of a query's paths, with what they are expected to take."""
+    with shell.progress("planning"):
+        found, made = query.paces(), query.cut()
+    if as_json:
+        shell.json(found.to_json() if found else None)
+    elif found:
+        shell.say(found.text(made))
+    else:
+        shell.say(
+            "no rows are there, and none are known to come: paces are planned with the first", *cut_tree(made).lines()
+        )
 
 
 def print_plan(shell: Shell, found: QueryPlan) -> None:
@@ -134,12 +154,18 @@ def explain(
         shell.say(future.explain(show, step), *(f"waiting: {text}" for text in future.waiting))
 
 
-@click.command(epilog=example("tempura run revenue --at 19:00"))
+@click.command(epilog=example("tempura run revenue --at 19:00", "tempura run report --follow"))
 @name_argument
 @click.option("--at", help="Run this time of the schedule, which is due or came earlier.")
 @click.option("--now", is_flag=True, help="Run outside the schedule: all that has arrived, with a result.")
 @click.option("--force", is_flag=True, help="With --at: also a time that has not come. Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option(
+    "--follow", is_flag=True, help="Of a query with a deadline (--until): flush what is due until then, a line each."
+)
+@click.option(
+    "--every", default=5.0, show_default=True, help="With --follow: how many seconds to wait between two looks."
+)
 @methods_option
 @require_option
 @json_option
@@ -151,15 +177,26 @@ def run(
     now: bool,
     force: bool,
     dry_run: bool,
+    follow: bool,
+    every: float,
     methods: str | None,
     require: str | None,
     as_json: bool,
 ) -> None:
     """Run the next step that is due.
 
+    Of a query with a deadline: flush the paths that are due, all of them when it has come. With --follow a line is printed for each flush,
+    with --json an object per line.
+
     Exit code 0: done, 3: nothing to do. A time of --at that has not come is run after a question, on a terminal, or with --force.
     """
     shell = ctx.ensure_object(Shell)
+    if follow:
+        if at or now or force or dry_run:
+            raise click.UsageError("--follow goes with none of --at, --now, --force and --dry-run.")
+        shell.runs_steps = True
+        follow_flushes(shell, name, every, method_names(methods), require, as_json)
+        return
     asked = {"at": at, "methods": method_names(methods), "dry_run": dry_run, "now": now, "force": force}
     asked |= {"require": require}
     shell.runs_steps = True
@@ -174,6 +211,32 @@ def run(
     else:
         print_report(shell, report)
     ctx.exit(NOTHING_TO_DO if report.nothing else 0)
+
+
+def follow_flushes(
+    shell: Shell, name: str, every: float, methods: str | list[str] | None, require: str | None, as_json: bool
+) -> None:
+    """Flush what is due until the last flush has been, and say so at once, in a pipe too. Raises TempuraError BAD_RUN for a query without
+    a deadline."""
+    query = shell.warehouse.query(name)
+    if not isinstance(query, PacedQuery):
+        what = f"Query {name} has no deadline up to which it could be followed."
+        raise TempuraError("BAD_RUN", what, "Declare it with Schedule.paced.", "Declare it with --until.")
+
+    def tell(report: RunReport) -> None:
+        click.echo(json.dumps(report.to_json(), default=str) if as_json else flush_line(report))
+
+    with shell.progress(f"following {name}") as progress:
+        query.follow(tell, every, progress, methods=methods, require=require)
+
+
+def flush_line(report: RunReport) -> str:
+    """A flush in one line."""
+    rows = "" if report.rows is None else f", {report.rows:,} rows"
+    predicted = "" if report.predicted_cost is None else f" ({report.predicted_cost / 1e9:,.2f} predicted)"
+    took = f"{report.all_cpu_seconds:,.2f} CPU s{predicted}, {report.run_wall_seconds:,.1f} s"
+    failed = "".join(f"; {reason}" for reason in report.fallbacks)
+    return f"{report.label} at {report.progress or 0:.1%}: {', '.join(report.paths)}{rows}; {took}{failed}"
 
 
 def execute(shell: Shell, name: str, asked: Mapping[str, Any]) -> RunReport:
@@ -297,7 +360,9 @@ def print_history(shell: Shell, entries: Sequence[HistoryEntry]) -> None:
         "run", "time", "method", "does", "price", "estimated CPU s", "tasks s", "driver s", "wall s",
         "beside s", "rows", "states", "skipped",
     )  # fmt: skip
+    flushes = [entry for entry in entries if entry.paths]
     shell.table(head, map(history_row, entries))
+    shell.say(*(f"{entry.label} {flush_text(entry.paths, entry.progress, entry.predicted_cost)}" for entry in flushes))
     shell.say(*(f"run {entry.n} {line}" for entry in entries if entry.does for line in entry.does.lines()))
 
 

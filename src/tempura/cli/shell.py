@@ -177,9 +177,9 @@ class Commands(click.Group):
             ctx.exit(INTERRUPTED if interrupted else FAILED)
 
 
-def example(text: str) -> str:
-    """The end of a command's help: an example, printed as it is written."""
-    return f"\b\nExample:\n  {text}"
+def example(*texts: str) -> str:
+    """The end of a command's help: an example, or a few, printed as they are written."""
+    return "\b\nExample:\n" + "\n".join(f"  {text}" for text in texts)
 
 
 def quiet_python_logs(debug: bool) -> None:

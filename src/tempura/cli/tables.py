@@ -10,6 +10,11 @@ from tempura.cli.queries import json_option, name_argument, print_history
 from tempura.cli.references import references_option, referring
 from tempura.cli.shell import Shell, example
 from tempura.errors import TempuraError
+from tempura.explain.paces import cut_tree
+from tempura.pace.cut import Cut
+from tempura.warehouse.paced import PacedQuery
+from tempura.warehouse.pacing import Paces
+from tempura.warehouse.query import Query
 from tempura.warehouse.warehouse import Table
 
 table_argument = click.argument("name", metavar="TABLE")
@@ -249,7 +254,9 @@ def show_query(shell: Shell, name: str, last: int, as_json: bool) -> None:
         query = shell.warehouse.query(name)
         about = {"sql": query.sql, **query.status(), "reads": query.read_names()}
         states, runs = query.states(), query.history()[-last:]
+        paces = paces_of(query)
     if as_json:
+        about |= {"paces": paces[1].to_json() if paces[1] else None} if paces else {}
         shell.json({"name": name, **about, "states": states, "history": [entry.to_json() for entry in runs]})
         return
     listed = {key: ", ".join(about[key]) for key in ("methods", "outputs", "reads")}
@@ -257,7 +264,15 @@ def show_query(shell: Shell, name: str, last: int, as_json: bool) -> None:
     shell.table((name, ""), [(key, str(value)) for key, value in declared.items()])
     if states:
         shell.table(tuple(states[0]), [tuple(state.values()) for state in states])
+    if paces:
+        made, planned = paces
+        shell.say(*([planned.text(made)] if planned else cut_tree(made).lines()))
     print_history(shell, runs)
+
+
+def paces_of(query: Query) -> tuple[Cut, Paces | None] | None:
+    """The segments and paths of a query at paces, and these; None of another one."""
+    return (query.cut(), query.paces()) if isinstance(query, PacedQuery) else None
 
 
 @click.command("remove", epilog=example("tempura query remove revenue"))

@@ -17,10 +17,12 @@ SPIKE_WIDTH = 0.1
 @dataclass(frozen=True, eq=False)
 class Arrivals:
     """``rows`` of each table in the end, and ``shares``, per step, of all of them: every table at the same rate.
-    ``progress``, the paper's global indicator, is the share of all rows that is there: what paces are counted in."""
+    ``progress``, the paper's global indicator, is the share of all rows that is there: what paces are counted in. Where rows were there
+    before the first step it is ``counted``, the share of those that come."""
 
     rows: Mapping[str, float]
     shares: Array
+    counted: Array | None = None
 
     @property
     def steps(self) -> int:
@@ -30,7 +32,7 @@ class Arrivals:
     @property
     def progress(self) -> Array:
         """The share of all rows that has come, per step."""
-        return self.shares
+        return self.shares if self.counted is None else self.counted
 
     def of(self, table: str) -> Array:
         """Rows of a table that have come, per step."""
@@ -47,6 +49,12 @@ class Arrivals:
     def release(self, pace: int) -> Release:
         """The flushes of one path."""
         return release_at(self.flushes(pace)[np.newaxis, :])
+
+
+def following(rows: Mapping[str, float], before: float, steps: int) -> Arrivals:
+    """Arrivals at a steady rate in so many steps, after which there are ``rows``, of which the share ``before`` was there."""
+    counted = np.arange(1, steps + 1) / steps
+    return Arrivals(rows, before + (1.0 - before) * counted, counted)
 
 
 def arriving(rows: Mapping[str, float], steps: int, rate: str = "steady", spike: float = 5.0) -> Arrivals:

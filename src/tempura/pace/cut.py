@@ -13,14 +13,14 @@ from functools import cached_property
 
 from tempura.algebra.multi_join import MultiJoin, in_order
 from tempura.algebra.one import One
-from tempura.algebra.rel import Aggregate, Opaque, Rel, Scan, Sort, TopK
+from tempura.algebra.rel import Aggregate, Opaque, Rel, Scan, TopK
 from tempura.algebra.window import Window
 from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
 
-BLOCKING = (Aggregate, TopK, Window, Opaque, Sort, One)
+BLOCKING = (Aggregate, TopK, Window, Opaque, One)
 """Operators that keep what they give out: they hold their rows back until these are asked for. DISTINCT is an
-aggregation without aggregates."""
+aggregation without aggregates. A sort stays with what reads its order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +119,12 @@ class Cut:
         return all(paces[path.number] <= paces[child.number] for path in self.paths for child in self.below(path))
 
 
-def cut(query: Rel) -> Cut:
-    """Cut a lifted query. Raises TempuraError NOT_CANONICAL for an expression that is bound to a time."""
+def cut(query: Rel, in_twos: bool = True) -> Cut:
+    """Cut a lifted query. ``in_twos``: joins of several relations become joins of two, whose work is simulated; else they stay as they
+    are, in segments and paths of the same numbers. Raises TempuraError NOT_CANONICAL for an expression that is bound to a time."""
     memo = Memo()
     cutter = _Cutter(memo)
-    cutter.segment(memo.add(_in_joins_of_two(query)), is_result=True)
+    cutter.segment(memo.add(_in_joins_of_two(query) if in_twos else query), is_result=True)
     return Cut(tuple(cutter.segments), tuple(cutter.paths), memo)
 
 

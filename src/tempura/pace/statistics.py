@@ -113,7 +113,7 @@ def _measured(op: Operator, run: PacedRun, before: Known, shares: list[float]) -
         case Join():
             return _join_measured(op, run, held, before, shares)
         case Aggregate() if rel.keys:
-            return Known(_groups_in_the_end(out, held[0], shares[0]))
+            return Known(groups_in_the_end(out, held[0], shares[0]))
     return before
 
 
@@ -135,7 +135,7 @@ def _covered_in_the_end(share: float, each: float, there: float) -> float:
     return min(1.0, share / (1 - missed))
 
 
-def _groups_in_the_end(groups: int, rows: int, share: float) -> float:
+def groups_in_the_end(groups: int, rows: int, share: float) -> float:
     """How many groups there are when all rows are there, if ``groups`` have rows among the share of them: G (1 - (1 -
     x)^(N / G)) = g, solved by bisection."""
     if share >= 1.0 or groups >= rows:
@@ -147,6 +147,12 @@ def _groups_in_the_end(groups: int, rows: int, share: float) -> float:
         there = middle * (1 - (1 - share) ** (total / middle))
         low, high = (middle, high) if there < groups else (low, middle)
     return high
+
+
+def groups_there(groups: float, rows: float, share: float) -> float:
+    """How many of ``groups`` have rows when a share of all ``rows`` is there: the inverse of :func:`groups_in_the_end`."""
+    missed: float = (1 - min(1.0, share)) ** (rows / max(groups, 1e-9))
+    return groups * (1 - missed)
 
 
 def biased(statistics: Statistics, ratio: float, random: Random) -> Statistics:

@@ -9,8 +9,10 @@ from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival
 from tempura.warehouse.batches.content import content, last_reset
 from tempura.warehouse.commits.ledger import attempt
+from tempura.warehouse.commits.reads import table_of
 from tempura.warehouse.declared.declare import DeclarationFile
 from tempura.warehouse.query import Query
+from tempura.warehouse.segments import past_lives, stored_paths, stored_segments
 from tempura.warehouse.tables.table import Arrivals, Site
 from tempura.warehouse.times.history import History
 from tempura.warehouse.times.steps import StepManifest
@@ -81,11 +83,17 @@ def collect(
     if sweep.keep < 1:
         raise TempuraError("BAD_NUMBER", f"{sweep.keep} results cannot be kept.", "Keep at least the last one.")
     bin, queries = Bin(site, sweep), tuple(queries)
+    segments = {query: stored_segments(site, query) for query in queries}
+    readers = [reader for query in queries for reader in (query, *segments[query])]
     for table in tables:
-        _collect_table(bin, table, queries)
-        _collect_held(bin, table, queries)
+        _collect_table(bin, table, readers)
+        _collect_held(bin, table, readers)
     for query in queries:
-        _collect_query(bin, query)
+        for path in stored_paths(site, query):
+            _collect_table(bin, path, (query, *segments[query]))
+        for reader in (query, *segments[query]):
+            _collect_query(bin, reader)
+        bin.put(past_lives(site, query), lambda file: "states")
         bin.put_locks([_lock(site, query)])
     _collect_attempts(bin)
     _collect_edits(bin, declarations)
@@ -156,7 +164,7 @@ def _versions(name: str, last: int, queries: Iterable[Query], keep: int) -> tupl
     for query in queries:
         history = query.committed()
         steps = (*history.outputs[-keep:], *filter(None, (_past(history), history.last)))
-        found |= {step.inputs[name] for step in steps if name in step.inputs}
+        found |= {version for step in steps for use, version in step.inputs.items() if table_of(use) == name}
     return tuple(sorted(version for version in found if version <= last))
 
 
@@ -165,7 +173,7 @@ def _versions(name: str, last: int, queries: Iterable[Query], keep: int) -> tupl
 
 def _collect_query(bin: Bin, query: Query) -> None:
     site = bin.site
-    home = site.root / "queries" / query.name / "attempts"
+    home = query.folder / "attempts"
     idle = _idle(site, home)
     history = query.committed()
     needed = _needed(history, bin.sweep.keep) | {s.output.path for s in query.compared() if s.output}

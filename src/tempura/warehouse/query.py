@@ -57,20 +57,31 @@ class Query:
     """A query of a warehouse; made by :meth:`Warehouse.add_query` and :meth:`Warehouse.query`."""
 
     def __init__(
-        self, site: Site, name: str, spec: QuerySpec, tables: Mapping[str, Arrivals], frame: DataFrame | None = None
+        self,
+        site: Site,
+        name: str,
+        spec: QuerySpec,
+        tables: Mapping[str, Arrivals],
+        frame: DataFrame | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.name = name
         self._site = site
         self._spec = spec
         self._tables = tables
         self._frame = frame
-        self._folder = site.root / "queries" / name
+        self._folder = folder or site.root / "queries" / name
         self._lifted: tuple[Settings, Schemas, Lifted] | None = None
 
     @property
     def sql(self) -> str | None:
         """The query's text; None for a query from a DataFrame."""
         return self._spec.sql
+
+    @property
+    def folder(self) -> Path:
+        """Where its runs are kept."""
+        return self._folder
 
     @property
     def schedule(self) -> Schedule:
@@ -275,7 +286,7 @@ class Query:
 
     def committed(self) -> History:
         """All that is committed of the query."""
-        return History.from_json(filter(None, self.ledger.entries())).at(self._folder.name)
+        return History.from_json(filter(None, self.ledger.entries())).at(self.name)
 
     @property
     def ledger(self) -> Ledger:

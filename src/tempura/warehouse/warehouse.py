@@ -27,6 +27,7 @@ from tempura.warehouse.declared.text import check_format
 from tempura.warehouse.derived import Upstream, check_acyclic
 from tempura.warehouse.engine import Engine, schema_of
 from tempura.warehouse.garbage import Removed, Sweep, collect
+from tempura.warehouse.paced import PacedQuery
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.references import check_reference, references_of
 from tempura.warehouse.references import declared as declared_references
@@ -48,6 +49,7 @@ from tempura.warehouse.tables.table import Arrivals, Site
 from tempura.warehouse.tables.transaction import Transaction, transaction
 from tempura.warehouse.times.forecast import check_expect
 from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.slots import zone_of
 
 _KINDS = {"tables": "table", "queries": "query"}
 """What a section of ``tempura.toml`` declares."""
@@ -578,12 +580,12 @@ class Warehouse:
         if (sql is None) == (df is None):
             raise TempuraError("BAD_QUERY", f"Query {name} needs either sql= or df=.", "Give one of them.")
         declared = self._declarations.read().queries.get(name)
-        timing = schedule or (declared.schedule if declared else Schedule.view())
+        timing = self._declared_now(schedule, declared.schedule if declared else None)
         old = declared or QuerySpec(timing)
         demand = Demand.of(name, old, methods, require, self._site.rules)
         mark = self._fingerprint(df) if df is not None else None
         spec = QuerySpec(timing, sql, mark, old.outputs, **demand.declared)
-        query = Query(self._site, name, spec, self._tables(), df)
+        query = self._query(name, spec, df)
         query.check_unchanged()
         if demand.incremental:
             check_maintainable(name, query.lifted.rel, demand.methods, self._site.rules)
@@ -624,8 +626,9 @@ class Warehouse:
         mark = self._fingerprint(frame) if text is None and frame is not None else None
         mark = mark or (None if text is not None else old.fingerprint)
         demand = Demand.of(name, old, methods, require, self._site.rules)
-        spec = QuerySpec(schedule or old.schedule, text, mark, old.outputs, **demand.declared)
-        query = Query(self._site, name, spec, self._tables(), frame if text is None else None)
+        timing = self._declared_now(schedule, old.schedule)
+        spec = QuerySpec(timing, text, mark, old.outputs, **demand.declared)
+        query = self._query(name, spec, frame if text is None else None)
         check_acyclic(query)
         if demand.incremental:
             check_maintainable(name, query.lifted_anew.rel, demand.methods, self._site.rules)
@@ -633,6 +636,18 @@ class Warehouse:
         if not dry_run:
             self._remember(name, query, frame if text is None else None)
         return report
+
+    def _declared_now(self, given: Schedule | None, known: Schedule | None) -> Schedule:
+        """The schedule that is given, as it is declared now; the one that is known if none is given, or the same. Raises TempuraError
+        BAD_SCHEDULE for a deadline that has passed, BAD_TIMEZONE."""
+        if given is None:
+            return known or Schedule.view()
+        if given.deadline is None:
+            return given
+        if known and known.deadline and known.timezone == given.timezone and given.deadline.is_as(known.deadline):
+            return known
+        zone = zone_of(given.timezone or self._site.engine.settings()["spark.sql.session.timeZone"])
+        return replace(given, deadline=given.deadline.declared(self._site.clock(), zone))
 
     def _remember(self, name: str, query: Query, frame: DataFrame | None) -> None:
         if frame is not None:
@@ -650,9 +665,13 @@ class Warehouse:
             )
         # Lifting a query takes about a second: an object that has done it is kept as long as nothing is declared anew.
         if name not in self._queries or self._queries[name][0] != declared:
-            query = Query(self._site, name, declared.queries[name], self._tables(), self._frames.get(name))
+            query = self._query(name, declared.queries[name], self._frames.get(name))
             self._queries[name] = (declared, query)
         return self._queries[name][1]
+
+    def _query(self, name: str, spec: QuerySpec, frame: DataFrame | None) -> Query:
+        kind = PacedQuery if spec.schedule.kind == "paced" else Query
+        return kind(self._site, name, spec, self._tables(), frame)
 
     def queries(self) -> tuple[Query, ...]:
         """All declared queries."""

@@ -1,5 +1,6 @@
 """Which versions of tables the committed runs have read: what a table has to have, whatever was restored from a backup."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -8,12 +9,45 @@ from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import Ledger
 from tempura.warehouse.commits.manifests import read_manifest
 
+_FURTHER = re.compile(r" \(\d+\)$")
+
+
+def use_of(table: str, n: int) -> str:
+    """The name of the n-th use of a table, from 0, in a query whose uses are of versions of their own: no table's but the first."""
+    return f"{table} ({n + 1})" if n else table
+
+
+def table_of(use: str) -> str:
+    """The table that a name of :func:`use_of` stands for."""
+    return _FURTHER.sub("", use)
+
+
+def version_read(inputs: Mapping[str, int], table: str) -> int:
+    """The last version of a table that a run has read; 0 when it has read none."""
+    return max((version for use, version in inputs.items() if table_of(use) == table), default=0)
+
 
 def last_read(root: Path, files: Files, table: str) -> tuple[int, str]:
     """The last version of a table that the newest run of any query has read, and that query; 0 and "" when none has."""
     queries = files.names(root / "queries")
-    found = ((_inputs(Ledger(root / "queries" / query / "steps", files)).get(table, 0), query) for query in queries)
+    ledgers = ((folder, query) for query in queries for folder in step_folders(root / "queries" / query, files))
+    found = ((version_read(newest_inputs(Ledger(folder, files)), table), query) for folder, query in ledgers)
     return max(found, key=lambda read: read[0], default=(0, ""))
+
+
+def step_folders(query: Path, files: Files) -> Iterator[Path]:
+    """The ledgers of the steps of a query: its own, and those of the segments of the last of its lives at paces."""
+    yield query / "steps"
+    home = newest_life(query, files)
+    if home is not None:
+        yield from (home / "segments" / number / "steps" for number in files.names(home / "segments"))
+
+
+def newest_life(query: Path, files: Files) -> Path | None:
+    """The folder of the last life at paces of a query, numbered from 1; None when it had none."""
+    found = (name.removesuffix(".json") for name in files.names(query / "paced") if name.endswith(".json"))
+    last = max((int(number) for number in found if number.isdecimal()), default=0)
+    return query / "paced" / str(last) if last else None
 
 
 def check_whole(root: Path, files: Files, table: str, version: int) -> None:
@@ -29,7 +63,7 @@ def check_whole(root: Path, files: Files, table: str, version: int) -> None:
         raise TempuraError("LEDGER_BROKEN", what, program, command)
 
 
-def _inputs(ledger: Ledger) -> Mapping[str, int]:
+def newest_inputs(ledger: Ledger) -> Mapping[str, int]:
     """The versions that the newest run in a ledger has read. What is wrong with a ledger is told when its query is looked at."""
     try:
         return next((found for found in _newest_first(ledger) if found is not None), {})

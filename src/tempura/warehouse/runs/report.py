@@ -7,6 +7,7 @@ from typing import Any
 
 from tempura.cost.model import BUILT_IN
 from tempura.errors import Reason, TempuraError
+from tempura.execute.contract import Clocks
 from tempura.execute.failure import errors_by_code
 from tempura.explain.character import RECOMPUTED, Character
 from tempura.explain.html import save_html
@@ -184,7 +185,8 @@ class RunReport:
     ``cpu_seconds`` (of tasks), ``driver_seconds`` (CPU of the driver, Python included) and ``wall_seconds`` were measured; ``rows`` of
     the result, None when none was due; ``fallbacks`` say what the plan recomputes and why; ``does`` what this step did to the result:
     maintained, or recomputed (``explain.character``). The measured figures are those of the step; ``phases`` are those of the run, in
-    which it is computing."""
+    which it is computing. Of a flush of a query at paces: all figures are those of its steps together, ``paths`` what was released,
+    ``progress`` the share of the expected rows that had come, ``predicted_cost`` what the paces were planned with."""
 
     query: str
     label: str = ""
@@ -207,6 +209,9 @@ class RunReport:
     does: Character | None = None
     waiting: tuple[str, ...] = ()
     phases: Phases = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    progress: float | None = None
+    predicted_cost: int | None = None
 
     @property
     def all_cpu_seconds(self) -> float:
@@ -246,7 +251,9 @@ class RunReport:
         recomputed = "".join(f"\n{line}" for line in self.does.lines()) if self.does else ""
         table = columns_text(head, [(self.query, self.label, self.method, does, *figures)])
         beside = f"\n{phases.text(self.phases)}" if self.phases else ""
-        return table + beside + recomputed + skipped + (self._not_done() if self.dry_run else "")
+        released = f"\n{flush_text(self.paths, self.progress, self.predicted_cost)}" if self.paths else ""
+        failed = "".join(f"\n{reason}" for reason in self.fallbacks) if self.paths else ""
+        return table + beside + recomputed + released + failed + skipped + (self._not_done() if self.dry_run else "")
 
     def _not_done(self) -> str:
         """What a run would read, and its plan."""
@@ -256,6 +263,36 @@ class RunReport:
 
     def __str__(self) -> str:
         return self.table()
+
+
+def flush_text(paths: Sequence[str], progress: float | None, predicted: int | None) -> str:
+    """In a line: what a flush released, when, and how much work it was expected to be."""
+    expected = "" if predicted is None else f", predicted {seconds(predicted)}"
+    return f"released at {progress or 0.0:.1%} of the rows: {', '.join(paths)}{expected}"
+
+
+def report_of_flush(query: str, steps: Sequence[StepManifest], fallbacks: Sequence[str] = ()) -> RunReport:
+    """The report of a flush: its steps together, which are at least one."""
+    entry = _flush_entry(steps)
+    return RunReport(
+        query=query,
+        label=entry.label,
+        n=entry.n,
+        method=entry.method,
+        weight=entry.weight,
+        estimated_cost=entry.estimated_cost,
+        cpu_seconds=entry.cpu_seconds,
+        driver_seconds=entry.driver_seconds,
+        wall_seconds=entry.wall_seconds,
+        rows=entry.rows,
+        inputs=entry.versions,
+        states=entry.states,
+        fallbacks=tuple(fallbacks),
+        phases=entry.phases,
+        paths=entry.paths,
+        progress=entry.progress,
+        predicted_cost=entry.predicted_cost,
+    )
 
 
 def report_of(query: str, step: StepManifest, fallbacks: Iterable[Reason] = ()) -> RunReport:
@@ -300,6 +337,9 @@ class HistoryEntry:
     does: Character | None = None
     driver_seconds: float = 0.0
     phases: Phases = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    progress: float | None = None
+    predicted_cost: int | None = None
 
     @property
     def beside_seconds(self) -> float | None:
@@ -334,6 +374,46 @@ def history_of(step: StepManifest) -> HistoryEntry:
         skipped=tuple(str(slot) for slot in step.skipped),
         does=step.does,
         phases=step.phases,
+    )
+
+
+def flushes_of(own: Sequence[StepManifest], others: Sequence[StepManifest]) -> tuple[HistoryEntry, ...]:
+    """The entries of a query at paces, oldest first: one per flush, from the steps of all segments, and runs of other schedules as they
+    are. ``own`` are those under the query's own name."""
+    flushes: dict[tuple[int, int], list[StepManifest]] = {}
+    for step in (*others, *own):
+        if step.flush:
+            flushes.setdefault((step.flush.life, step.flush.n), []).append(step)
+    found = [*map(_flush_entry, flushes.values()), *(history_of(step) for step in own if not step.flush)]
+    return tuple(sorted(found, key=lambda entry: (entry.logical_time, entry.n)))
+
+
+def _flush_entry(steps: Sequence[StepManifest]) -> HistoryEntry:
+    """A flush: the figures of its steps together."""
+    ordered = sorted(steps, key=lambda step: step.flush.segment if step.flush else 0)
+    last, flush = ordered[-1], ordered[-1].flush
+    assert flush is not None, "a step of a flush says so"
+    spent: dict[str, Clocks] = {}
+    for name, clocks in (item for step in ordered for item in step.phases.items()):
+        spent[name] = spent.get(name, Clocks()) + clocks
+    return HistoryEntry(
+        n=flush.n,
+        label=flush.label,
+        logical_time=last.logical_time,
+        versions=dict(flush.versions),
+        method=", ".join(dict.fromkeys(step.method for step in ordered)),
+        weight=1.0,
+        estimated_cost=sum(step.estimated_cost for step in ordered),
+        cpu_seconds=sum(step.cpu_seconds for step in ordered),
+        wall_seconds=sum(step.wall_seconds for step in ordered),
+        rows=next((step.output.rows for step in ordered if step.output and step.schemas), None),
+        states=sum(len(step.states) for step in ordered),
+        skipped=(),
+        driver_seconds=sum(step.driver_seconds for step in ordered),
+        phases=spent,
+        paths=flush.names,
+        progress=flush.progress,
+        predicted_cost=flush.predicted,
     )
 
 

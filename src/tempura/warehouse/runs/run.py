@@ -1,7 +1,7 @@
 """Executing one step of a plan and committing it whole."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from tempura.warehouse.commits.ledger import Ledger, attempt, discarding, discar
 from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.commits.seals import sealed
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
+from tempura.warehouse.flushes import Flush
 from tempura.warehouse.runs.report import plan_of
 from tempura.warehouse.runs.required import refused_retry
 from tempura.warehouse.runs.situation import Situation
@@ -30,7 +31,8 @@ from tempura.warehouse.times.steps import SavedState, StepManifest, relative
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that is about to be executed: the ``n``-th step of a query in ``folder``."""
+    """A run that is about to be executed: the ``n``-th step of a query in ``folder``. ``flush``: what it is a part of, of a query at
+    paces, whose lock is held."""
 
     site: Site
     folder: Path
@@ -50,6 +52,7 @@ class Run:
     incremental: bool = False
     choice: Choice | None = None
     query: Callable[[], WholeQuery | None] = lambda: None
+    flush: Flush | None = None
 
     @property
     def step(self) -> Step:
@@ -82,7 +85,8 @@ class Run:
         COMMIT_LOST when another process was first."""
         files = self.site.files
         ledger = Ledger(self.folder / "steps", files)
-        with alone(files, self.folder), attempt(files, self.site.attempts) as work:
+        lock = nullcontext() if self.flush else alone(files, self.folder)
+        with lock, attempt(files, self.site.attempts) as work:
             ledger.check_next(self.n)
             folder = self.folder / "attempts" / work.id
             with discarding(files, folder):
@@ -138,6 +142,7 @@ class Run:
             pins={name: self.situation.tables[name].mark(n) for name, n in self.situation.versions.items()},
             choice=self.choice,
             counted=dict(outcome.counted) if outcome else {},
+            flush=self.flush,
         )
 
     def _saved(self, key: StateKey, stored: StoredState) -> SavedState:

@@ -35,6 +35,7 @@ from tempura.warehouse.times.forecast import Forecast, intervals, of_a_view, poi
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import Slot
 from tempura.warehouse.times.steps import SavedState, StepManifest, absolute
+from tempura.warehouse.uses import Use
 
 LOOKED_BACK = 16
 """Of so many runs is known what they counted."""
@@ -163,7 +164,8 @@ def _sketches(table: Input, version: int, lifted: Lifted) -> Mapping[str, Column
     used = {name for scan in scans(lifted.rel) if scan.table == table.name for name in scan.fields}
     if isinstance(table, Prospect):
         return prospective(table, used)
-    return brought_up(table, version, used) if isinstance(table, Arrivals) else {}
+    stored = table.table if isinstance(table, Use) else table
+    return brought_up(stored, version, used) if isinstance(stored, Arrivals) else {}
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:

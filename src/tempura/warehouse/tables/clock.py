@@ -15,6 +15,7 @@ from tempura.warehouse.engine import Source
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.times.slots import zone_of
+from tempura.warehouse.uses import Use
 
 _EPOCH = datetime(1970, 1, 1)
 _ROW_BYTES = 8.0
@@ -67,7 +68,7 @@ def version_text(name: str, version: int) -> str:
     return f"{name} = {_shown(name, version)}" if is_clock(name) else f"{name} version {version}"
 
 
-Input = Arrivals | Prospect | Clock
+Input = Arrivals | Prospect | Clock | Use
 """What a query reads."""
 
 

@@ -77,13 +77,16 @@ class Site:
 
 class Arrivals:
     """The stored side of a table: its arrivals, versions and files. They come from a ``feed``: from ``upstream`` if there is one, else
-    from a topic or the files of a folder; a managed table has none, its rows are pushed. ``aside`` is what came and is no row."""
+    from a topic or the files of a folder; a managed table has none, its rows are pushed. ``aside`` is what came and is no row. ``home``
+    is the folder of a table that is not declared."""
 
-    def __init__(self, site: Site, name: str, spec: TableSpec, upstream: Feed | None = None) -> None:
+    def __init__(
+        self, site: Site, name: str, spec: TableSpec, upstream: Feed | None = None, home: Path | None = None
+    ) -> None:
         self.site = site
         self.name = name
         self.spec = spec
-        self.home = site.root / "tables" / name
+        self.home = home or site.root / "tables" / name
         self.copies = self.home / "data"
         self.held = Held(self.home / "held", site.files)
         self.aside = aside.Aside(name, self.home / "aside", site.files, site.engine)
@@ -123,8 +126,12 @@ class Arrivals:
 
     def _committed(self, entries: Iterable[Entry | None]) -> tuple[Arrival, ...]:
         arrivals = tuple(arrival for _, arrival in self._numbered(entries))
-        check_whole(self.site.root, self.site.files, self.name, len(arrivals))
+        self.check_whole(len(arrivals))
         return arrivals
+
+    def check_whole(self, version: int) -> None:
+        """Raises TempuraError LEDGER_BROKEN when runs have read a later version than the one that there is."""
+        check_whole(self.site.root, self.site.files, self.name, version)
 
     def _numbered(self, entries: Iterable[Entry | None]) -> list[tuple[int, Arrival]]:
         """The arrivals with their numbers in the ledger. The version that a reset makes is its number."""

@@ -114,7 +114,7 @@ def forecast(
     seen = list(_seen(table, arrivals, past))
     if expect is not None:
         came = [(i.length, (0, rows[1])) for i, rows in seen]
-        declared = _declared(expect, inserted - deleted)
+        declared = declared_rows(expect, inserted - deleted)
         growth = [(declared, _middle(came[-INTERVALS:], length)[1]) for _, length in to_come]
         return Forecast(table, tuple(growth), f"as declared: expect = {expect}")
     if not seen:
@@ -175,7 +175,8 @@ def _middle(came: Sequence[tuple[int, Rows]], length: int) -> Rows:
     return ceil(inserted), ceil(deleted)
 
 
-def _declared(expect: str, rows: int) -> int:
+def declared_rows(expect: str, rows: int) -> int:
+    """The number of rows that a declaration expects to arrive in a table of ``rows`` rows."""
     share = _PERCENT.fullmatch(expect)
     return round(rows * Fraction(share[1]) / 100) if share else int(expect)
 

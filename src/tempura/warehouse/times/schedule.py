@@ -3,13 +3,16 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from typing import Literal as OneOf
 
 from tempura.errors import TempuraError
+from tempura.pace.goal import MOST_PACE
 from tempura.search.problem import Point
+from tempura.warehouse.deadline import Deadline
 
-Kind = OneOf["fixed", "progressive", "view"]
+Kind = OneOf["fixed", "progressive", "view", "paced"]
 
 _LEXICOGRAPHIC = 1e12
 """The price of a time point against the one before under ``c_v``: a nanosecond later outweighs a quarter of an hour before."""
@@ -34,6 +37,7 @@ class Schedule:
     kind: Kind = "fixed"
     timezone: str | None = None
     n: int = field(default=0)
+    deadline: Deadline | None = None
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class Schedule:
         kind: Kind = "fixed",
         timezone: str | None = None,
         n: int = 0,
+        deadline: Deadline | None = None,
     ) -> None:
         for name, value in (
             ("times", tuple(str(t) for t in times)),
@@ -53,6 +58,7 @@ class Schedule:
             ("kind", kind),
             ("timezone", timezone),
             ("n", n),
+            ("deadline", deadline),
         ):
             object.__setattr__(self, name, value)
         problem = _problem(self)
@@ -71,6 +77,29 @@ class Schedule:
     def view(n: int = 30) -> "Schedule":
         """A view, refreshed at each run. The first build is amortised over ``n`` refreshes."""
         return Schedule((), (), (), kind="view", n=n)
+
+    @staticmethod
+    def paced(
+        until: str | datetime,
+        final_work: float | None = None,
+        total_work: float | None = None,
+        max_pace: int = MOST_PACE,
+        strategy: str | Mapping[str, int] = "inqp",
+        since: str | datetime | None = None,
+        timezone: str | None = None,
+    ) -> "Schedule":
+        """One result, due at ``until`` (ISO text such as ``2026-03-01T18:00``, a datetime, or ``18:00`` for today), before which each part
+        of the query runs at a pace of its own: as often as it takes to leave at most ``final_work`` of what a recomputation takes to the
+        last flush, with the least work in all; or to make the last flush as small as ``total_work``, the work of all flushes in
+        multiples of that, allows (Thrifty Query Execution via Incrementability). A path of pace k is flushed whenever another 1/k
+        of the rows has come that are expected ``since`` then (the time of the declaration) ``until`` then; k is at most ``max_pace``.
+        ``strategy`` is a name of ``pace.goal.STRATEGIES``, or paces by the names of tables and segments, which need no bound.
+
+        Raises TempuraError BAD_SCHEDULE, BAD_PACES."""
+        named = strategy if isinstance(strategy, str) else tuple(sorted(dict(strategy).items()))
+        texts = [t.isoformat() if isinstance(t, datetime) else t for t in (until, since)]
+        deadline = Deadline(str(texts[0]), texts[1], final_work, total_work, max_pace, named)
+        return Schedule((), (), (), kind="paced", timezone=timezone, deadline=deadline)
 
     @property
     def uses(self) -> int:
@@ -98,6 +127,9 @@ class Schedule:
         """Plain data, as kept in ``tempura.toml``."""
         if self.kind == "view":
             return {"kind": "view", "n": self.n}
+        if self.deadline:
+            zone = {"timezone": self.timezone} if self.timezone else {}
+            return {"kind": "paced", **self.deadline.to_json(), **zone}
         if self.kind == "progressive":
             zone = {"timezone": self.timezone} if self.timezone else {}
             return {"kind": "progressive", "times": dict(zip(self.times, self.weights, strict=True)), **zone}
@@ -113,6 +145,10 @@ class Schedule:
                     return Schedule.view(int(data.get("n", 30)))
                 case "progressive":
                     return Schedule.progressive(dict(data["times"]), data.get("timezone"))
+                case "paced":
+                    given = {key: value for key, value in data.items() if key not in ("kind", "timezone")}
+                    deadline, zone = Deadline.from_json(given), data.get("timezone")
+                    return Schedule((), (), (), kind="paced", timezone=zone, deadline=deadline)
                 case "fixed":
                     objective = data.get("objective", "c_w")
                     return Schedule(data["times"], data["weights"], data["outputs"], objective)
@@ -121,12 +157,14 @@ class Schedule:
         raise TempuraError("BAD_SCHEDULE", f"A schedule has kind {data.get('kind')!r}.", _KINDS)
 
 
-_KINDS = 'Its kind is "progressive", "view" or "fixed"; docs/guide.md shows each.'
+_KINDS = 'Its kind is "progressive", "view", "paced" or "fixed"; docs/guide.md shows each.'
 
 
 def _problem(schedule: Schedule) -> str | None:
     if schedule.kind == "view":
         return None if schedule.n >= 1 else f"A view needs n >= 1 refreshes, not {schedule.n}."
+    if schedule.kind == "paced":
+        return None if schedule.deadline else "Paces need a time at which the result is due."
     times, weights, outputs = schedule.times, schedule.weights, schedule.outputs
     if not times or not len(times) == len(weights) == len(outputs):
         return f"A schedule needs as many weights and outputs as times: {len(times)}, {len(weights)}, {len(outputs)}."

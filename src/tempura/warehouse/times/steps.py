@@ -9,6 +9,7 @@ from tempura.cost.model import BUILT_IN
 from tempura.execute.contract import Part, StoredOutput, StoredState
 from tempura.explain.character import Character
 from tempura.physical.operators import StateKey
+from tempura.warehouse.flushes import Flush
 from tempura.warehouse.times import phases
 from tempura.warehouse.times.follow import Choice
 from tempura.warehouse.times.phases import Phases
@@ -58,9 +59,8 @@ class StepManifest:
     what of the estimate does not depend on rows, by uncorrected prices (0 where it was not noted), which were of ``prices``
     (``CostModel.origin``). ``steps_run``: by the session before (None where it was not noted). ``correction``: what the driver's prices
     were multiplied by in ``estimated_cost``. ``choice``: when all plans were compared, and what was chosen (None where another run
-    cannot follow that). ``counted``: the rows of operators by name, and how many were expected (``search.counts``). Paths of states and
-    output are
-    relative to the warehouse."""
+    cannot follow that). ``flush``: what it was a part of, of a query at paces. ``counted``: the rows of operators by name, and how many
+    were expected (``search.counts``). Paths of states and output are relative to the warehouse."""
 
     n: int
     slot: Slot
@@ -92,6 +92,7 @@ class StepManifest:
     steps_run: int | None = None
     correction: float = 1.0
     counted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    flush: Flush | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -112,6 +113,7 @@ class StepManifest:
             "output": self.output.to_json() if self.output else None,
             "does": self.does.to_json() if self.does else None,
             "schemas": dict(self.schemas),
+            **({"flush": self.flush.to_json()} if self.flush else {}),
         }
 
     @staticmethod
@@ -132,6 +134,7 @@ class StepManifest:
             steps_run=data.get("steps_run"),
             correction=data.get("correction", 1.0),
             choice=Choice.from_json(data["choice"]) if data.get("choice") else None,
+            flush=Flush.from_json(data["flush"]) if data.get("flush") else None,
             counted={name: (float(rows), float(of)) for name, (rows, of) in data.get("counted", {}).items()},
             **{name: data[name] for name in _PLAIN},
         )

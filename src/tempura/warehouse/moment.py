@@ -1,0 +1,161 @@
+"""A look at a query at paces: the time, what has come, and which of its paths are due by that."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from tempura.pace import cut as cutting
+from tempura.pace.cut import Cut
+from tempura.warehouse.commits.reads import table_of
+from tempura.warehouse.cycle import Cycle
+from tempura.warehouse.flushes import Flush
+from tempura.warehouse.life import Life
+from tempura.warehouse.pacing import Paces
+from tempura.warehouse.segments import PathTable, Segment
+from tempura.warehouse.tables.clock import Clock, Input
+from tempura.warehouse.times.steps import StepManifest
+from tempura.warehouse.uses import Use
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The ``tables`` as they are ``now``, how many rows ``came`` in the cycle, which ends at the declared time ``until``, and the paces
+    in force (None: nothing could be planned yet)."""
+
+    now: datetime
+    life: Life
+    tables: Mapping[str, Input]
+    cycle: Cycle
+    came: Mapping[str, int]
+    until: str
+    paces: Paces | None = None
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The versions of the tables."""
+        return {name: table.version for name, table in self.tables.items() if isinstance(table, Use)}
+
+    @property
+    def progress(self) -> float:
+        """How far the cycle has come."""
+        return self.cycle.progress(self.came, self.now)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the result is due."""
+        return self.now >= self.cycle.until
+
+    def progress_at(self, step: StepManifest) -> float:
+        """How far the cycle had come at a step, as it is seen now; nothing before the cycle."""
+        when = datetime.fromisoformat(step.logical_time)
+        if step.flush is None or when < self.cycle.since:
+            return 0.0
+        return self.cycle.progress(step.flush.came, when)
+
+    def flushed(self) -> list[tuple[tuple[int, ...], float]]:
+        """The flushes that have been in the cycle: the numbers of the paths, and the progress then."""
+        steps = (step for segment in self.life.segments for step in self.life.steps(segment))
+        return [(step.flush.paths, self.progress_at(step)) for step in steps if step.flush and self.progress_at(step)]
+
+    def seen(self) -> dict[int, tuple[int, float]]:
+        """The rows that segments have given out by their last steps in the cycle, and how far it had come then."""
+        last = ((segment.part.number, self.life.last(segment)) for segment in self.life.segments)
+        return {n: (step.output.rows, self.progress_at(step)) for n, step in last if step and step.output}
+
+    def flush(self, complete: bool, until: str | None) -> Flush:
+        """What is noted of a flush that begins now: of everything if ``complete``, for the deadline ``until`` if it is the last."""
+        life = self.life
+        last = [step.flush for step in map(life.last, life.segments) if step and step.flush]
+        n = max((flush.n for flush in last), default=0) + 1
+        before = max((self.progress_at(step) for step in map(life.last, life.segments) if step), default=0.0)
+        progress = 1.0 if until else self.progress
+        due = [path.number for segment in life.segments for path in self.crossed(segment, complete)]
+        names = tuple(_path_text(life.cut, number) for number in due)
+        predicted = self.paces.predicted(before, progress) if self.paces else None
+        return Flush(
+            n=n,
+            life=life.number,
+            segment=-1,
+            paths=(),
+            names=names,
+            came=dict(self.came),
+            progress=progress,
+            versions=self.versions,
+            predicted=predicted,
+            complete=complete,
+            until=until,
+        )
+
+    def crossed(self, segment: Segment, complete: bool) -> Iterator[cutting.Path]:
+        """The paths into a segment whose time has come: since their last flush another 1 / pace of the rows has come."""
+        steps = self.life.steps(segment)
+        for path in self.life.paths(segment):
+            last = next((s for s in reversed(steps) if s.flush and path.number in s.flush.paths), None)
+            if complete or self._is_due(path, self.progress_at(last) if last else 0.0):
+                yield path
+
+    def _is_due(self, path: cutting.Path, before: float) -> bool:
+        if self.paces is None:
+            return False
+        pace = self.paces.paces[path.number]
+        return int(self.progress * pace + _ROUNDING) > int(before * pace + _ROUNDING)
+
+    def released_now(self, segment: Segment, complete: bool) -> Iterator[int]:
+        """The paths that are flushed now: whose time has come, and those of tables that do not go on from what was released."""
+        crossed = {path.number for path in self.crossed(segment, complete)}
+        last = self.life.last(segment)
+        for name, number in segment.part.inputs.items():
+            table = self.tables.get(table_of(name))
+            gone = isinstance(table, Use) and last and not table.follows(last.inputs.get(name, 0), last.pins.get(name))
+            if number in crossed or gone:
+                yield number
+
+    def pins(self, segment: Segment, due: set[int]) -> dict[str, Input]:
+        """What a segment reads: of the paths that are flushed all that waits, of the others what they have released."""
+        last = self.life.last(segment)
+        before = last.inputs if last else {}
+        pins: dict[str, Input] = {}
+        for name, number in segment.part.inputs.items():
+            path = self.life.cut.paths[number]
+            table = self.life.released.get(number) or self.tables[path.table or ""]
+            if isinstance(table, Clock):
+                pins[name] = table
+            elif isinstance(table, PathTable):
+                pins[name] = Use(name, table, table.register() if number in due else before.get(name, 0))
+            else:
+                assert isinstance(table, Use)
+                pins[name] = Use(name, table.table, table.version if number in due else before.get(name, 0))
+        return pins
+
+    def is_run(self, segment: Segment, pins: Mapping[str, Input], due: set[int], complete: bool) -> bool:
+        """Whether a segment is run: something was released for it. When everything is, the result is always made, and a segment that
+        never was, or reads a clock, is run as well."""
+        last = self.life.last(segment)
+        before = last.inputs if last else {}
+        is_new = any(pin.version != before.get(name, 0) for name, pin in pins.items() if isinstance(pin, Use))
+        if not complete:
+            return bool(due) and (is_new or last is None)
+        reads_clock = any(isinstance(pin, Clock) for pin in pins.values())
+        return is_new or last is None or reads_clock or segment.part.number == self.life.cut.result.number
+
+    def to_come(self, segment: Segment, complete: bool) -> int:
+        """How many flushes of a segment are to follow this one."""
+        if self.paces is None:
+            return 1
+        done = 0.0 if complete else self.progress
+        paces = [self.paces.paces[p.number] for p in self.life.paths(segment)]
+        return max((pace - int(done * pace + _ROUNDING) for pace in paces), default=1)
+
+    def why_nothing(self) -> str:
+        """Why no path is flushed."""
+        if self.paces is None:
+            return "no rows are there, and none are known to come: paces are planned with the first"
+        return f"no path is due: {self.progress:.1%} of what is expected until {self.until} has come"
+
+
+def _path_text(made: Cut, number: int) -> str:
+    path = made.paths[number]
+    into = "result" if made.segments[path.into].is_result else f"s{path.into}"
+    return f"{path.name} to {into}"

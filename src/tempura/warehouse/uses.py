@@ -1,0 +1,52 @@
+"""A table as one use of it in a query sees it: at a version of the use's own."""
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql.types import StructType
+
+from tempura.warehouse.batches.arrivals import Arrival
+from tempura.warehouse.declared.declare import TableSpec
+from tempura.warehouse.engine import Source
+from tempura.warehouse.tables.prospect import Prospect
+from tempura.warehouse.tables.table import Arrivals
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A table at a version, whatever has arrived since. ``name`` is what the query calls this use, which may be one of several of the
+    table."""
+
+    name: str
+    table: Arrivals | Prospect
+    version: int
+
+    @property
+    def spec(self) -> TableSpec:
+        """The table's declaration. What has not been released of a static table will come."""
+        spec = self.table.spec
+        return spec if self.version else replace(spec, static=False)
+
+    @property
+    def schema(self) -> StructType:
+        """The table's columns."""
+        return self.table.schema
+
+    def register(self) -> int:
+        """The version of this use: nothing is registered."""
+        return self.version
+
+    def arrivals(self) -> tuple[Arrival, ...]:
+        """The arrivals that count."""
+        return self.table.arrivals()[: self.version]
+
+    def mark(self, version: int) -> str:
+        """As :meth:`Arrivals.mark`."""
+        return self.table.mark(version)
+
+    def follows(self, version: int, mark: str | None) -> bool:
+        """As :meth:`Arrivals.follows`."""
+        return self.table.follows(version, mark)
+
+    def source(self, after: int, upto: int) -> Source:
+        """As :meth:`Arrivals.source`."""
+        return self.table.source(after, upto)

@@ -1,0 +1,130 @@
+"""Queries at paces on Spark: rows in, flushes while they come, an exact result when it is due."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import tempura as tp
+from tempura.warehouse.paced import PacedQuery
+from tempura.warehouse.warehouse import Warehouse
+from tests.spark.broker import PACKAGE
+from tests.spark.test_warehouse_kafka_spark import CONNECTORS, ROOT
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SIX = "2026-03-01T18:00+00:00"
+LINES = "part INT, supplier INT, quantity INT, price DECIMAL(12,2), note STRING"
+PARTS = "part INT, brand STRING, sizes ARRAY<INT>"
+AGG_JOIN = """
+SELECT p.brand, COUNT(*) AS n, SUM(l.price) AS total, AVG(CAST(l.price AS DOUBLE)) AS mean, MAX(l.note) AS note
+FROM lines l
+JOIN parts p ON l.part = p.part
+JOIN (SELECT part, AVG(quantity) AS usual FROM lines GROUP BY part) a ON a.part = l.part
+WHERE l.quantity < 1.2 * a.usual AND l.price > (SELECT AVG(price) / 10 FROM lines) AND size(p.sizes) > 0
+GROUP BY p.brand
+ORDER BY brand
+"""
+SELF_JOIN = (
+    "SELECT l.part, m.supplier, COUNT(*) AS n FROM lines l JOIN lines m ON l.part = m.part GROUP BY l.part, m.supplier"
+)
+FIRST = "SELECT part, price, current_date() AS day FROM lines ORDER BY price DESC, part LIMIT 3"
+NOTHING_BELOW = "SELECT l.*, p.brand FROM lines l LEFT JOIN parts p ON l.part = p.part WHERE quantity > 3"
+SHARED = """
+WITH sums AS (SELECT part, SUM(price) AS total FROM lines GROUP BY part)
+SELECT part, total FROM sums WHERE total = (SELECT MAX(total) FROM sums)
+"""
+
+
+class Day:
+    """A warehouse whose clock a test moves on."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder, self.hour = spark, folder, 0
+        self.wh = self.open()
+        self.wh.add_table("lines", schema=LINES)
+        self.wh.add_table("parts", schema=PARTS)
+
+    def open(self) -> Warehouse:
+        return tp.open(self.folder / "wh", spark=self.spark, clock=lambda: NOON + timedelta(hours=self.hour))
+
+    def frame(self, rows: Sequence[tuple[object, ...]], ddl: str) -> DataFrame:
+        return self.spark.createDataFrame(rows, ddl).coalesce(1)
+
+    def arrive(self) -> None:
+        """What comes in an hour: lines, a few of which are taken back, and parts."""
+        h = self.hour
+        lines = [(i % 5, i % 3, (7 * i + h) % 10, Decimal(i * 10 + h), None if i % 4 else f"n{h}") for i in range(12)]
+        changes = [(*row, "insert") for row in lines]
+        if h:
+            changes += [(i % 5, i % 3, (7 * i + h - 1) % 10, Decimal(i * 10 + h - 1), None, "delete") for i in (1, 2)]
+        self.wh.table("lines").apply(self.frame(changes, f"{LINES}, _change STRING"))
+        self.wh.table("parts").append(self.frame([(h, f"b{h % 2}", [h] if h else []), (h, "b1", [1, 2])], PARTS))
+        self.hour += 1
+
+
+@pytest.fixture
+def day(spark: SparkSession, tmp_path: Path) -> Day:
+    return Day(spark, tmp_path)
+
+
+CASES = {
+    "an average below a join": (AGG_JOIN, "im1", {"lines": 4, "parts": 2}),
+    "a self-join": (SELF_JOIN, "all", {"lines": 2, "s0": 1}),
+    "first rows, and a clock": (FIRST, "im1", {"lines": 3}),
+    "no blocking operator": (NOTHING_BELOW, "im1", {"lines": 3, "parts": 2}),
+    "a sub-plan used twice": (SHARED, "im1", {"lines": 3, "s0": 2}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_last_flush_is_what_recomputing_gives(day: Day, case: str) -> None:
+    sql, methods, paces = CASES[case]
+    query = day.wh.add_query("q", sql, schedule=tp.Schedule.paced(SIX, strategy=paces, timezone="UTC"))
+    assert isinstance(query, PacedQuery)
+    labels = []
+    for _ in range(6):
+        day.arrive()
+        report = query.run(methods=methods)
+        labels += [report.label] if not report.nothing else []
+        if day.hour == 3:
+            day.wh.gc()
+            query = day.open().query("q")
+    assert len(labels) >= 2
+    assert labels[-1].endswith("(last)")
+    assert query.verify(), str(query.verify())
+    history = query.history()
+    assert [entry.label for entry in history] == labels
+    assert all(entry.actual_cost > 0 for entry in history)
+    assert all(entry.predicted_cost is not None for entry in history)
+
+
+def test_a_flush_of_everything_now_is_verified(day: Day) -> None:
+    query = day.wh.add_query("q", AGG_JOIN, schedule=tp.Schedule.paced(SIX, final_work=0.2, timezone="UTC"))
+    day.arrive()
+    assert query.run(now=True).rows == 2
+    assert query.verify(), str(query.verify())
+    day.arrive()
+    assert query.run(now=True, methods="im1").rows == 2
+    assert query.verify(), str(query.verify())
+
+
+@pytest.mark.full
+def test_a_query_on_a_live_topic_is_killed_twice_and_exact(tmp_path: Path) -> None:
+    version = ".".join(pyspark.__version__.split(".")[:2])
+    if version not in CONNECTORS:
+        pytest.skip(f"no connector is known for Spark {version}")
+    packages = f"{CONNECTORS[version]},{PACKAGE}"
+    program = [sys.executable, str(Path(__file__).with_name("paced_kafka_program.py")), str(tmp_path), packages]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
+    done = subprocess.run(program, capture_output=True, text=True, env=environment, timeout=900, check=False)
+    if "unresolved dependenc" in done.stderr.lower() or "download failed" in done.stderr.lower():
+        pytest.skip(f"the packages cannot be resolved: {done.stderr[-300:]}")
+    assert done.stdout.splitlines()[-1:] == ["DONE"], f"{done.stdout[-500:]}\n{done.stderr[-3000:]}"
+    assert done.stdout.count("killed after flush") == 2
