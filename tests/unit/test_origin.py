@@ -111,7 +111,7 @@ MODULE = """
 from tempura.rules import IM1, Registry
 
 def extend(rules: Registry) -> Registry:
-    return rules.with_method("of_a_module", IM1)
+    return rules.with_method("of_a_module", IM1[:-1])
 """
 
 

@@ -1,6 +1,6 @@
-"""Methods that are alike for a query: of the rules that can match something in it, one has none that another lacks.
+"""Methods that are alike for a query: they have the same ones of the rules that can match something in it.
 
-The best plan of such a method is no better than the other's, so it is not looked for. Methods differ most in their rules for joins that
+Their best plans are the same, so one of them is looked for. Methods differ most in their rules for joins that
 are not inner: a query without one has the same plans by IM-1 and by OJV.
 """
 
@@ -15,12 +15,12 @@ from tempura.tvr.views import View
 
 
 def without_the_alike(space: Space, names: Sequence[str]) -> tuple[str, ...]:
-    """The methods among some that may have a better plan than those named before."""
+    """The methods among some that may have another best plan than those named before."""
     joins = {member.rel.kind for _, members in space.memo.known() for member in members if isinstance(member.rel, Join)}
     rules = {name: _matching(space.rules_of((name,)), joins) for name in names}
     kept: list[str] = []
     for name in names:
-        if not any(rules[name] <= rules[before] for before in kept):
+        if rules[name] not in (rules[before] for before in kept):
             kept.append(name)
     return tuple(kept)
 
