@@ -213,6 +213,10 @@ class References:
             case Project():
                 named = _named(rel.outputs, (column,))
                 return bool(named) and self._never_null(rel.input, named[0])
+            case Join(kind="inner") if any(
+                column in pair for pair in equated(rel.on, rel.left.columns, rel.right.columns)
+            ):
+                return True
             case Sort() | TopK() | Window() | Join(kind="inner" | "left" | "single" | "semi" | "anti" | "exists"):
                 kept = rel.inputs if isinstance(rel, Join) and rel.kind == "inner" else rel.inputs[:1]
                 return any(column in side.columns and self._never_null(side, column) for side in kept)
