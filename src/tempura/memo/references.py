@@ -210,9 +210,16 @@ class References:
             case Filter():
                 asked = any(part == _present(column) for part in conjuncts(rel.predicate))
                 return asked or self._never_null(rel.input, column)
-            case Project():
-                named = _named(rel.outputs, (column,))
+            case Project() | Aggregate():
+                named = _named(rel.outputs if isinstance(rel, Project) else rel.keys, (column,))
                 return bool(named) and self._never_null(rel.input, named[0])
+            case Union():
+                place = rel.columns.index(column)
+                return all(self._never_null(term, term.columns[place]) for term in rel.terms)
+            case Join(kind="inner") if any(
+                column in pair for pair in equated(rel.on, rel.left.columns, rel.right.columns)
+            ):
+                return True
             case Sort() | TopK() | Window() | Join(kind="inner" | "left" | "single" | "semi" | "anti" | "exists"):
                 kept = rel.inputs if isinstance(rel, Join) and rel.kind == "inner" else rel.inputs[:1]
                 return any(column in side.columns and self._never_null(side, column) for side in kept)

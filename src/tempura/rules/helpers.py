@@ -201,6 +201,12 @@ def separate(predicate: Expr, columns: tuple[Column, ...]) -> tuple[Expr, Expr]:
     return conjunction(*own), conjunction(*(part for part in parts if part not in own))
 
 
+def also(predicate: Expr, more: Expr) -> Expr:
+    """Both predicates, what they have in common once."""
+    known = conjuncts(predicate)
+    return conjunction(predicate, *(part for part in conjuncts(more) if part not in known or not part.deterministic))
+
+
 def filtered(R: Tvr, predicate: Expr) -> Tvr:
     """The rows for which a predicate is TRUE; R itself for the predicate TRUE."""
     return R if predicate == TRUE else R.filter(predicate)

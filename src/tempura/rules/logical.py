@@ -10,7 +10,7 @@ leave out computations, or compute the same of the same rows, need no guard: tho
 
 from tempura.algebra.failing import can_fail
 from tempura.algebra.rel import JoinKind
-from tempura.algebra.scalar import TRUE, Output, Ref, conjunction, substitute
+from tempura.algebra.scalar import TRUE, Output, Ref, substitute
 from tempura.algebra.sql_order import equality_is_identity
 from tempura.rules.dsl import (
     LOGICAL,
@@ -35,6 +35,7 @@ from tempura.rules.dsl import (
     rule,
 )
 from tempura.rules.helpers import (
+    also,
     are_read_once,
     filtered,
     kept,
@@ -60,11 +61,11 @@ IGNORING_RIGHT: tuple[JoinKind, ...] = ("inner", "left", "semi", "anti", "exists
 def merge_filters(R: Tvr, p: Pred, q: Pred) -> Rewrite:
     """filter(p, filter(q, R)) = filter(q AND p, R)      when p does not fail
 
-    AND asks p of rows of which q is NULL, too.
+    AND asks p of rows of which q is NULL, too. What q asks already is not asked again: a filter that changes nothing would grow for ever.
     """
     return rewrite(
         R.filter(q).filter(p),
-        R.filter(conjunction(q, p)),
+        R.filter(also(q, p)),
         where=not can_fail(p),
     )
 
@@ -123,7 +124,7 @@ def merge_filter_into_join(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
     """filter(p, L ⋈ R) = L ⋈ R on (on AND p)      for inner joins, when p does not fail"""
     return rewrite(
         L.join(R, on).filter(p),
-        L.join(R, conjunction(on, p)),
+        L.join(R, also(on, p)),
         where=not can_fail(p),
     )
 
