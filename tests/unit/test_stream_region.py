@@ -1,7 +1,9 @@
 """Continuous joins on workers: as an operator, saved and restored, from folders to files, with a worker killed."""
 
 import os
+import pickle
 import signal
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -14,6 +16,8 @@ import pytest
 
 import tempura as tp
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.evaluate_scalar import evaluate
+from tempura.algebra.scalar import Call, Column, Literal, Ref
 from tempura.errors import TempuraError
 from tempura.region.operators import FailedRow
 from tempura.streams.continuous import join, net
@@ -21,7 +25,7 @@ from tempura.streams.execution import Batch
 from tempura.streams.operator import JoinOperator
 from tempura.streams.settings import Settings
 from tempura.streams.spec import query_of
-from tempura.streams.sql import plan_of
+from tempura.streams.sql import bare, plan_of
 from tempura.streams.types import arrow_type
 from tests.unit.stream_histories import Oracle, random_history, random_query
 
@@ -187,3 +191,12 @@ def test_given_batches_reach_a_callback() -> None:
     assert [row for b in taken for row in b.to_pylist()] == [
         {"id": 2, "region": "s", "order_id": 2, "amount": 5, "_change": "insert"}
     ]
+
+
+def test_an_expression_travels_without_the_engine() -> None:
+    column = Column("o.id", "id", "bigint")
+    inner = Call("Add", (Ref(column), Literal(1, "bigint")), "bigint", handle=threading.RLock())
+    lifted = Call("GreaterThan", (inner, Literal(2, "bigint")), "boolean", handle=threading.RLock())
+    found = pickle.loads(pickle.dumps(bare(lifted)))
+    assert found == lifted
+    assert evaluate(found, {column: 2}) is True
