@@ -14,13 +14,14 @@ from tempura.search.space import Goal
 
 
 class Best:
-    """The alternative that a search chooses, and its cost, for every goal that the roots may need and that can be reached."""
+    """The alternative that a search chooses, and its cost, for every goal that the roots may need and that can be reached by work at the
+    time point ``earliest`` or later."""
 
-    def __init__(self, graph: Graph, roots: Iterable[Goal], search: Search) -> None:
+    def __init__(self, graph: Graph, roots: Iterable[Goal], search: Search, earliest: int = 0) -> None:
         self.chosen: dict[Goal, Alternative] = {}
         self.cost: dict[Goal, int] = {}
         self._graph = graph
-        self._choose(explore(graph, roots, search.mask))
+        self._choose(explore(graph, roots, search.mask, earliest))
 
     def _choose(self, alternatives: dict[Goal, tuple[Alternative, ...]]) -> None:
         users: dict[Goal, list[tuple[Goal, int]]] = defaultdict(list)
@@ -57,13 +58,17 @@ class Best:
         return graph.weighted(cost, goal.time) + sum(graph.weighted(save, t) for t, save in saves)
 
 
-def explore(graph: Graph, roots: Iterable[Goal], searches: int = -1) -> dict[Goal, tuple[Alternative, ...]]:
-    """All goals that may be needed, each with its alternatives, as far as some searches may use them."""
+def explore(
+    graph: Graph, roots: Iterable[Goal], searches: int = -1, earliest: int = 0
+) -> dict[Goal, tuple[Alternative, ...]]:
+    """All goals that may be needed, each with its alternatives, as far as some searches may use them. Before the time point ``earliest``
+    there are none."""
     found: dict[Goal, tuple[Alternative, ...]] = {}
     stack = list(roots)
     while stack:
         goal = stack.pop()
         if goal not in found:
-            found[goal] = tuple(way for way in graph.alternatives(goal) if way.searches & searches)
+            ways = graph.alternatives(goal) if goal.time >= earliest else ()
+            found[goal] = tuple(way for way in ways if way.searches & searches)
             stack.extend(child for way in found[goal] for child in way.goals)
     return found

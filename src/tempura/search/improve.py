@@ -27,9 +27,10 @@ class Candidate:
     used: tuple[tuple[Rule, Rel], ...]
 
 
-def first_candidate(graph: Graph, search: Search) -> Candidate | None:
-    """The plan that dynamic programming chooses; None when the rules cannot reach an output."""
-    best = Best(graph, graph.outputs, search)
+def first_candidate(graph: Graph, search: Search, earliest: int = 0) -> Candidate | None:
+    """The plan that dynamic programming chooses, of those that do nothing before the time point ``earliest``; None when the rules cannot
+    reach an output."""
+    best = Best(graph, graph.outputs, search, earliest)
     return _extract(graph, best.chosen) if all(goal in best.chosen for goal in graph.outputs) else None
 
 

@@ -40,6 +40,20 @@ class Found:
     candidate: Candidate
 
 
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """No search for cyclic garbage: all that is made while planning is needed to its end, and to look through it again and again takes a
+    fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_without_collection()
 def make_plan(
     problem: Problem,
     methods: Sequence[str] = ("all",),
@@ -64,34 +78,6 @@ def make_plan(
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
-    with _without_collection():
-        return _make_plan(problem, methods, listener, without, switches, strict, margin, doubt, course)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """No search for cyclic garbage: all that is made while planning is needed to its end, and to look through it again and again takes a
-    fifth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _make_plan(
-    problem: Problem,
-    methods: Sequence[str],
-    listener: Listener,
-    without: Collection[str],
-    switches: Switches,
-    strict: bool,
-    margin: float,
-    doubt: float,
-    course: Course | None,
-) -> ProgressivePlan:
     names = problem.registry.names_of(methods)
     made_by = problem.registry.fingerprint
     counter = EffortCounter()
@@ -183,7 +169,7 @@ def _best_of(
     graph: Graph, names: tuple[str, ...], searches: Sequence[Search], seed: Found | None = None
 ) -> Found | None:
     """The best plan that some searches find, each from its own beginning and from a seed. None when they cannot reach the output."""
-    begun = [(search, found) for search in searches if (found := first_candidate(graph, search))]
+    begun = [(search, found) for search in searches for found in _first_candidates(graph, search)]
     if seed and seed.graph is graph:
         begun += [(s, seeded(c, seed.candidate)) for s, c in begun if allows(graph, s, seed.candidate)]
     improved = [Found(names, graph, s, improve(graph, s, c, _BUDGET // len(begun))) for s, c in begun]
@@ -231,6 +217,15 @@ def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tu
         if known is None or (known is not best and (plan is best or plan.cost < known.cost)):
             found[plan.method] = plan
     return tuple(replace(_summary(plan), chosen=plan is best) for plan in found.values())
+
+
+def _first_candidates(graph: Graph, search: Search) -> Collection[Candidate]:
+    """What a search begins with: the plan that dynamic programming chooses, and those that do nothing before some later time. Each class
+    may begin at a time of its own; but to move all that is shared from one time to another takes more exchanges than one."""
+    first = graph.problem.first
+    times = range(first, graph.begins + 1) if not graph.has_values_computed_once else {first, max(first, search.since)}
+    found = (first_candidate(graph, search, t) for t in times or (first,))
+    return {candidate.cost: candidate for candidate in found if candidate}.values()
 
 
 def _as_operator(query: Rel) -> Rel:
