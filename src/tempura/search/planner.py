@@ -17,7 +17,7 @@ from tempura.rules.registry import Registry
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Alternative as Way
 from tempura.search.graph import Graph, Search
-from tempura.search.improve import Candidate, allows, first_candidate, improve, seeded
+from tempura.search.improve import Candidate, allows, first_candidates, improve, seeded
 from tempura.search.problem import Problem
 from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Keep, Space
@@ -28,6 +28,10 @@ MARGIN = 0.15
 
 _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
+
+
+_FIRST = 3
+"""So many of the plans with which a search may begin are improved: the cheapest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,8 @@ def _best_of(
     graph: Graph, names: tuple[str, ...], searches: Sequence[Search], seed: Found | None = None
 ) -> Found | None:
     """The best plan that some searches find, each from its own beginning and from a seed. None when they cannot reach the output."""
-    begun = [(search, found) for search in searches for found in _first_candidates(graph, search)]
+    found = ((search, c) for search in searches for c in first_candidates(graph, search, _beginnings(graph, search)))
+    begun = sorted(found, key=lambda begun: begun[1].cost)[:_FIRST]
     if seed and seed.graph is graph:
         begun += [(s, seeded(c, seed.candidate)) for s, c in begun if allows(graph, s, seed.candidate)]
     improved = [Found(names, graph, s, improve(graph, s, c, _BUDGET // len(begun))) for s, c in begun]
@@ -219,13 +224,10 @@ def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tu
     return tuple(replace(_summary(plan), chosen=plan is best) for plan in found.values())
 
 
-def _first_candidates(graph: Graph, search: Search) -> Collection[Candidate]:
-    """What a search begins with: the plan that dynamic programming chooses, and those that do nothing before some later time. Each class
-    may begin at a time of its own; but to move all that is shared from one time to another takes more exchanges than one."""
-    first = graph.problem.first
-    times = range(first, graph.begins + 1) if not graph.has_values_computed_once else {first, max(first, search.since)}
-    found = (first_candidate(graph, search, t) for t in times or (first,))
-    return {candidate.cost: candidate for candidate in found if candidate}.values()
+def _beginnings(graph: Graph, search: Search) -> tuple[int | None, ...]:
+    """Where the plans begin from which a search goes on: each class at a time of its own, or all at one; for to move all that is shared
+    from one time to another takes more exchanges than one."""
+    return (None, search.since) if graph.has_values_computed_once else (None, *range(graph.begins + 1))
 
 
 def _as_operator(query: Rel) -> Rel:
