@@ -101,8 +101,8 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What it took to find a plan, in counts: of classes of equal expressions, of groups (a view at a time) over all searches of the
-    problem and of their alternatives, of rules that gave something, of plans that were priced as a whole."""
+    """What it took to find a plan, in counts: of classes of equal expressions, of groups (a view at a time) and of their
+    alternatives, of rules that gave something, of plans that were priced as a whole."""
 
     classes: int = 0
     groups: int = 0

@@ -14,13 +14,14 @@ from tempura.search.space import Goal
 
 
 class Best:
-    """The alternative that a search chooses, and its cost, for every goal that the roots may need and that can be reached."""
+    """The alternative that a search chooses, and its cost, for every goal that the roots may need and that can be reached; if ``begin`` is
+    a time point, by work that begins there: nothing is done before it, and nothing computed from scratch after it."""
 
-    def __init__(self, graph: Graph, roots: Iterable[Goal], search: Search) -> None:
+    def __init__(self, graph: Graph, roots: Iterable[Goal], search: Search, begin: int | None = None) -> None:
         self.chosen: dict[Goal, Alternative] = {}
         self.cost: dict[Goal, int] = {}
         self._graph = graph
-        self._choose(explore(graph, roots, search.mask))
+        self._choose(explore(graph, roots, search.mask, begin))
 
     def _choose(self, alternatives: dict[Goal, tuple[Alternative, ...]]) -> None:
         users: dict[Goal, list[tuple[Goal, int]]] = defaultdict(list)
@@ -57,13 +58,22 @@ class Best:
         return graph.weighted(cost, goal.time) + sum(graph.weighted(save, t) for t, save in saves)
 
 
-def explore(graph: Graph, roots: Iterable[Goal], searches: int = -1) -> dict[Goal, tuple[Alternative, ...]]:
-    """All goals that may be needed, each with its alternatives, as far as some searches may use them."""
+def explore(
+    graph: Graph, roots: Iterable[Goal], searches: int = -1, begin: int | None = None
+) -> dict[Goal, tuple[Alternative, ...]]:
+    """All goals that may be needed, each with its alternatives, as far as some searches may use them; if ``begin`` is a time point, by work
+    that begins there."""
     found: dict[Goal, tuple[Alternative, ...]] = {}
     stack = list(roots)
     while stack:
         goal = stack.pop()
         if goal not in found:
-            found[goal] = tuple(way for way in graph.alternatives(goal) if way.searches & searches)
+            ways = (way for way in graph.alternatives(goal) if way.searches & searches)
+            found[goal] = tuple(way for way in ways if begin is None or _is_begun(goal, way, begin))
             stack.extend(child for way in found[goal] for child in way.goals)
     return found
+
+
+def _is_begun(goal: Goal, way: Alternative, begin: int) -> bool:
+    from_scratch = way.rule is not None and way.rule.by_definition and not way.rule.any_time
+    return goal.time == begin or (goal.time > begin and not from_scratch)

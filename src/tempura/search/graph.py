@@ -84,7 +84,7 @@ class Graph:
         self.strict = strict
         self.keep = keep
         self._rewriter = Rewriter(space, sets, begins)
-        self._sinces = tuple(range(begins + 1)) if self._has_values_computed_once else (0,)
+        self._sinces = tuple(range(begins + 1)) if self.has_values_computed_once else (0,)
         self.searches = tuple(self._searches(len(sets)))
         once = {since: Rewriter(space, sets, since, since) for since in self._sinces}
         self.lineages = {
@@ -96,8 +96,9 @@ class Graph:
         self._growths: dict[Alternative, Growth | None] = {}
         self._loads_of: dict[tuple[View, StoredFacts], tuple[int, int]] = {}
 
-    @property
-    def _has_values_computed_once(self) -> bool:
+    @cached_property
+    def has_values_computed_once(self) -> bool:
+        """Whether two computations of some class may differ."""
         return any(map(self.facts.is_computed_once, self.memo.classes))
 
     def _searches(self, sets: int) -> Iterator[Search]:
@@ -152,11 +153,16 @@ class Graph:
                 yield Alternative(made.rule, made.rhs, needed, cost, searches, made.member)
 
     def _is_late(self, goal: Goal) -> bool:
-        """Whether a view is needed later than when it became current: work is done then, unless there is nothing that has changed."""
+        """Whether a view is needed later than when it became current: work is done then, or, where nothing has changed since, as long as it
+        may begin."""
         view = goal.view
         if goal.time <= max(view.at.time, 0 if self.strict else self.problem.first):
             return False
-        return self.strict or not (isinstance(view.at, Snapshot | State) and self._is_unchanged(view, goal.time))
+        return not self._may_begin(view, goal.time)
+
+    def _may_begin(self, view: View, t: int) -> bool:
+        is_whole = isinstance(view.at, Snapshot | State)
+        return t <= self.begins and is_whole and self._is_unchanged(view, t)
 
     def _is_unchanged(self, view: View, t: int) -> bool:
         return self.facts.is_unchanged(view.tvr, view.at.t, t)
@@ -206,7 +212,7 @@ class Graph:
                 yield t
 
     def _can_be_made_late(self, view: View, t: int) -> bool:
-        return self._is_unchanged(view, t) or any(way.rule.any_time for way in self._rewriter.rewrites(view))
+        return self._may_begin(view, t) or any(way.rule.any_time for way in self._rewriter.rewrites(view))
 
     def is_kept(self, view: View) -> bool:
         """Whether a view that was saved in the past is the same at the first point: a step that saves others keeps it with them, and

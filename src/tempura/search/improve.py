@@ -1,6 +1,6 @@
 """From the choices of dynamic programming, which counts shared work as often as it is used, to a plan that is cheap as a whole."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from tempura.algebra.rel import Rel
@@ -29,8 +29,19 @@ class Candidate:
 
 def first_candidate(graph: Graph, search: Search) -> Candidate | None:
     """The plan that dynamic programming chooses; None when the rules cannot reach an output."""
-    best = Best(graph, graph.outputs, search)
-    return _extract(graph, best.chosen) if all(goal in best.chosen for goal in graph.outputs) else None
+    return next(iter(first_candidates(graph, search, (None,))), None)
+
+
+def first_candidates(graph: Graph, search: Search, beginnings: Iterable[int | None]) -> list[Candidate]:
+    """The plans that dynamic programming chooses where all work begins at some time point, or each class at its own (None): those that
+    differ, and reach all outputs."""
+    found: dict[int, Candidate] = {}
+    for begin in beginnings:
+        best = Best(graph, graph.outputs, search, begin)
+        if all(goal in best.chosen for goal in graph.outputs):
+            cost = sum(best.cost[goal] for goal in graph.outputs)
+            found[cost] = found.get(cost) or _extract(graph, best.chosen)
+    return list(found.values())
 
 
 def allows(graph: Graph, search: Search, seed: Candidate) -> bool:

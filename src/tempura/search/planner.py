@@ -18,7 +18,7 @@ from tempura.search.alike import without_the_alike
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Alternative as Way
 from tempura.search.graph import Graph, Search
-from tempura.search.improve import Candidate, allows, first_candidate, improve, seeded
+from tempura.search.improve import Candidate, allows, first_candidates, improve, seeded
 from tempura.search.problem import Problem
 from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Keep, Space
@@ -31,6 +31,10 @@ _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
 
 
+_FIRST = 3
+"""So many of the plans with which a search may begin are improved: the cheapest."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """The best plan of a set of methods, the search that found it, and the graph of which it is a choice."""
@@ -41,6 +45,20 @@ class Found:
     candidate: Candidate
 
 
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """No search for cyclic garbage: all that is made while planning is needed to its end, and to look through it again and again takes a
+    fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_without_collection()
 def make_plan(
     problem: Problem,
     methods: Sequence[str] = ("all",),
@@ -65,34 +83,6 @@ def make_plan(
 
     Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
     """
-    with _without_collection():
-        return _make_plan(problem, methods, listener, without, switches, strict, margin, doubt, course)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """No search for cyclic garbage: all that is made while planning is needed to its end, and to look through it again and again takes a
-    fifth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _make_plan(
-    problem: Problem,
-    methods: Sequence[str],
-    listener: Listener,
-    without: Collection[str],
-    switches: Switches,
-    strict: bool,
-    margin: float,
-    doubt: float,
-    course: Course | None,
-) -> ProgressivePlan:
     names = problem.registry.names_of(methods)
     made_by = problem.registry.fingerprint
     counter = EffortCounter()
@@ -184,7 +174,8 @@ def _best_of(
     graph: Graph, names: tuple[str, ...], searches: Sequence[Search], seed: Found | None = None
 ) -> Found | None:
     """The best plan that some searches find, each from its own beginning and from a seed. None when they cannot reach the output."""
-    begun = [(search, found) for search in searches if (found := first_candidate(graph, search))]
+    found = ((search, c) for search in searches for c in first_candidates(graph, search, _beginnings(graph, search)))
+    begun = sorted(found, key=lambda begun: begun[1].cost)[:_FIRST]
     if seed and seed.graph is graph:
         begun += [(s, seeded(c, seed.candidate)) for s, c in begun if allows(graph, s, seed.candidate)]
     improved = [Found(names, graph, s, improve(graph, s, c, _BUDGET // len(begun))) for s, c in begun]
@@ -232,6 +223,12 @@ def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tu
         if known is None or (known is not best and (plan is best or plan.cost < known.cost)):
             found[plan.method] = plan
     return tuple(replace(_summary(plan), chosen=plan is best) for plan in found.values())
+
+
+def _beginnings(graph: Graph, search: Search) -> tuple[int | None, ...]:
+    """Where the plans begin from which a search goes on: each class at a time of its own, or all at one; for to move all that is shared
+    from one time to another takes more exchanges than one."""
+    return (None, search.since) if graph.has_values_computed_once else (None, *range(graph.begins + 1))
 
 
 def _as_operator(query: Rel) -> Rel:
