@@ -14,12 +14,12 @@ from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Rel
 from tempura.errors import TempuraError
 from tempura.pace.cut import cut
-from tempura.warehouse import paced, segments
 from tempura.warehouse.commits.files import Files
-from tempura.warehouse.moment import Moment
-from tempura.warehouse.paced import PacedQuery
-from tempura.warehouse.pacing import Known, Paces
-from tempura.warehouse.segments import PathTable
+from tempura.warehouse.paces import paced, segments
+from tempura.warehouse.paces.moment import Moment
+from tempura.warehouse.paces.paced import PacedQuery
+from tempura.warehouse.paces.pacing import Known, Paces
+from tempura.warehouse.paces.segments import PathTable
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.plans.random_queries import QueryGenerator, Table, random_table

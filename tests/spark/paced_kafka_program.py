@@ -16,7 +16,7 @@ from random import Random
 from select import select
 
 import tempura as tp
-from tempura.warehouse.paced import PacedQuery
+from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.warehouse import Warehouse
 from tests.spark.broker import broker
 from tests.spark.kafka_program import SCHEMA, Cluster, jars, row, session

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import tempura as tp
-from tempura.warehouse.paced import PacedQuery
+from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.warehouse import Warehouse
 from tests.spark.broker import PACKAGE
 from tests.spark.test_warehouse_kafka_spark import CONNECTORS, ROOT

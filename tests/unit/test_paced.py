@@ -13,12 +13,12 @@ from tempura.errors import TempuraError
 from tempura.pace.arrivals import following
 from tempura.pace.cut import cut
 from tempura.warehouse.commits.files import Files
-from tempura.warehouse.cycle import Cycle
-from tempura.warehouse.deadline import Deadline
-from tempura.warehouse.paced import PacedQuery
+from tempura.warehouse.paces.cycle import Cycle
+from tempura.warehouse.paces.paced import PacedQuery
+from tempura.warehouse.paces.segments import stored_paths, stored_segments
 from tempura.warehouse.runs.report import RunReport
 from tempura.warehouse.runs.run import alone
-from tempura.warehouse.segments import stored_paths, stored_segments
+from tempura.warehouse.times.deadline import Deadline
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import LARGE, PAST_DAYS, SHARES, SUMMARY, BagEngine, large_rel

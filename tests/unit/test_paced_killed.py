@@ -11,8 +11,8 @@ import pytest
 
 from tempura.cost.model import CostModel
 from tempura.warehouse.commits.files import Files
-from tempura.warehouse.paced import PacedQuery
-from tempura.warehouse.segments import stored_segments
+from tempura.warehouse.paces.paced import PacedQuery
+from tempura.warehouse.paces.segments import stored_segments
 from tempura.warehouse.times import follow
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site

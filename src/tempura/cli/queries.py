@@ -15,7 +15,7 @@ from tempura.explain.paces import cut_tree
 from tempura.explain.text import ASSUMED
 from tempura.plan.progressive import Step
 from tempura.warehouse.declared.declare import NO_DEMAND, REQUIRED
-from tempura.warehouse.paced import PacedQuery
+from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, flush_text, listed
 from tempura.warehouse.times.schedule import Schedule
 

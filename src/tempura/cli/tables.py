@@ -12,8 +12,8 @@ from tempura.cli.shell import Shell, example
 from tempura.errors import TempuraError
 from tempura.explain.paces import cut_tree
 from tempura.pace.cut import Cut
-from tempura.warehouse.paced import PacedQuery
-from tempura.warehouse.pacing import Paces
+from tempura.warehouse.paces.paced import PacedQuery
+from tempura.warehouse.paces.pacing import Paces
 from tempura.warehouse.query import Query
 from tempura.warehouse.warehouse import Table
 

@@ -11,8 +11,8 @@ from tempura.warehouse.batches.content import content, last_reset
 from tempura.warehouse.commits.ledger import attempt
 from tempura.warehouse.commits.reads import table_of
 from tempura.warehouse.declared.declare import DeclarationFile
+from tempura.warehouse.paces.segments import past_lives, stored_paths, stored_segments
 from tempura.warehouse.query import Query
-from tempura.warehouse.segments import past_lives, stored_paths, stored_segments
 from tempura.warehouse.tables.table import Arrivals, Site
 from tempura.warehouse.times.history import History
 from tempura.warehouse.times.steps import StepManifest

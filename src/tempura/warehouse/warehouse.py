@@ -23,14 +23,14 @@ from tempura.warehouse.commits.storage import refuse_other_schemes
 from tempura.warehouse.declared.declare import Declarations, QuerySpec, TableSpec, check_name, declared_path, local_path
 from tempura.warehouse.declared.kafka import KafkaSpec, check_record_options, checked
 from tempura.warehouse.declared.places import check_source_place
+from tempura.warehouse.declared.references import check_reference, references_of
+from tempura.warehouse.declared.references import declared as declared_references
 from tempura.warehouse.declared.text import check_format
 from tempura.warehouse.derived import Upstream, check_acyclic
 from tempura.warehouse.engine import Engine, schema_of
 from tempura.warehouse.garbage import Removed, Sweep, collect
-from tempura.warehouse.paced import PacedQuery
+from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.query import Methods, Query
-from tempura.warehouse.references import check_reference, references_of
-from tempura.warehouse.references import declared as declared_references
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import or_error
 from tempura.warehouse.runs.required import Demand, check_maintainable

@@ -20,7 +20,7 @@ from tempura.rules.modules import is_module_name
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.declared_stats import ColumnTold, told_of
 from tempura.warehouse.declared.kafka import KafkaSpec, kafka_from_toml
-from tempura.warehouse.references import declared
+from tempura.warehouse.declared.references import declared
 from tempura.warehouse.times.forecast import check_expect
 from tempura.warehouse.times.schedule import Schedule
 

@@ -18,11 +18,11 @@ from tempura.warehouse.commits.ledger import Ledger, attempt, discarding, discar
 from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.commits.seals import sealed
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
-from tempura.warehouse.flushes import Flush
 from tempura.warehouse.runs.report import plan_of
 from tempura.warehouse.runs.required import refused_retry
 from tempura.warehouse.runs.situation import Situation
 from tempura.warehouse.tables.table import Site
+from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.follow import Choice
 from tempura.warehouse.times.phases import COMPUTING, STORING, Stopwatch
 from tempura.warehouse.times.slots import Due, Slot

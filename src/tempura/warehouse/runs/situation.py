@@ -22,20 +22,20 @@ from tempura.tvr.views import Delta
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.commits.seals import damage_of
 from tempura.warehouse.engine import Engine, Settings, Source
-from tempura.warehouse.kept import kept
 from tempura.warehouse.tables.clock import Input
 from tempura.warehouse.tables.facts import Versions, forecast_of, table_facts
+from tempura.warehouse.tables.kept import kept
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.sketches import brought_up, prospective
 from tempura.warehouse.tables.table import Arrivals, Site
 from tempura.warehouse.tables.transaction import untorn
+from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.correction import NONE, Correction, correction_of
 from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
 from tempura.warehouse.times.forecast import Forecast, intervals, of_a_view, points_to_come
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import Slot
 from tempura.warehouse.times.steps import SavedState, StepManifest, absolute
-from tempura.warehouse.uses import Use
 
 LOOKED_BACK = 16
 """Of so many runs is known what they counted."""

@@ -47,7 +47,6 @@ from tempura.warehouse.engine import (
     WholeQuery,
     Work,
 )
-from tempura.warehouse.partners import unmatched
 from tempura.warehouse.sources.topic import check_unchanged
 from tempura.warehouse.spark import broker, reading
 from tempura.warehouse.spark.avro import columns_and_schema
@@ -60,6 +59,7 @@ from tempura.warehouse.spark.incoming import (
     replaced_rows,
     split_changes,
 )
+from tempura.warehouse.spark.partners import unmatched
 from tempura.warehouse.spark.records import changes_of
 from tempura.warehouse.spark.rows import (
     difference,

@@ -14,8 +14,8 @@ from tempura.warehouse.declared.declare import TableSpec
 from tempura.warehouse.engine import Source
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.slots import zone_of
-from tempura.warehouse.uses import Use
 
 _EPOCH = datetime(1970, 1, 1)
 _ROW_BYTES = 8.0

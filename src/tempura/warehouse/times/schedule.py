@@ -10,7 +10,7 @@ from typing import Literal as OneOf
 from tempura.errors import TempuraError
 from tempura.pace.goal import MOST_PACE
 from tempura.search.problem import Point
-from tempura.warehouse.deadline import Deadline
+from tempura.warehouse.times.deadline import Deadline
 
 Kind = OneOf["fixed", "progressive", "view", "paced"]
 

@@ -9,8 +9,8 @@ from tempura.cost.model import BUILT_IN
 from tempura.execute.contract import Part, StoredOutput, StoredState
 from tempura.explain.character import Character
 from tempura.physical.operators import StateKey
-from tempura.warehouse.flushes import Flush
 from tempura.warehouse.times import phases
+from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.follow import Choice
 from tempura.warehouse.times.phases import Phases
 from tempura.warehouse.times.slots import Slot

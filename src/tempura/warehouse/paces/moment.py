@@ -7,14 +7,14 @@ from datetime import datetime
 from tempura.pace import cut as cutting
 from tempura.pace.cut import Cut
 from tempura.warehouse.commits.reads import table_of
-from tempura.warehouse.cycle import Cycle
-from tempura.warehouse.flushes import Flush
-from tempura.warehouse.life import Life
-from tempura.warehouse.pacing import Paces
-from tempura.warehouse.segments import PathTable, Segment
+from tempura.warehouse.paces.cycle import Cycle
+from tempura.warehouse.paces.life import Life
+from tempura.warehouse.paces.pacing import Paces
+from tempura.warehouse.paces.segments import PathTable, Segment
 from tempura.warehouse.tables.clock import Clock, Input
+from tempura.warehouse.tables.uses import Use
+from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.steps import StepManifest
-from tempura.warehouse.uses import Use
 
 _ROUNDING = 1e-9
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tempura.warehouse.batches.arrivals import Arrival
+from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.forecast import declared_rows
-from tempura.warehouse.uses import Use
 
 _FULL = 1 - 1e-9
 """Before the deadline something may always come."""

@@ -13,8 +13,8 @@ from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import Ledger
 from tempura.warehouse.declared.declare import QuerySpec
 from tempura.warehouse.engine import Settings
-from tempura.warehouse.pacing import Paces
-from tempura.warehouse.segments import Part, PathTable, Segment, parts_of, path_name
+from tempura.warehouse.paces.pacing import Paces
+from tempura.warehouse.paces.segments import Part, PathTable, Segment, parts_of, path_name
 from tempura.warehouse.tables.table import Site
 from tempura.warehouse.times.steps import StepManifest
 

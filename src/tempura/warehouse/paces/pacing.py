@@ -18,14 +18,14 @@ from tempura.pace.simulate import Simulation
 from tempura.pace.statistics import Statistics, estimated, groups_in_the_end, groups_there, rows_in_the_end
 from tempura.pace.strategies import paces_by_name, plan_paces
 from tempura.pace.work import nanoseconds
-from tempura.warehouse.cycle import Cycle
-from tempura.warehouse.deadline import Deadline
+from tempura.warehouse.paces.cycle import Cycle
 from tempura.warehouse.tables.clock import Clock, Input, clock_facts
 from tempura.warehouse.tables.facts import table_facts
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.sketches import known_sketches
+from tempura.warehouse.tables.uses import Use
+from tempura.warehouse.times.deadline import Deadline
 from tempura.warehouse.times.forecast import Forecast
-from tempura.warehouse.uses import Use
 
 _OFF = 0.25
 """By which part of the rows that were expected other expectations make another plan."""

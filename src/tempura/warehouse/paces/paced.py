@@ -23,27 +23,27 @@ from tempura.pace import cut as cutting
 from tempura.pace.cut import Cut
 from tempura.pace.strategies import paces_by_name
 from tempura.warehouse.commits.ledger import Ledger, attempt
-from tempura.warehouse.cycle import Cycle, expected_in, rows_since
-from tempura.warehouse.deadline import Deadline
 from tempura.warehouse.engine import Progress, Settings, Verification
-from tempura.warehouse.life import Born, Life
-from tempura.warehouse.moment import Moment
-from tempura.warehouse.pacing import Known, Paces, plan
+from tempura.warehouse.paces.cycle import Cycle, expected_in, rows_since
+from tempura.warehouse.paces.life import Born, Life
+from tempura.warehouse.paces.moment import Moment
+from tempura.warehouse.paces.pacing import Known, Paces, plan
+from tempura.warehouse.paces.segments import stored_segments
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, flushes_of, or_error, report_of_flush
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import alone
 from tempura.warehouse.runs.situation import names_read
-from tempura.warehouse.segments import stored_segments
 from tempura.warehouse.tables.clock import Clock, Input
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.transaction import untorn
+from tempura.warehouse.tables.uses import Use
+from tempura.warehouse.times.deadline import Deadline
 from tempura.warehouse.times.history import History, Replacement
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import zone_of
 from tempura.warehouse.times.steps import StepManifest
-from tempura.warehouse.uses import Use
 
 
 class PacedQuery(Query):

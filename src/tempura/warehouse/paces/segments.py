@@ -18,13 +18,13 @@ from tempura.warehouse.commits.reads import newest_inputs, newest_life, step_fol
 from tempura.warehouse.declared.declare import QuerySpec, TableSpec
 from tempura.warehouse.derived import Upstream
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, schema_of
-from tempura.warehouse.flushes import Flush
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import Run, executed
 from tempura.warehouse.runs.situation import Situation
 from tempura.warehouse.tables.clock import Input
 from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.follow import Follower
 from tempura.warehouse.times.history import History
 from tempura.warehouse.times.phases import LOOKING, PLANNING, Stopwatch
