@@ -110,6 +110,7 @@ OJV: tuple[Rule, ...] = (
     delta_join.delta_semi_join_reduced,
     delta_join.delta_anti_join,
     delta_join.delta_anti_join_reduced,
+    *references.DELTAS,
     *STATES,
     *GROUPS,
     *ojv.SPLITS,
