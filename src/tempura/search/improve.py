@@ -39,8 +39,8 @@ def first_candidates(graph: Graph, search: Search, beginnings: Iterable[int | No
     for begin in beginnings:
         best = Best(graph, graph.outputs, search, begin)
         if all(goal in best.chosen for goal in graph.outputs):
-            cost = sum(best.cost[goal] for goal in graph.outputs)
-            found[cost] = found.get(cost) or _extract(graph, best.chosen)
+            candidate = _extract(graph, best.chosen)
+            found.setdefault(candidate.cost, candidate)
     return list(found.values())
 
 

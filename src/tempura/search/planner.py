@@ -31,7 +31,7 @@ _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
 
 
-_FIRST = 3
+_FIRST = 4
 """So many of the plans with which a search may begin are improved: the cheapest."""
 
 
