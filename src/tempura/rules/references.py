@@ -20,6 +20,7 @@ from tempura.rules.dsl import (
     AnyMarker,
     Facts,
     How,
+    NotInner,
     On,
     OnAll,
     Outputs,
@@ -89,7 +90,7 @@ def delta_join_with_referring_old(L: Tvr, R: Tvr, on: On, t: Time, u: Time, fact
 
 @rule(TVR_GENERATING)
 def delta_outer_join_with_referring(
-    L: Tvr, R: Tvr, on: On, how: How, marker: AnyMarker, t: Time, u: Time, facts: Facts
+    L: Tvr, R: Tvr, on: On, how: NotInner, marker: AnyMarker, t: Time, u: Time, facts: Facts
 ) -> Rewrite:
     """Δ(L ⟕ R) = ΔL ⟕ ΔR + A ⟕ R[:u] - A ⟕ R[:t]      A = L[:t] ⋉ support(ΔR); the same for ⋉ ▷ ∃
 
@@ -98,7 +99,7 @@ def delta_outer_join_with_referring(
     """
     A = L[:t].join(R[t:u].support(), on, "semi")
     changed = L[t:u].join(R[t:u], on, how, marker)
-    fits = how not in ("inner", "full", "single") and is_safe(L.columns, R.columns, on)
+    fits = how not in ("full", "single") and is_safe(L.columns, R.columns, on)
     return rewrite(
         L.join(R, on, how, marker)[t:u],
         changed + A.join(R[:u], on, how, marker) - A.join(R[:t], on, how, marker),
