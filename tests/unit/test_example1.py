@@ -152,7 +152,7 @@ def test_parts_by_table_as_in_equations_4_9_and_4_10() -> None:
     trace = Trace()
     asked = problem(tables(RETURNED), SALES.left_join(RETURNS, SAME_ORDER).rel)
     space = Space(asked, trace)
-    links = space.links(TEMPURA.methods["ojv"])
+    links = space.links(TEMPURA.methods["ojv"], 0)
     status = space.query
     parts = {(kind, table): links.part(status, kind, table) for kind in "DIU" for table in ("returns", "sales")}
     empty = {

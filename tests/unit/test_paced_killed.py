@@ -52,7 +52,7 @@ def scenario(folder: Path, files: Files) -> None:
     wh = opened(folder, files, 0)
     wh.add_table("sales", schema="o_id INT, cat STRING, price INT", expect=24)
     wh.add_table("returns", schema="o_id INT, cost INT", expect=15)
-    wh.add_query("q", LARGE, schedule=SCHEDULE)
+    wh.add_query("q", LARGE, schedule=SCHEDULE, require="incremental")
     for i in range(len(SALES)):
         wh = opened(folder, files, i + 1)
         if versions(wh)["sales"] > i + 1:

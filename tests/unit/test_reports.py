@@ -127,6 +127,7 @@ def dear(world: World) -> None:
 
 class TestRunsTell:
     def test_built_then_maintained_and_history_says_so(self, world: World) -> None:
+        world.engine.prices = PRICES
         query = world.query(Schedule.view())
         world.put("a", FIRST * 20)
         assert query.run(methods="im1").does == Character(BUILT)
@@ -334,6 +335,7 @@ class TestConsistency:
 class TestMethods:
     def test_they_belong_to_the_declaration(self, world: World) -> None:
         """And: methods belongs to a query's declaration too."""
+        world.engine.prices = PRICES
         world.query(Schedule.view())
         query = world.wh.add_query("summary", SUMMARY, methods=["im1"])
         assert 'methods = ["im1"]' in (world.wh.path / "tempura.toml").read_text()

@@ -21,6 +21,7 @@ from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import Slot
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine, Row, parse, summary_rel, write_rows
+from tests.unit.test_churn import PRICES
 
 SALES = "o_id INT, cat STRING, price INT"
 RETURNS = "o_id INT, cost INT"
@@ -95,6 +96,7 @@ class TestRuns:
         assert [entry.label for entry in query.history()][3:] == [f"2026-03-02 {label}" for label in DAILY.times]
 
     def test_incremental_runs_load_the_states_of_the_cycle_before(self, world: World) -> None:
+        world.engine.prices = PRICES
         query = world.query(Schedule.view())
         world.put("a", FIRST * 20)
         query.run(methods="im1")
@@ -557,7 +559,7 @@ class TestDamage:
 
 
 class TestReplacedQueries:
-    TWICE = Schedule.progressive({"14:00": 0.1, "24:00": 1.0})
+    TWICE = Schedule.progressive({"14:00": 0.2, "24:00": 1.0})
 
     @pytest.fixture
     def query(self, world: World) -> Query:

@@ -52,14 +52,14 @@ def least(fields: tuple[str, ...], shops: tuple[str, ...] = SHOPS, filtered: boo
 
 
 def changing(at: int) -> TableFacts:
-    """A shop that gets and loses rows before one of four points."""
-    changed = tuple(CHANGED * (t >= at) for t in range(4))
-    return TableFacts(tuple(ROWS + n for n in changed), changed, known=4)
+    """A shop that gets and loses rows before every third of seven points."""
+    changed = tuple(CHANGED * ((t - at) // 3 + 1) for t in range(7))
+    return TableFacts(tuple(ROWS + n for n in changed), changed, known=7)
 
 
 def planned(registry: Registry, methods: tuple[str, ...] = ("all",)) -> ProgressivePlan:
     tables = {shop: changing(at) for shop, at in zip(SHOPS, (3, 1, 2), strict=True)}
-    return make_plan(Problem(least(("item", "price")), (Point(1.0, True),) * 4, tables, registry=registry), methods)
+    return make_plan(Problem(least(("item", "price")), (Point(1.0, True),) * 7, tables, registry=registry), methods)
 
 
 @pytest.mark.usefixtures("branches")

@@ -170,8 +170,11 @@ class _Parts:
         return rel in self._step.notes and self._step.notes[rel].by_definition
 
     def _part(self, rel: Rel) -> RecomputedPart:
-        cost = sum(self._step.notes[below].cost for below in set(self._operators(rel)) if below in self._step.notes)
-        reason = rel.reason if isinstance(rel, Opaque) else why_recomputed(rel)
+        operators = tuple(dict.fromkeys(self._operators(rel)))
+        cost = sum(self._step.notes[below].cost for below in operators if below in self._step.notes)
+        # What cannot be maintained makes what reads it be computed anew.
+        reasons = (below.reason if isinstance(below, Opaque) else why_recomputed(below) for below in operators)
+        reason = next(filter(None, reasons), None)
         view = self._step.notes[rel].view.split("[:")[0] if rel in self._step.notes else ""
         return RecomputedPart(view or rel.label, str(reason) if reason else "that is estimated to be cheaper", cost)
 

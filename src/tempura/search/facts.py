@@ -57,6 +57,7 @@ class PlanFacts:
         self._tables = tables
         self._memo = memo
         self._begins = begins
+        self._since = 0
         self._staircase = staircase
         self._together = together
         self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
@@ -72,6 +73,23 @@ class PlanFacts:
         other._begins = t
         return other
 
+    def since(self, t: int) -> "PlanFacts":
+        """The same facts for work that begins at a time point: what happened to tables before is nothing to it."""
+        other = copy(self)
+        other._since = t
+        return other
+
+    def beginnings(self, upto: int) -> tuple[int, ...]:
+        """The first of the time points since which the same tables only grow, and the same ones never change."""
+        found: dict[object, int] = {}
+        for t in range(upto + 1):
+            still = [
+                (table.is_insert_only(t, self.last), table.is_unchanged(t, self.last))
+                for table in self._tables.values()
+            ]
+            found.setdefault(tuple(still), t)
+        return tuple(found.values())
+
     def is_first(self, t: Time) -> bool:
         """Whether incremental work may begin at t."""
         return t <= self._begins
@@ -86,12 +104,12 @@ class PlanFacts:
         return self.is_unchanged(tvr.rel, t, u)
 
     def never_changes(self, tvr: Tvr) -> bool:
-        """Whether nothing that the TVR reads changes over all of the plan."""
-        return self.is_unchanged(tvr.rel, 0, self.last)
+        """Whether nothing that the TVR reads changes from a time point to the last: the first one, or that of :meth:`since`."""
+        return self.is_unchanged(tvr.rel, self._since, self.last)
 
     def only_grows(self, tvr: Tvr) -> bool:
-        """Whether the TVR loses no row over all of the plan."""
-        return self.grows(tvr.rel, 0, self.last)
+        """Whether the TVR loses no row from a time point to the last: the first one, or that of :meth:`since`."""
+        return self.grows(tvr.rel, self._since, self.last)
 
     def matches_no_change(self, left: Tvr, right: Tvr, on: Expr, s: Time, t: Time, u: Time) -> bool:
         """Whether certainly no row of ``left`` at s matches a row that ``right`` gets or loses after t up to u."""

@@ -42,7 +42,7 @@ class Rewriter:
         rules = dict.fromkeys(rule for rules in sets for rule in rules if not rule.splits)
         self._sets = {rule: sum(1 << i for i, rules in enumerate(sets) if rule in rules) for rule in rules}
         # Only a rule that speaks of a table can ask for a part by table: the others share links with searches without such parts.
-        self._links = {by_table: _by_links(space, sets, by_table) for by_table in (False, True)}
+        self._links = {by_table: _by_links(space, sets, by_table, begins) for by_table in (False, True)}
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
         self._prepared = space.prepared
@@ -202,10 +202,15 @@ def _add(found: dict[tuple[Rule, Rel], Rewritten], made: Rewritten) -> None:
     found[made.rule, made.rhs] = replace(known, sets=known.sets | made.sets) if known else made
 
 
-def _by_links(space: Space, sets: Sequence[tuple[Rule, ...]], by_table: bool) -> tuple[tuple[ClassLinks, int], ...]:
-    """The links that splits give, those ``by_table`` among them or not, each with the sets of rules that have just these splits."""
+def _by_links(
+    space: Space, sets: Sequence[tuple[Rule, ...]], by_table: bool, begins: int
+) -> tuple[tuple[ClassLinks, int], ...]:
+    """The links that splits give, those ``by_table`` among them or not, each with the sets of rules that have just these splits. What never
+    loses a row may differ by when work begins: then there are links for each such beginning."""
     found: dict[ClassLinks, int] = {}
     for i, rules in enumerate(sets):
-        links = space.links(tuple(rule for rule in rules if rule.splits and (by_table or not rule.by_table)))
-        found[links] = found.get(links, 0) | 1 << i
+        splits = tuple(rule for rule in rules if rule.splits and (by_table or not rule.by_table))
+        for since in space.facts.beginnings(begins) if splits else (0,):
+            links = space.links(splits, since)
+            found[links] = found.get(links, 0) | 1 << i
     return tuple(found.items())

@@ -55,7 +55,7 @@ class Space:
         self._listeners = listeners
         self._without = frozenset(without)
         self._expressions: dict[Rel, Rel] = {}
-        self._links: dict[tuple[Rule, ...], ClassLinks] = {}
+        self._links: dict[tuple[tuple[Rule, ...], int], ClassLinks] = {}
         self.prepared: dict[Rel, Rel] = {}
         self._costs: dict[Rel, int] = {}
         self.memo = Memo(self.tell)
@@ -93,11 +93,12 @@ class Space:
     def _left(self, rules: Sequence[Rule]) -> tuple[Rule, ...]:
         return tuple(rule for rule in rules if rule.name not in self._without)
 
-    def links(self, splits: tuple[Rule, ...]) -> ClassLinks:
-        """The links that rules give which split. They remember what was asked: so all who split alike share them."""
-        if splits not in self._links:
-            self._links[splits] = ClassLinks(splits, self.facts, self.memo, self.tell)
-        return self._links[splits]
+    def links(self, splits: tuple[Rule, ...], since: int) -> ClassLinks:
+        """The links that rules give which split, for work that begins at a time point. They remember what was asked: so all who split
+        alike share them."""
+        if (splits, since) not in self._links:
+            self._links[splits, since] = ClassLinks(splits, self.facts.since(since), self.memo, self.tell)
+        return self._links[splits, since]
 
     def cost(self, rel: Rel) -> int:
         """What an operator costs without its inputs, at weight one: the same wherever it is part of a right side."""
