@@ -57,7 +57,7 @@ def _state_growth(rel: MergeStates, is_stored: Callable[[Rel], bool]) -> Growth 
 
 
 def _sum_growth(rel: Union, is_stored: Callable[[Rel], bool], signed: bool) -> Growth | None:
-    for i, term in enumerate(rel.terms):
+    for i, term in enumerate(rel.terms if len(rel.terms) > 1 else ()):
         base = _named_otherwise(term)
         if is_stored(base) and term.columns == rel.columns:
             rest = rel.terms[:i] + rel.terms[i + 1 :]

@@ -15,7 +15,8 @@ from tempura.search.space import Goal
 
 class Best:
     """The alternative that a search chooses, and its cost, for every goal that the roots may need and that can be reached; if ``begin`` is
-    a time point, by work that begins there: nothing is done before it, and nothing computed from scratch after it."""
+    a time point, by work that begins there: before it there is only what rules compute at any time, and after it nothing is computed from
+    scratch."""
 
     def __init__(self, graph: Graph, roots: Iterable[Goal], search: Search, begin: int | None = None) -> None:
         self.chosen: dict[Goal, Alternative] = {}
@@ -75,5 +76,6 @@ def explore(
 
 
 def _is_begun(goal: Goal, way: Alternative, begin: int) -> bool:
-    from_scratch = way.rule is not None and way.rule.by_definition and not way.rule.any_time
-    return goal.time == begin or (goal.time > begin and not from_scratch)
+    any_time = way.rule is not None and way.rule.any_time
+    from_scratch = way.rule is not None and way.rule.by_definition and not any_time
+    return any_time if goal.time < begin else goal.time == begin or not from_scratch

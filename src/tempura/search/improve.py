@@ -34,14 +34,15 @@ def first_candidate(graph: Graph, search: Search) -> Candidate | None:
 
 def first_candidates(graph: Graph, search: Search, beginnings: Iterable[int | None]) -> list[Candidate]:
     """The plans that dynamic programming chooses where all work begins at some time point, or each class at its own (None): those that
-    differ, and reach all outputs."""
-    found: dict[int, Candidate] = {}
+    reach all outputs. Where each class begins at its own and that costs as much as another, it is left out; others that cost the same
+    may differ in what was chosen for goals that they do not need, from which exchanges go on."""
+    found: list[tuple[int | None, Candidate]] = []
     for begin in beginnings:
         best = Best(graph, graph.outputs, search, begin)
         if all(goal in best.chosen for goal in graph.outputs):
-            candidate = _extract(graph, best.chosen)
-            found.setdefault(candidate.cost, candidate)
-    return list(found.values())
+            found.append((begin, _extract(graph, best.chosen)))
+    known = {candidate.cost for begin, candidate in found if begin is not None}
+    return [candidate for begin, candidate in found if begin is not None or candidate.cost not in known]
 
 
 def allows(graph: Graph, search: Search, seed: Candidate) -> bool:

@@ -94,12 +94,13 @@ def make_plan(
         others = _alternatives([along], along)
         return replace(along, steps=steps, alternatives=others, effort=counter.effort, registry=made_by)
     sets = _sets(space, names)
-    graphs = _graphs(space, sets, strict)
-    plans = _plans(graphs, Keep.BOTH)
+    begins = 0 if strict else _last_beginning(problem)
+    graph = Graph(space, *map(space.rules_of, sets), begins=begins, strict=strict)
+    plans = _plans(graph, sets, Keep.BOTH)
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
     if _loads_what_it_forgets(_best(plans, margin, doubt), problem):
-        either = [found for keep in (Keep.NEW, Keep.PAST) if (found := _plans(graphs, keep))]
+        either = [found for keep in (Keep.NEW, Keep.PAST) if (found := _plans(graph.keeping(keep), sets, keep))]
         plans = min(either, key=lambda found: _best(found, margin, doubt).cost, default=plans)
     best = _best(plans, margin, doubt)
     steps = _with_methods(best, problem.registry)
@@ -112,39 +113,21 @@ def _sets(space: Space, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     return (*single, names) if len(names) > 1 else single
 
 
-def _graphs(
-    space: Space, sets: Sequence[tuple[str, ...]], strict: bool
-) -> tuple[tuple[Graph, tuple[tuple[str, ...], ...]], ...]:
-    """The graphs of sets of methods: one for all that begin alike, as they do unless several results are due."""
-    begins = [0 if strict else _last_beginning(space.problem, chosen) for chosen in sets]
-    alike = {t: tuple(chosen for chosen, own in zip(sets, begins, strict=True) if own == t) for t in begins}
-    return tuple(
-        (Graph(space, *map(space.rules_of, some), begins=t, strict=strict), some) for t, some in sorted(alike.items())
-    )
+def _last_beginning(problem: Problem) -> int:
+    """The last time point at which incremental work may begin: the one before the last, at which to begin is to recompute. That is left to
+    the method ``batch``."""
+    return max(0, len(problem.points) - 2)
 
 
-def _last_beginning(problem: Problem, names: Sequence[str]) -> int:
-    """The last time point at which incremental work may begin: when the first result is due, or later, if another method can give that
-    one. To begin at the last point is to recompute: that is left to the method ``batch``."""
-    last = max(0, len(problem.points) - 2)
-    if len(names) > 1:
-        return last
-    due = next((t for t, point in enumerate(problem.points) if t >= problem.first and point.output), 0)
-    return min(due, last)
-
-
-def _plans(graphs: Sequence[tuple[Graph, tuple[tuple[str, ...], ...]]], keep: Keep) -> list[ProgressivePlan]:
-    found: list[Found] = []
-    for graph, sets in graphs:
-        found += _found(graph if keep is Keep.BOTH else graph.keeping(keep), sets, found)
-    return [_plan(each, keep) for each in found]
+def _plans(graph: Graph, sets: Sequence[tuple[str, ...]], keep: Keep) -> list[ProgressivePlan]:
+    return [_plan(found, keep) for found in _found(graph, sets)]
 
 
 def _along(course: Course, space: Space, names: tuple[str, ...], strict: bool) -> ProgressivePlan | None:
     """The plan for all methods that goes by a course, if that leads anywhere."""
     keep = Keep[course.keep]
     rules = tuple(rule for rule in space.rules_of(names) if rule.splits or rule.name in course.rules)
-    begins = 0 if strict else _last_beginning(space.problem, names)
+    begins = 0 if strict else _last_beginning(space.problem)
     graph = Graph(space, rules, begins=begins, strict=strict, keep=keep)
     found = _best_of(graph, names, graph.searches)
     return replace(_plan(found, keep), course=course) if found else None
@@ -165,13 +148,12 @@ def _loads_what_it_forgets(plan: ProgressivePlan, problem: Problem) -> bool:
     return bool(saved) and not (problem.states - saved).isdisjoint(loads)
 
 
-def _found(graph: Graph, sets: Sequence[tuple[str, ...]], before: Sequence[Found]) -> list[Found]:
-    """The best plan of each set of methods; of all together, which starts from the best of those, and of those found ``before``, and from
-    its own."""
+def _found(graph: Graph, sets: Sequence[tuple[str, ...]]) -> list[Found]:
+    """The best plan of each set of methods; of all together, which starts from the best of those and from its own."""
     found: list[Found] = []
     for number, names in enumerate(sets):
         searches = [search for search in graph.searches if search.number == number]
-        seed = min((*before, *found), key=lambda f: f.candidate.cost, default=None) if len(names) > 1 else None
+        seed = min(found, key=lambda f: f.candidate.cost, default=None) if len(names) > 1 else None
         best = _best_of(graph, names, searches[:1] if names == ("batch",) else searches, seed)
         best = best or _at_the_last_point(graph, names)
         found += [best] if best else []
