@@ -246,7 +246,7 @@ def cases(count: int, first: int) -> Iterator[tuple[int, Random, dict[str, Table
 
 def test_every_output_equals_a_recompute_whatever_things_cost() -> None:
     used = Counter[str]()
-    for seed, random, tables, query in cases(2 * CASES, 0):
+    for seed, random, tables, query in cases(3 * CASES, 0):
         model = random_prices(random)
         facts = {name: table.facts(TIMES) for name, table in tables.items()}
         plan = make_plan(Problem(query, VIEW, facts, prices=model), ("ojv",))

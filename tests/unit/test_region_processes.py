@@ -65,10 +65,10 @@ def test_control_is_answered_while_the_data_path_is_full() -> None:
     kept: list[int] = []
     with RegionJob(pipeline(10_000_000, kept), Processes(), settings=SMALL) as job:
         job.pause("user", ["sink/0"])
+        # Before the sink is full the source waits for moments only.
+        until(lambda: "source/0 waits for room: count/0 has not processed what was sent" in job.why().splitlines())
         until(lambda: job.inspect(["source/0"])["source/0"]["is"] == "blocked")
-        told = job.why().splitlines()
-        assert told[0] == "sink/0 is paused: user"
-        assert "source/0 waits for room: count/0 has not processed what was sent" in told
+        assert job.why().splitlines()[0] == "sink/0 is paused: user"
         assert job.call("count/0", "inspect")["seen"].isdigit()
         with pytest.raises(TempuraError, match=r"REGION_FAILED.*no attribute 'dance'"):
             job.call("count/0", "dance")
