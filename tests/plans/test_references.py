@@ -74,7 +74,7 @@ def _step_of_a_refresh(query: Rel, keys: dict[str, Keys]) -> Step:
         name: TableFacts((n, n + n // 100, n + n // 50), (0, 0, 0), 2, keys=keys.get(name, NO_KEYS))
         for name, n in sizes.items()
     }
-    plan = make_plan(Problem(query, VIEW, tables), ("im1",))
+    plan = make_plan(Problem(query, VIEW, tables), ("im1",), strict=True)
     return plan.step_at(1)
 
 
