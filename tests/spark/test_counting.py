@@ -75,7 +75,7 @@ def test_a_refresh_is_estimated_by_what_the_one_before_it_counted(spark: SparkSe
     wh.add_table("facts", tmp_path / "facts", append_only=True)
     wh.add_table("keys", tmp_path / "keys", static=True)
     sql = "SELECT f.k, sum(v) AS s FROM facts f JOIN keys USING (k) WHERE g = 3 AND h = 3 GROUP BY f.k"
-    query = wh.add_query("q", sql=sql, schedule=tp.Schedule.view())
+    query = wh.add_query("q", sql=sql, schedule=tp.Schedule.view(), require="incremental")
     query.run(methods=("im1",))
     arrive(spark, tmp_path / "facts", 1)
     query.run(methods=("im1",))
