@@ -269,17 +269,15 @@ def test_who_is_in_no_hurry_takes_one_wide_delta() -> None:
 
 
 def test_between_results_work_waits_for_the_next_one() -> None:
-    """A result is due at every third time: it is brought up to date from one before, in one wide delta."""
+    """A result is due at every third time: it is brought up to date from the one before, in one wide delta."""
     points = tuple(Point(1.0, t % 3 == 0) for t in range(7))
     sizes = {
-        "sales": facts(*(40_000_000 + 50_000 * t for t in range(7))),
-        "returns": facts(*(100 + 10 * t for t in range(7))),
+        "sales": facts(*(40_000_000 + 5_000_000 * t for t in range(7))),
+        "returns": facts(*[100] * 7),
     }
     plan = make_plan(Problem(summary(), points, sizes), ("im1",))
     assert [step.time for step in plan.steps if not step.is_empty] == [0, 3, 6]
-    deltas = {rel.at for rel in operators(plan, Read) if isinstance(rel.at, Delta)}
-    assert Delta(0, 3) in deltas
-    assert deltas <= {Delta(0, 3), Delta(3, 6), Delta(0, 6)}
+    assert {rel.at for rel in operators(plan, Read) if isinstance(rel.at, Delta)} == {Delta(0, 3), Delta(3, 6)}
 
 
 @pytest.mark.parametrize("losing", [0, 1, 2])

@@ -66,6 +66,18 @@ def test_a_semi_join_that_spark_moves_is_told_by_what_it_ran_over(
     assert found["join"][1:] == ["semi"]
 
 
+def test_what_turned_out_to_be_empty_is_counted_though_spark_leaves_out_what_reads_it(
+    spark: SparkSession, tmp_path: Path, counted: Callable[[Draft], dict[str, list[str]]]
+) -> None:
+    left = numbers(spark, tmp_path / "left", 1_000, 10, ("a", "k"))
+    right = numbers(spark, tmp_path / "right", 500, 5, ("b", "j"))
+    others = numbers(spark, tmp_path / "others", 100, 5, ("c", "d"))
+    none = right.join(others, (sf.col("b") + 1_000) == sf.col("c"), "inner").select("j").named("none")
+    found = counted(left.join(none.broadcast(), sf.col("k") == sf.col("j"), "inner").named("outer"))
+    assert found["none"][0] == "0"
+    assert "outer" not in found
+
+
 def test_a_refresh_is_estimated_by_what_the_one_before_it_counted(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("facts", "keys"):
         (tmp_path / name).mkdir()

@@ -2,8 +2,11 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from shutil import rmtree
 
 from tempura.warehouse.commits.files import Files
 
@@ -28,3 +31,36 @@ def killed(scenario: Callable[[Files], object], n: int) -> bool:
     _, status = os.waitpid(child, 0)
     assert status in (0, signal.SIGKILL), status
     return status == signal.SIGKILL
+
+
+@dataclass(frozen=True)
+class Calm:
+    """A ``scenario`` in a folder that came to its end: its file operations, and what ``finished`` found then."""
+
+    scenario: Callable[[Path, Files], object]
+    sound: Callable[[Path], None]
+    finished: Callable[[Path], object]
+    operations: tuple[str, ...]
+    found: object
+
+    @staticmethod
+    def of(
+        scenario: Callable[[Path, Files], object],
+        sound: Callable[[Path], None],
+        finished: Callable[[Path], object],
+        folder: Path,
+    ) -> "Calm":
+        """Run a scenario in a folder when nothing goes wrong."""
+        operations: list[str] = []
+        scenario(folder, Files(lambda operation, path: operations.append(f"{operation} {path.name}")))
+        return Calm(scenario, sound, finished, tuple(operations), finished(folder))
+
+    def kill_at(self, points: Iterable[int], folder: Path) -> None:
+        """Kill it at some of its operations: what is there then is ``sound``, and it comes to the same end when it is done again."""
+        for n in points:
+            place = folder / str(n)
+            assert killed(partial(self.scenario, place), n), self.operations[n - 1]
+            self.sound(place)
+            self.scenario(place, Files())
+            assert self.finished(place) == self.found, self.operations[n - 1]
+            rmtree(place)

@@ -5,11 +5,8 @@ The scenario appends, deletes, refreshes a view whose state grows by parts that 
 
 import itertools
 import os
-from collections.abc import Iterable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from shutil import rmtree
 
 import pytest
 
@@ -21,7 +18,7 @@ from tempura.warehouse.times import follow
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine
-from tests.unit.dying import killed
+from tests.unit.dying import Calm
 from tests.unit.planned import planning_once
 from tests.unit.test_churn import PRICES
 from tests.unit.test_commit import shape
@@ -103,28 +100,13 @@ def finished(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def calm(tmp_path: Path) -> tuple[list[str], list[str]]:
-    """The file operations of the scenario when nothing goes wrong, and the files at its end."""
-    operations: list[str] = []
-    scenario(tmp_path / "calm", Files(lambda operation, path: operations.append(f"{operation} {path.name}")))
-    return operations, finished(tmp_path / "calm")
+def calm(tmp_path: Path) -> Calm:
+    return Calm.of(scenario, sound, finished, tmp_path / "calm")
 
 
-def kill_at(points: Iterable[int], folder: Path, calm: tuple[list[str], list[str]]) -> None:
-    operations, files = calm
-    for n in points:
-        place = folder / str(n)
-        assert killed(partial(scenario, place), n), operations[n - 1]
-        sound(place)
-        scenario(place, Files())
-        assert finished(place) == files, operations[n - 1]
-        rmtree(place)
-
-
-def test_the_scenario_does_what_it_is_for(tmp_path: Path, calm: tuple[list[str], list[str]]) -> None:
-    operations, _ = calm
-    assert len(operations) > 300, len(operations)
-    kinds = {operation.split()[0] for operation in operations}
+def test_the_scenario_does_what_it_is_for(tmp_path: Path, calm: Calm) -> None:
+    assert len(calm.operations) > 300, len(calm.operations)
+    kinds = {operation.split()[0] for operation in calm.operations}
     assert kinds >= {"lock", "create", "write", "sync", "link", "remove", "replace", "remove_tree"}
     wh = opened(tmp_path / "calm", Files())
     counts = [len(s.stored.parts) for run in wh.query("q").committed().runs for s in run.states]
@@ -132,14 +114,14 @@ def test_the_scenario_does_what_it_is_for(tmp_path: Path, calm: tuple[list[str],
     assert any(later < earlier for earlier, later in itertools.pairwise(counts)), "parts were merged"
 
 
-def test_killed_at_some_file_operations(tmp_path: Path, calm: tuple[list[str], list[str]]) -> None:
-    kill_at(range(7, len(calm[0]), 40), tmp_path, calm)
+def test_killed_at_some_file_operations(tmp_path: Path, calm: Calm) -> None:
+    calm.kill_at(range(7, len(calm.operations), 40), tmp_path)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("remainder", range(4))
-def test_killed_at_every_file_operation(tmp_path: Path, calm: tuple[list[str], list[str]], remainder: int) -> None:
-    kill_at(range(remainder + 1, len(calm[0]) + 1, 4), tmp_path, calm)
+def test_killed_at_every_file_operation(tmp_path: Path, calm: Calm, remainder: int) -> None:
+    calm.kill_at(range(remainder + 1, len(calm.operations) + 1, 4), tmp_path)
 
 
 def raced(folder: Path) -> list[str]:

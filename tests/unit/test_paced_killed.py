@@ -1,11 +1,8 @@
 """A query at paces killed at each file operation: whatever was committed is exact, the work goes on, and the last flush is what recomputing
 gives."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
-from shutil import rmtree
 
 import pytest
 
@@ -17,7 +14,7 @@ from tempura.warehouse.times import follow
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import LARGE, BagEngine
-from tests.unit.dying import killed
+from tests.unit.dying import Calm
 from tests.unit.planned import planning_once
 from tests.unit.test_churn import PRICES
 from tests.unit.test_commit import shape
@@ -95,26 +92,12 @@ def finished(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def calm(tmp_path: Path) -> tuple[list[str], list[str]]:
-    """The file operations of the scenario when nothing goes wrong, and the files at its end."""
-    operations: list[str] = []
-    scenario(tmp_path / "calm", Files(lambda operation, path: operations.append(f"{operation} {path.name}")))
-    return operations, finished(tmp_path / "calm")
+def calm(tmp_path: Path) -> Calm:
+    return Calm.of(scenario, sound, finished, tmp_path / "calm")
 
 
-def kill_at(points: Iterable[int], folder: Path, calm: tuple[list[str], list[str]]) -> None:
-    operations, files = calm
-    for n in points:
-        place = folder / str(n)
-        assert killed(partial(scenario, place), n), operations[n - 1]
-        sound(place)
-        scenario(place, Files())
-        assert finished(place) == files, operations[n - 1]
-        rmtree(place)
-
-
-def test_the_scenario_does_what_it_is_for(tmp_path: Path, calm: tuple[list[str], list[str]]) -> None:
-    assert len(calm[0]) > 300
+def test_the_scenario_does_what_it_is_for(tmp_path: Path, calm: Calm) -> None:
+    assert len(calm.operations) > 300
     query = opened(tmp_path / "calm", Files(), len(SALES)).query("q")
     released = [entry.paths for entry in query.history()]
     assert ("sales to s0",) in released, "paths run at paces of their own"
@@ -128,11 +111,11 @@ def test_the_scenario_does_what_it_is_for(tmp_path: Path, calm: tuple[list[str],
     assert "load" in steps[-1].plan
 
 
-def test_killed_at_some_file_operations(tmp_path: Path, calm: tuple[list[str], list[str]]) -> None:
-    kill_at(range(11, len(calm[0]), 60), tmp_path, calm)
+def test_killed_at_some_file_operations(tmp_path: Path, calm: Calm) -> None:
+    calm.kill_at(range(11, len(calm.operations), 60), tmp_path)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("remainder", range(4))
-def test_killed_at_every_file_operation(tmp_path: Path, calm: tuple[list[str], list[str]], remainder: int) -> None:
-    kill_at(range(remainder + 1, len(calm[0]) + 1, 4), tmp_path, calm)
+def test_killed_at_every_file_operation(tmp_path: Path, calm: Calm, remainder: int) -> None:
+    calm.kill_at(range(remainder + 1, len(calm.operations) + 1, 4), tmp_path)

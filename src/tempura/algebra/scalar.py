@@ -232,7 +232,7 @@ class SortKey:
         return f"{self.expr} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
 
 
-TRUE = Literal(True, "boolean")
+TRUE, FALSE = Literal(True, "boolean"), Literal(False, "boolean")
 
 
 def equal(left: Expr, right: Expr) -> Call:

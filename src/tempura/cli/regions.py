@@ -8,18 +8,13 @@ import click
 from tempura.bench.region_experiments import measured
 from tempura.cli.bench import out_option, write_json
 from tempura.cli.shell import Shell, example
+from tempura.cli.stream import workers_option
 from tempura.frontend.start import start_session, usable_cores
 from tempura.region.carriers import Processes, SparkTasks
 
 
 @click.command(epilog=example("tempura bench regions --workers spark --out regions.json"))
-@click.option(
-    "--workers",
-    type=click.Choice(["spark", "processes"]),
-    default="spark",
-    show_default=True,
-    help="What workers are: Spark tasks, or processes of this machine.",
-)
+@workers_option
 @click.option("--seconds", type=click.FloatRange(0.5), default=4.0, show_default=True, help="Per throughput.")
 @click.option("--times", type=click.IntRange(10), default=200, show_default=True, help="Pauses and commands.")
 @out_option

@@ -23,6 +23,15 @@ STATUS = "status.json"
 file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
 
+workers_option = click.option(
+    "--workers",
+    type=click.Choice(["spark", "processes"]),
+    default="spark",
+    show_default=True,
+    help="What workers are: Spark tasks, or processes of this machine.",
+)
+
+
 @click.group(cls=Commands, epilog=example("tempura stream run paid_and_shipped.toml"))
 def stream() -> None:
     """Join streams of changes continuously."""
@@ -31,13 +40,7 @@ def stream() -> None:
 @stream.command(epilog=example("tempura stream run paid_and_shipped.toml --seconds 60"))
 @file_argument
 @click.option("--seconds", type=click.FloatRange(min=0), help="Stop after so long; until Ctrl-C unless given.")
-@click.option(
-    "--workers",
-    type=click.Choice(["spark", "processes"]),
-    default="spark",
-    show_default=True,
-    help="What workers are: Spark tasks, or processes of this machine.",
-)
+@workers_option
 @click.pass_obj
 def run(shell: Shell, file: Path, seconds: float | None, workers: str) -> None:
     """Run the continuous join that FILE describes, until its sources end.

@@ -144,7 +144,7 @@ def groups_in_the_end(groups: int, rows: int, share: float) -> float:
     low, high = float(groups), total
     for _ in range(50):
         middle = (low + high) / 2
-        there = middle * (1 - (1 - share) ** (total / middle))
+        there = groups_there(middle, total, share)
         low, high = (middle, high) if there < groups else (low, middle)
     return high
 

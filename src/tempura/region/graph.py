@@ -1,6 +1,6 @@
 """What a region is made of: operators, links between their ports, and the workers and channels that these become."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -105,21 +105,11 @@ class Graph:
 
     def with_ancestors(self, workers: Sequence[str] | set[str]) -> frozenset[str]:
         """Workers and all that send to them, directly or not: what has to be restarted so that they get their input again."""
-        found, rest = set(workers), list(workers)
-        while rest:
-            senders = {channel.sender for channel in self.inputs(rest.pop())} - found
-            found |= senders
-            rest += senders
-        return frozenset(found)
+        return _reached(workers, lambda worker: {channel.sender for channel in self.inputs(worker)})
 
     def with_descendants(self, workers: Sequence[str] | set[str]) -> frozenset[str]:
         """Workers and all that get their output, directly or not."""
-        found, rest = set(workers), list(workers)
-        while rest:
-            receivers = {channel.receiver for channel in self.outputs(rest.pop())} - found
-            found |= receivers
-            rest += receivers
-        return frozenset(found)
+        return _reached(workers, lambda worker: {channel.receiver for channel in self.outputs(worker)})
 
     def only(self, name: str) -> "Graph":
         """The same region, in which only one operator can be made: what the others are made of need not travel."""
@@ -179,3 +169,13 @@ def _check_partition(graph: Graph, link: Link) -> None:
     if several and not link.by and not link.broadcast:
         what = f"rows of {link.sender} have {workers[link.receiver]} workers of {link.receiver} to go to."
         raise bad_region(what, "Say by which columns, or broadcast.")
+
+
+def _reached(workers: Iterable[str], following: Callable[[str], set[str]]) -> frozenset[str]:
+    """Workers, and all that follow from one to the next."""
+    found, rest = set(workers), list(workers)
+    while rest:
+        more = following(rest.pop()) - found
+        found |= more
+        rest += more
+    return frozenset(found)

@@ -19,7 +19,6 @@ from tempura.algebra.rel import Aggregate, Join, Rel
 from tempura.algebra.scalar import (
     AggregateCall,
     AggregateOutput,
-    Call,
     Column,
     Expr,
     Output,
@@ -46,8 +45,8 @@ from tempura.rules.dsl import (
     rule,
 )
 from tempura.rules.helpers import all_linear, is_safe, joined, kept, read_by, states_exist, sum_of
-from tempura.rules.parts import sum_type
-from tempura.rules.sides import SidesOfJoin, View
+from tempura.rules.parts import cast, sum_type
+from tempura.rules.sides import SidesOfJoin, SideView
 from tempura.tvr.tvr import Bag, Tvr
 
 # --- what a row of a join adds to a state -----------------------------------------------------------------------------
@@ -68,7 +67,7 @@ class Addends:
         """None where views do not tell. The join is made once it is known what is asked of them. ``gains``: it has views, or joins that
         are made beforehand."""
         found = [(slot, sides.addend(slot)) for slot in slots]
-        outputs = tuple(Output(_added(slot), _cast(value, _added(slot).type)) for slot, value in found if value)
+        outputs = tuple(Output(_added(slot), _with_room(value, _added(slot).type)) for slot, value in found if value)
         return Addends(join(), keys + outputs, gains) if len(outputs) == len(slots) else None
 
     def between(self, t: Time, u: Time) -> Bag:
@@ -85,11 +84,9 @@ def _added(slot: Slot) -> Column:
     return slot.column.derived("added", f"decimal(38,{scale})")
 
 
-def _cast(value: Expr, type: str) -> Expr:
+def _with_room(value: Expr, type: str) -> Expr:
     """Of a type that has room, or an error."""
-    if value.type == type:
-        return value
-    return Call("Cast", (value,), type, "legacy" if type == "bigint" or is_upcast(value.type, type) else "ansi")
+    return cast(value, type, "legacy" if type == "bigint" or is_upcast(value.type, type) else "ansi")
 
 
 def _state(added: Bag, keys: tuple[Output, ...], slots: tuple[Slot, ...]) -> Bag:
@@ -104,7 +101,7 @@ def _state(added: Bag, keys: tuple[Output, ...], slots: tuple[Slot, ...]) -> Bag
     groups = tuple(Output(key.column, Ref(key.column)) for key in keys)
     totals = [state_layout(groups, sums).find("total", Ref(_added(slot)), None) for slot in slots]
     columns = (
-        Output(slot.column, _cast(Ref(total), slot.column.type)) for slot, total in zip(slots, totals, strict=True)
+        Output(slot.column, _with_room(Ref(total), slot.column.type)) for slot, total in zip(slots, totals, strict=True)
     )
     return added.partial(groups, sums).project((*groups, *columns))
 
@@ -186,7 +183,7 @@ def _views(
     return SidesOfJoin.of(sides, read | mixed, padded)
 
 
-def _pays(view: View, always: Always, expected: Expected) -> bool:
+def _pays(view: SideView, always: Always, expected: Expected) -> bool:
     """Whether a view is expected to have far fewer groups than there are rows."""
     return not always.is_unique(view.side, view.columns) and expected.shrinks(view.side, view.columns)
 
@@ -212,7 +209,7 @@ def _over_padded_views(
     left_changes: bool,
     keys: tuple[Output, ...],
     slots: tuple[Slot, ...],
-    pays: Callable[[View], bool],
+    pays: Callable[[SideView], bool],
 ) -> Addends | None:
     """An aggregation over a left outer join by views: of the right side, and of the left one while that does not change."""
     views = _views((R,) if left_changes else (L, R), on.columns | read_by(keys), slots, padded=R).views

@@ -57,20 +57,30 @@ GROUPS: tuple[Rule, ...] = (
 )
 """Aggregations, windows and first rows by the groups that have changed."""
 
-IM1: tuple[Rule, ...] = (
-    *CORE,
+INNER: tuple[Rule, ...] = (
     delta_join.delta_inner_join,
     delta_join.delta_inner_join_left_old,
     delta_join.delta_multi_join,
-    delta_join.delta_left_join,
-    delta_join.delta_left_join_reduced,
-    delta_join.delta_left_join_split,
+)
+"""Inner joins by the product rule."""
+
+BY_MATCH: tuple[Rule, ...] = (
     delta_join.delta_full_join,
     delta_join.delta_single_join,
     delta_join.delta_semi_join,
     delta_join.delta_semi_join_reduced,
     delta_join.delta_anti_join,
     delta_join.delta_anti_join_reduced,
+)
+"""Joins that keep, drop or pad a row by whether it has a match."""
+
+IM1: tuple[Rule, ...] = (
+    *CORE,
+    *INNER,
+    delta_join.delta_left_join,
+    delta_join.delta_left_join_reduced,
+    delta_join.delta_left_join_split,
+    *BY_MATCH,
     delta_join.delta_exists_join,
     delta_join.delta_join_table_by_table,
     *references.DELTAS,
@@ -82,9 +92,7 @@ IM1: tuple[Rule, ...] = (
 
 IM2: tuple[Rule, ...] = (
     *CORE,
-    delta_join.delta_inner_join,
-    delta_join.delta_inner_join_left_old,
-    delta_join.delta_multi_join,
+    *INNER,
     delta_join.delta_join_with_unchanged,
     delta_join.delta_semi_join,
     delta_join.delta_semi_join_reduced,
@@ -99,17 +107,10 @@ it has deltas for those only that appear in parts that grow."""
 
 OJV: tuple[Rule, ...] = (
     *CORE,
-    delta_join.delta_inner_join,
-    delta_join.delta_inner_join_left_old,
-    delta_join.delta_multi_join,
+    *INNER,
     delta_join.delta_join_with_unchanged,
     delta_join.delta_join_table_by_table,
-    delta_join.delta_full_join,
-    delta_join.delta_single_join,
-    delta_join.delta_semi_join,
-    delta_join.delta_semi_join_reduced,
-    delta_join.delta_anti_join,
-    delta_join.delta_anti_join_reduced,
+    *BY_MATCH,
     *references.DELTAS,
     *STATES,
     *GROUPS,
@@ -148,4 +149,4 @@ TEMPURA = Registry(
     on_request=frozenset({"hov"}),
 )
 """All that Tempura brings along. To search for higher-order views beside everything else takes a third more time, and seldom finds a
-cheaper plan (docs/rules.md)."""
+cheaper plan (docs/higher-order-views.md)."""

@@ -15,7 +15,7 @@ of its own, which may be stored without the others.
 Deltas of the indirectly affected part: ``rules.ojv_deltas``.
 """
 
-from tempura.algebra.scalar import Column, Expr, Literal, Output, Ref
+from tempura.algebra.scalar import FALSE, TRUE, Column, Expr, Output, Ref
 from tempura.rules.dsl import (
     INTER_TVR,
     AnyMarker,
@@ -220,9 +220,6 @@ def split_exists_join_by_table_on_right(L: Tvr, R: Tvr, on: On, marker: Marker, 
 def split_leaf(Q: Tvr, T: Table) -> Split:
     """D[T](Q) = Q      I[T](Q) = ∅      U[T](Q) = ∅      otherwise: the leaves of the tree of joins, and joins that read T on both sides"""
     return split(Q, D=Q, I=None, U=None)
-
-
-TRUE, FALSE = Literal(True, "boolean"), Literal(False, "boolean")
 
 
 # --- what a table that moves alone does ---------------------------------------------------------------------------------

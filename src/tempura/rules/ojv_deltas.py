@@ -8,7 +8,7 @@ anti or existence join asks which keys R has, and these are a set: L â‹‰ R = L â
 
 from tempura.algebra.failing import EQUATIONS, can_fail
 from tempura.algebra.rel import Join, Rel, scans
-from tempura.algebra.scalar import Call, Column, Expr, Output, Ref, conjunction, conjuncts
+from tempura.algebra.scalar import FALSE, TRUE, Call, Column, Expr, Output, Ref, conjunction, conjuncts
 from tempura.algebra.sql_order import equality_is_identity
 from tempura.errors import Reason
 from tempura.rules.dsl import (
@@ -25,7 +25,6 @@ from tempura.rules.dsl import (
     rule,
 )
 from tempura.rules.helpers import is_safe, only_matching
-from tempura.rules.ojv import FALSE, TRUE
 from tempura.tvr.staircase import Time as Moment
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import short_name

@@ -70,7 +70,7 @@ class _Part:
     def _sum(self) -> AggregateCall:
         (arg,) = self.call.operands
         wide = arg.type == "bigint"  # the sum of 64-bit integers may leave 64 bits on the way
-        addend = _cast(arg, "decimal(20,0)", self._mode) if wide else arg
+        addend = cast(arg, "decimal(20,0)", self._mode) if wide else arg
         handle = self.call.handle if self.call.function == "Sum" and not wide else None
         return replace(
             self.call, function="Sum", operands=(addend,), type=sum_type(addend.type), detail=self._mode, handle=handle
@@ -104,7 +104,8 @@ class _Part:
         return AggregateOutput(self.column.derived(suffix, call.type), call)
 
 
-def _cast(expr: Expr, type: str, mode: str) -> Expr:
+def cast(expr: Expr, type: str, mode: str) -> Expr:
+    """An expression of a type; itself if it is."""
     return expr if expr.type == type else Call("Cast", (expr,), type, mode)
 
 
@@ -134,7 +135,7 @@ def _merged_call(call: AggregateCall, below: dict[Column, AggregateCall]) -> Agg
             return inner
         case ("Sum", "Sum") if call.detail == inner.detail:
             # The argument in the type of its sum: then the sum has the type of the sum of sums.
-            arg = _cast(inner.operands[0], inner.type, inner.detail)
+            arg = cast(inner.operands[0], inner.type, inner.detail)
             return replace(call, operands=(arg,), filter=inner.filter, handle=None)
         case ("Sum", "Count"):
             return replace(call, operands=(_counted(inner),), handle=None)

@@ -33,7 +33,7 @@ _NONE, _ONE = Literal(0, "bigint"), Literal(1, "bigint")
 
 
 @dataclass
-class View:
+class SideView:
     """A side that is aggregated by ``columns``: the counts and sums that are asked of it. ``padded``: where no group matches, the join has
     NULLs, and all of them are 0."""
 
@@ -89,7 +89,7 @@ def _zero(type: str) -> Literal:
 class SidesOfJoin:
     """The views among the sides of a join; every other column is read as it is."""
 
-    views: tuple[View, ...]
+    views: tuple[SideView, ...]
 
     @staticmethod
     def of(sides: Iterable[Tvr], read: Collection[Column], padded: Tvr | None = None) -> "SidesOfJoin":
@@ -97,7 +97,7 @@ class SidesOfJoin:
         the same."""
         grouped = [(side, tuple(column for column in side.columns if column in read)) for side in sides]
         fit = [(side, by) for side, by in grouped if by and all(equality_is_identity(column.type) for column in by)]
-        return SidesOfJoin(tuple(View(side, by, side is padded) for side, by in fit))
+        return SidesOfJoin(tuple(SideView(side, by, side is padded) for side, by in fit))
 
     def is_one_sided(self, expr: Expr) -> bool:
         """Whether an expression reads one side, where all that stay as they are count as one."""
@@ -127,7 +127,7 @@ class SidesOfJoin:
         taken = _taken(known, (slot.filter,) if slot.filter else ())
         return _product(taken, *(self._as_often(view) for view in self.views))
 
-    def _as_often(self, view: View) -> Expr:
+    def _as_often(self, view: SideView) -> Expr:
         return Call("Coalesce", (view.number, _ONE), "bigint") if view.padded else view.number
 
     # --- by counts and sums of the sides ---
@@ -142,10 +142,10 @@ class SidesOfJoin:
         alone = self._sum(slot, arg, filter, padded)
         return alone and _sum((matched, False), (alone, False))
 
-    def _padded(self) -> View | None:
+    def _padded(self) -> SideView | None:
         return next((view for view in self.views if view.padded), None)
 
-    def _sum(self, slot: Slot, arg: Expr | None, filter: Expr | None, without: View | None = None) -> Expr | None:
+    def _sum(self, slot: Slot, arg: Expr | None, filter: Expr | None, without: SideView | None = None) -> Expr | None:
         """``without``: of the rows that match no group of a view."""
         tests = conjuncts(filter) if filter else ()
         cases = cases_of(arg, self.is_one_sided) if arg else (Case((), ()),)
@@ -160,7 +160,7 @@ class SidesOfJoin:
         known = [(term, negative) for term, negative in terms if term is not None]
         return _sum(*known) if len(known) == len(terms) else None
 
-    def _term(self, tests: tuple[Expr, ...], factors: tuple[Expr, ...], without: View | None) -> Expr | None:
+    def _term(self, tests: tuple[Expr, ...], factors: tuple[Expr, ...], without: SideView | None) -> Expr | None:
         """A product of what each side gives: the sum of its own factor over the rows with its own tests, or their number."""
         found: list[Expr] = []
         for i, view in ((None, None), *enumerate(self.views)):

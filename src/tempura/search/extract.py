@@ -97,10 +97,10 @@ class Extraction:
                     self._joins[rel] = built
                 estimate = self._graph.estimate
                 cost, fixed = self._graph.model.parts(lambda model: model.operator(rel, estimate))
-                note = Note(estimate.rows(rel), cost, fixed=fixed, sizes=self._sizes(rel))
-                if way.rule:
-                    note = replace(note, rule=way.rule.name, by_definition=way.rule.by_definition)
-                note = replace(note, counted=self._graph.counts.rows(rel) is not None)
+                name, defined = (way.rule.name, way.rule.by_definition) if way.rule else ("", False)
+                sizes, counted = self._sizes(rel), self._graph.counts.rows(rel) is not None
+                about = Note(estimate.rows(rel), cost, name, fixed=fixed, by_definition=defined)
+                note = replace(about, sizes=sizes, counted=counted)
                 self._notes.setdefault(goal.time, {}).setdefault(done[rel], note)
         return done[rel]
 
@@ -116,10 +116,10 @@ class Extraction:
         notes[rel] = replace(known, view=known.view or goal.view.label, sizes=tuple(sizes))
 
     def _load_parts(self, goal: Goal, way: Alternative) -> tuple[int, int]:
-        graph = self._graph
-        return (
-            graph.load_parts(goal.view, graph.lies(goal, way, self._chosen.__getitem__)) if way.rule is None else (0, 0)
-        )
+        """What it costs to load a view. A view that a rule says is another one is loaded for that."""
+        if way.rule is not None:
+            return 0, 0
+        return self._graph.load_parts(goal.view, self._graph.lies(goal, way, self._chosen.__getitem__))
 
     def _sizes(self, rel: Rel) -> tuple[Size, ...]:
         size = self._graph.counts.size(rel)

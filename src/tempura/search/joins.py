@@ -101,18 +101,13 @@ class Clusters:
     def _cluster(self, edge: Edge, taken: set[Column]) -> Cluster:
         """``taken`` are the columns that other terms have: two uses of one join are two sets of terms, with columns of their own."""
         match self._memo.representative(edge):
-            case Join(left=Edge() as left, right=Edge() as right, kind="inner") as join if not can_fail(join.on):
-                a, b = self._cluster(left, taken), self._cluster(right, taken)
-                on = _renamed(conjuncts(join.on), join.columns, a.columns + b.columns)
-                inside = a.inside | b.inside | {edge.id}
-                return Cluster(a.terms + b.terms, a.parts + b.parts + on, a.columns + b.columns, inside)
-            case MultiJoin(terms=terms) as joined if not can_fail(joined.on):
-                found = [self._cluster(term, taken) for term in terms if isinstance(term, Edge)]
-                columns = tuple(column for cluster in found for column in cluster.columns)
+            case (Join(kind="inner") | MultiJoin()) as joined if not can_fail(joined.on):
+                found = [self._cluster(term, taken) for term in joined.inputs if isinstance(term, Edge)]
+                columns = sum((cluster.columns for cluster in found), ())
                 on = _renamed(conjuncts(joined.on), joined.columns, columns)
                 return Cluster(
-                    tuple(term for cluster in found for term in cluster.terms),
-                    tuple(part for cluster in found for part in cluster.parts) + on,
+                    sum((cluster.terms for cluster in found), ()),
+                    sum((cluster.parts for cluster in found), ()) + on,
                     columns,
                     frozenset((edge.id,)).union(*(cluster.inside for cluster in found)),
                 )

@@ -20,7 +20,7 @@ from tempura.rules.modules import is_module_name
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.declared_stats import ColumnTold, told_of
 from tempura.warehouse.declared.kafka import KafkaSpec, kafka_from_toml
-from tempura.warehouse.declared.references import declared
+from tempura.warehouse.declared.references import declared, references_of
 from tempura.warehouse.times.forecast import check_expect
 from tempura.warehouse.times.schedule import Schedule
 
@@ -80,7 +80,7 @@ class TableSpec:
     @property
     def partners(self) -> frozenset[str]:
         """The tables that it refers to."""
-        return frozenset(partner.partition("(")[0].partition(".")[0] for partner in self.references.values())
+        return frozenset(reference.table for reference in references_of("", self.references))
 
     def to_toml(self) -> dict[str, Any]:
         """What differs from the default."""

@@ -40,6 +40,7 @@ from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.transaction import untorn
 from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.deadline import Deadline
+from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.history import History, Replacement
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import zone_of
@@ -244,14 +245,10 @@ class PacedQuery(Query):
 
     def _settings(self, history: History) -> Settings:
         """Those of the first flush of the life."""
+        if history.last:
+            return history.last.settings
         entry = self._entry(history)
-        return (
-            history.last.settings
-            if history.last
-            else dict(entry["settings"])
-            if entry
-            else self._site.engine.settings()
-        )
+        return dict(entry["settings"]) if entry else self._site.engine.settings()
 
     def _entry(self, history: History) -> Mapping[str, Any] | None:
         """What the present life began with; None when there is none since the query was replaced last."""
@@ -360,12 +357,19 @@ class PacedQuery(Query):
 
     # --- flushes ----------------------------------------------------------------------------------------------------
 
+    def _done(self) -> RunReport:
+        return RunReport(self.name, nothing=True, why=f"the result that was due at {self.deadline.until} is there")
+
+    def _flush_at(self, moment: Moment, now: bool) -> Flush:
+        """The flush that begins at a moment: of everything if that is asked for ``now``, or due; the last one if the result is."""
+        is_last = moment.is_over and not self.is_done
+        return moment.flush(now or moment.is_over, self.deadline.until if is_last else None)
+
     def _flushed(self, demand: Demand, now: bool, progress: Progress | None) -> RunReport:
         if self.is_done and not now:
-            return RunReport(self.name, nothing=True, why=f"the result that was due at {self.deadline.until} is there")
+            return self._done()
         moment = self._moment(self._begun(self._life()))
-        is_last = moment.is_over and not self.is_done
-        flush = moment.flush(now or moment.is_over, self.deadline.until if is_last else None)
+        flush = self._flush_at(moment, now)
         steps: list[StepManifest] = []
         failed: dict[int, str] = {}
         for segment in moment.life.segments:
@@ -379,7 +383,7 @@ class PacedQuery(Query):
             if progress:
                 progress(f"{flush.label}: {moment.life.cut.segments[segment.part.number].name}")
             own = replace(flush, segment=segment.part.number, paths=tuple(sorted(due)))
-            to_come = 0 if is_last else moment.to_come(segment, flush.complete)
+            to_come = 0 if flush.until else moment.to_come(segment, flush.complete)
             try:
                 steps.append(segment.flush(pins, moment.now, own, to_come, demand, progress))
             except Exception as error:
@@ -396,10 +400,9 @@ class PacedQuery(Query):
 
     def _would_flush(self, now: bool) -> RunReport:
         if self.is_done and not now:
-            return RunReport(self.name, nothing=True, why=f"the result that was due at {self.deadline.until} is there")
+            return self._done()
         moment = self._moment(self._life(), dry=True)
-        is_last = moment.is_over and not self.is_done
-        flush = moment.flush(now or moment.is_over, self.deadline.until if is_last else None)
+        flush = self._flush_at(moment, now)
         if not flush.names:
             return RunReport(self.name, nothing=True, why=moment.why_nothing())
         return RunReport(
