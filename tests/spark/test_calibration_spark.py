@@ -16,7 +16,6 @@ from tempura.cost.calibration import VARIABLE, keep, with_prices
 from tempura.cost.fit import BOUND
 from tempura.cost.model import BUILT_IN, SPARK
 from tempura.execute.machine import machine_of
-from tempura.frontend.session import clone
 from tempura.warehouse.spark.spark_engine import SparkEngine
 from tests.unit.test_calibration import calibration
 
@@ -75,7 +74,7 @@ def test_prices_are_measured(spark: SparkSession, monkeypatch: pytest.MonkeyPatc
 
 def test_a_machine_is_known_by_what_matters(spark: SparkSession) -> None:
     machine = machine_of(spark)
-    assert machine == machine_of(clone(spark))
+    assert machine == machine_of(spark.newSession())
     assert machine.about["cores"] == str(spark.sparkContext.defaultParallelism)
     assert machine.about["spark"] == spark.version
     # How it is compiled matters, where classes are mapped from does not.

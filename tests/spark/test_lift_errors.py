@@ -106,6 +106,7 @@ def test_spark_connect_is_refused_by_name() -> None:
 
 def test_the_users_session_is_not_changed(spark: SparkSession) -> None:
     spark.sql("SELECT 42 AS answer").createOrReplaceTempView("sales")
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", "3")
     views, to_dataframe, active = spark.catalog.listTables(), RDD.toDF, SparkSession.getActiveSession()
     before = _active(spark)
@@ -121,7 +122,7 @@ def test_the_users_session_is_not_changed(spark: SparkSession) -> None:
         assert SparkSession.getActiveSession() is active
     finally:
         spark.catalog.dropTempView("sales")
-        spark.conf.set("spark.sql.shuffle.partitions", "2")
+        spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
 
 def _active(spark: SparkSession) -> str:
