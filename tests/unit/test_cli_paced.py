@@ -68,7 +68,7 @@ def test_flushes_are_followed_with_a_line_each(world: World, tempura: Tempura, m
         world.hour()
 
     assert tempura(*ADD, "--pace", "sales=4", "--pace", "returns=2", "--pace", "s0=2").exit_code == 0
-    monkeypatch.setattr("time.sleep", wait)
+    monkeypatch.setattr("tempura.warehouse.paces.paced.sleep", wait)
     told = tempura("run", "q", "--follow", "--every", "2")
     assert told.exit_code == 0, told.output
     lines = told.stdout.splitlines()
@@ -79,7 +79,7 @@ def test_flushes_are_followed_with_a_line_each(world: World, tempura: Tempura, m
 
 def test_followed_flushes_are_json_lines(world: World, tempura: Tempura, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tempura(*ADD, "--pace", "sales=2").exit_code == 0
-    monkeypatch.setattr("time.sleep", lambda seconds: world.hour())
+    monkeypatch.setattr("tempura.warehouse.paces.paced.sleep", lambda seconds: world.hour())
     told = [json.loads(line) for line in tempura("run", "q", "--follow", "--json").stdout.splitlines()]
     assert told[-1]["label"].endswith("(last)")
     assert told[0]["paths"] == ["sales to s0"]
@@ -112,11 +112,11 @@ def test_only_a_query_with_a_deadline_is_followed(tempura: Tempura) -> None:
 
 
 _PIPED = """
-import sys, time
-from datetime import datetime, timedelta, UTC
+import sys
 from pathlib import Path
 import tempura as tp
 from tempura.cli.main import main
+from tempura.warehouse.paces import paced
 from tests.unit.test_paced import World
 
 world = World(Path(sys.argv[1]))
@@ -127,7 +127,7 @@ def sleep(seconds):
     assert not sys.stdin.readline() == "", "whoever reads goes on"
     world.hour()
 
-time.sleep = sleep
+paced.sleep = sleep
 main(["-C", str(world.wh.path), "run", "q", "--follow"])
 """
 

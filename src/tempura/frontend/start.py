@@ -151,16 +151,21 @@ def start_session(
     config: Mapping[str, str] | None = None,
     noting: bool = False,
 ) -> SparkSession:
-    """A local Spark session; the one that this process has already, if it has one.
+    """A local Spark session; the one that this process has already, if it has one: of its settings only those in ``config`` change.
 
     ``cores``: threads to run tasks with, all usable cores when not given. ``config`` overrides any setting. The time zone stays
     that of the user's machine. ``noting``: for later sessions to start faster, the classes of this one are noted (``archive.py``).
     Java is chosen by :func:`find_java`; raises NO_JAVA.
     """
     cores = cores or usable_cores()
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
+    builder = SparkSession.builder
     with ExitStack() as stack:
-        settings, archive = _settings(cores) | dict(config or {}), None
+        settings, archive = dict(config or {}), None
+        if (
+            SparkContext._active_spark_context is None
+        ):  # a session that runs has been set up by somebody, who goes on using it
+            settings = _settings(cores) | settings
+            builder = builder.master(f"local[{cores}]").appName(app_name)
         if not _has_java_machine():
             log = stack.enter_context(resources.as_file(resources.files(__package__) / "log4j2.properties"))
             java = find_java()

@@ -6,11 +6,11 @@ arrival is; so a flush that is killed is begun again, and finds done what was do
 all: their result is that of recomputing.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
+from time import sleep
 from typing import Any
 
 from tempura.algebra.canonical import fingerprint
@@ -137,7 +137,7 @@ class PacedQuery(Query):
             if self.is_done:
                 return
             left = (self.deadline.moment(self._deadline_zone()) - self._site.clock()).total_seconds()
-            (wait or time.sleep)(max(0.05, min(every, left)) if left > 0 else min(every, 1.0))
+            (wait or sleep)(max(0.05, min(every, left)) if left > 0 else min(every, 1.0))
 
     def _run_unless_busy(
         self, methods: Methods | None, progress: Progress | None, require: str | None

