@@ -179,8 +179,8 @@ def test_a_record_of_other_settings_is_not_continued(tmp_path: Path) -> None:
 
 def test_a_summary_counts_queries_not_rows() -> None:
     rows = [
-        *(row("q1", nontrivial=None), row("q1")),
-        *(row("q2", fallbacks=["WINDOW: x", "WINDOW: y"], nontrivial=None), row("q2", equal=False)),
+        *(row("q1", nontrivial=None, covered=1.0), row("q1", covered=0.5)),
+        *(row("q2", fallbacks=["WINDOW: x", "WINDOW: y"], nontrivial=None, covered=0.5), row("q2", equal=False)),
         *(row("q3", nontrivial=None), row("q3", equal=None, nontrivial=None, error="NO_PLAN")),
     ]
     found = summarised([*rows, row("q1", pattern="retract-both"), row("q3", pattern="retract-both")])
@@ -188,6 +188,7 @@ def test_a_summary_counts_queries_not_rows() -> None:
     assert (found["wrong"], found["failed"]) == (["q2"], {"q3": "NO_PLAN"})
     assert (found["fallbacks"], found["maintained_whole"]) == ({"q2": ["WINDOW"]}, 1)
     assert found["cpu_s"] == 8.0
+    assert found["covered"] == {"q1": 0.75, "q2": 0.5}, "q3 tells no share"
     assert [(p["pattern"], p["queries"], p["equal"]) for p in found["patterns"]] == [
         ("append-big", 3, 1),
         ("retract-both", 2, 2),

@@ -89,9 +89,12 @@ class TestCharacter:
         step = planned(VIEWS["inner"](), ("im1",), TWO).steps[0]
         assert character(step, set(TWO)) == Character(MAINTAINED, 1)
         assert str(character(step, set(TWO))) == "maintained from 1 state"
+        assert character(step, set(TWO)).covered == 1
+        assert character(step, set()).covered is None, "nothing has arrived that would be followed"
 
     def test_batch_is_recomputed(self) -> None:
-        assert character(planned(VIEWS["inner"](), ("batch",), TWO).steps[0], set(TWO)).kind == RECOMPUTED
+        found = character(planned(VIEWS["inner"](), ("batch",), TWO).steps[0], set(TWO))
+        assert (found.kind, found.covered) == (RECOMPUTED, 0)
 
     def test_a_part_is_named_with_its_reason_and_cost(self) -> None:
         losing = {"sales": TableFacts((100_000_000, 100_100_000, 100_200_000), (0, 50_000, 100_000), 2)}
@@ -101,6 +104,8 @@ class TestCharacter:
         assert found.kind == IN_PART, found
         assert all(part.cost > 0 for part in found.parts)
         assert any(part.why.startswith("EXTREME_DELETED") for part in found.parts), found.parts
+        assert found.covered is not None
+        assert 0 < found.covered < 1
 
     def test_a_table_in_which_nothing_arrived_may_be_joined_whole(self) -> None:
         still = {"sales": TWO["sales"], "returns": facts(100_000, 100_000, 100_000)}
@@ -115,8 +120,9 @@ class TestCharacter:
         assert character(due, set(TWO), first=True).kind == MAINTAINED
 
     def test_it_survives_json(self) -> None:
-        some = Character(IN_PART, 2, (RecomputedPart("top 3", "TOP_K: …", 7),), ("why",))
-        assert Character.from_json(json.loads(json.dumps(some.to_json()))) == some
+        some = Character(IN_PART, 2, (RecomputedPart("top 3", "TOP_K: …", 7),), ("why",), 0.25)
+        again = Character.from_json(json.loads(json.dumps(some.to_json())))
+        assert (again, again.covered) == (some, 0.25)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from tempura.errors import TempuraError
@@ -98,6 +99,7 @@ def _counted(rows: Sequence[Row]) -> Row:
         "nontrivial": len(_names(row for row in rows if row["nontrivial"])),
         "maintained_whole": len(queries.keys() - set(fallbacks) - set(failed)),
         "fallbacks": fallbacks,
+        "covered": {name: mean for name, own in queries.items() if (mean := covered(own)) is not None},
         **{name: round(sum(row[name] for row in rows), 1) for name in ("cpu_s", "wall_s", "overhead_s")},
     }
 
@@ -105,6 +107,12 @@ def _counted(rows: Sequence[Row]) -> Row:
 def codes(rows: Iterable[Row]) -> list[str]:
     """The codes of what is recomputed, each once."""
     return list(dict.fromkeys(reason.split(":")[0] for row in rows for reason in row["fallbacks"]))
+
+
+def covered(rows: Iterable[Row]) -> float | None:
+    """The share of a query's operators that is maintained, on average over the runs in which something changed."""
+    shares = [row["covered"] for row in rows if row.get("covered") is not None]
+    return round(fmean(shares), 3) if shares else None
 
 
 def _names(rows: Iterable[Row]) -> list[str]:

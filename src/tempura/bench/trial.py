@@ -81,6 +81,7 @@ class Trial:
         report = query.run(at=self.schedule.times[i], methods=self.methods)
         taken = time.perf_counter() - started
         row = self._row(i, methods=report.method, fallbacks=list(report.fallbacks))
+        row["covered"] = report.does.covered if report.does and i else None
         row |= {"cpu_s": round(report.cpu_seconds, 3), "wall_s": round(report.wall_seconds, 2)}
         row |= {"overhead_s": round(taken - report.wall_seconds, 2), "state_bytes": query.status()["state_bytes"]}
         if report.rows is not None:
@@ -102,7 +103,15 @@ class Trial:
 
     def _row(self, i: int, **found: Any) -> Row:
         row = {"query": self.name, **self.known, "time": self.schedule.times[i], "equal": None, "nontrivial": None}
-        row |= {"rows": None, "methods": "", "fallbacks": [], "cpu_s": 0.0, "wall_s": 0.0, "overhead_s": 0.0}
+        row |= {
+            "rows": None,
+            "methods": "",
+            "fallbacks": [],
+            "covered": None,
+            "cpu_s": 0.0,
+            "wall_s": 0.0,
+            "overhead_s": 0.0,
+        }
         return row | {"state_bytes": 0, "error": None, "message": None} | found
 
 

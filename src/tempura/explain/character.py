@@ -10,7 +10,8 @@ part.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tempura.algebra.expand import Expand
@@ -49,12 +50,14 @@ class RecomputedPart:
 class Character:
     """What a step does. ``kind``: ``built``, the first result, from the tables; ``maintained`` from ``states`` that were stored before;
     ``recomputed in part``, those ``parts``; ``recomputed`` from the tables, as a whole; ``prepared``, when only states are saved for a
-    result that is due later; ``nothing done``."""
+    result that is due later; ``nothing done``. ``covered``: of the operators of the step that are more than row by row and stand above
+    what has arrived, the share that is not computed anew; None where there is none, and of steps that were taken before it was noted."""
 
     kind: str
     states: int = 0
     parts: tuple[RecomputedPart, ...] = ()
     why: tuple[str, ...] = ()
+    covered: float | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         from_tables = not self.states or self.kind in (BUILT, RECOMPUTED)
@@ -72,7 +75,7 @@ class Character:
     def from_json(data: Mapping[str, Any]) -> "Character":
         """The inverse of :meth:`to_json`."""
         parts = tuple(RecomputedPart(**part) for part in data["parts"])
-        return Character(data["kind"], data["states"], parts, tuple(data["why"]))
+        return Character(data["kind"], data["states"], parts, tuple(data["why"]), data.get("covered"))
 
 
 def _states(n: int) -> str:
@@ -87,14 +90,15 @@ def character(
     if step.is_empty:
         return Character(NOTHING)
     states = len({rel.key for rel in step.operators if isinstance(rel, Load)})
-    parts = _Parts(step, changed).found()
+    found = _Parts(step, changed)
+    parts, covered = found.found(), found.covered()
     if step.emit is None:
-        return Character(PREPARED, states, parts if states else ())
+        return Character(PREPARED, states, parts if states else (), covered=covered)
     if recomputes_all(step, changed, rows):
         kind = BUILT if first else RECOMPUTED
         loads = any(isinstance(rel, Load) for rel in step.emit.walk())
-        return Character(kind, states, parts, (READ_AS_A_WHOLE,)) if loads else Character(kind, states)
-    return Character(IN_PART if parts else MAINTAINED, states, parts)
+        return Character(kind, states, parts if loads else (), (READ_AS_A_WHOLE,) if loads else (), covered)
+    return Character(IN_PART if parts else MAINTAINED, states, parts, covered=covered)
 
 
 def is_row_by_row(rel: Rel) -> bool:
@@ -126,6 +130,18 @@ class _Parts:
         self._touched: dict[Rel, bool] = {}
 
     def found(self) -> tuple[RecomputedPart, ...]:
+        inside = {below for top in self._tops for rel in top.inputs for below in rel.walk()}
+        return tuple(self._part(rel) for rel in self._tops if rel not in inside)
+
+    def covered(self) -> float | None:
+        """The share of what is more than row by row above what has arrived that is not recomputed."""
+        all_of = {rel for rel in self._step.operators if not is_row_by_row(rel) and self._is_touched(rel)}
+        anew = {rel for top in self._tops for rel in self._operators(top)}
+        return round(1 - len(all_of & anew) / len(all_of), 3) if all_of else None
+
+    @cached_property
+    def _tops(self) -> dict[Rel, None]:
+        """The operators that are recomputed and feed one that is not, or none."""
         tops: dict[Rel, None] = {}
         seen: set[Rel] = set()
         pending = [
@@ -141,8 +157,7 @@ class _Parts:
                 tops[rel] = None
             else:
                 pending += rel.inputs
-        inside = {below for top in tops for rel in top.inputs for below in rel.walk()}
-        return tuple(self._part(rel) for rel in tops if rel not in inside)
+        return tops
 
     def _is_recomputed(self, rel: Rel) -> bool:
         if is_row_by_row(rel) or not self._is_touched(rel):
