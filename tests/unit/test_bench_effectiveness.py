@@ -393,3 +393,18 @@ def test_the_help_shows_an_example() -> None:
     result = CliRunner().invoke(main, ["bench", "effectiveness", "--help"])
     assert result.exit_code == 0
     assert "tempura bench effectiveness --suite tpch" in result.output
+
+
+@pytest.mark.usefixtures("lakeless")
+def test_each_query_begins_with_another_set_of_methods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = dict[str, tuple[str, ...]]()
+    compare = comparing([])
+
+    def compared(comparison: Comparison) -> None:
+        began[comparison.name] = tuple(comparison.sets)
+        compare(comparison)
+
+    monkeypatch.setattr(Comparison, "run", compared)
+    command(tmp_path / "out.json", "--methods", "all,im1,batch", "--queries", "q1,q2,q3,q4")
+    turns = [("all", "im1", "batch"), ("im1", "batch", "all"), ("batch", "all", "im1")]
+    assert began == dict(zip(("q1", "q2", "q3", "q4"), (*turns, turns[0]), strict=True))
