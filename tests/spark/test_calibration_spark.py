@@ -14,7 +14,8 @@ from tempura.bench.jobs import session_as_asked
 from tempura.bench.priced import JOBS, Job, Tables
 from tempura.cost.calibration import VARIABLE, keep, with_prices
 from tempura.cost.fit import BOUND
-from tempura.cost.model import BUILT_IN, SPARK
+from tempura.cost.model import SPARK
+from tempura.cost.prices import BUILT_IN
 from tempura.execute.machine import machine_of
 from tempura.warehouse.spark.spark_engine import SparkEngine
 from tests.unit.test_calibration import calibration
@@ -30,13 +31,14 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
 def test_spark_runs_what_a_job_is_described_as(job: Job, tables: Tables) -> None:
-    """It takes nothing away: as many exchanges, scans and sorts as the description counts, and as many rows per group."""
+    """It takes nothing away: as many exchanges, scans, sorts and joins as the description counts, and as many rows per group."""
     plan = str(job.frame(tables)._jdf.queryExecution().executedPlan().toString())
     units = job.consists(tables).units
     exchanges = plan.count("Exchange hashpartitioning") + plan.count("BroadcastExchange")
     assert exchanges == units.get("exchange", 0), plan
     assert plan.count("FileScan") == units["scan"], plan
-    assert plan.count("Sort [") == ("sort_row" in units), plan
+    assert plan.count("Sort [") == ("sort_row" in units) + 2 * ("merge_row" in units), plan
+    assert ("SortMergeJoin" in plan) == ("merge_row" in units), plan
     assert ("BroadcastHashJoin" in plan) == ("probe_row" in units), plan
     grouped = plan.count("HashAggregate(keys=[") - plan.count("HashAggregate(keys=[]")
     assert grouped == (2 if "group" in units else 6 if "three aggregations" in job.name else 0), plan
@@ -92,7 +94,7 @@ def test_a_warehouse_plans_by_what_was_measured(
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv(VARIABLE, "on")
-    assert SparkEngine(lambda: spark).prices is SPARK
+    assert SparkEngine(lambda: spark).prices == SPARK
     measured = calibration(machine=machine_of(spark))
     keep(measured)
     engine = SparkEngine(lambda: spark)

@@ -6,7 +6,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tempura as tp
+from tempura.algebra.rel import Join
+from tempura.bench.planning import Tables
+from tempura.cost.as_written import SparkSizes
+from tempura.cost.joins import small_sides
+from tempura.data.tpcds import generate, query_texts
 from tempura.execute.draft import Draft
+from tempura.frontend.lift import lift_sql
 from tempura.warehouse.spark import spark_engine
 from tempura.warehouse.spark.whole import answered
 
@@ -89,3 +95,47 @@ def test_with_deletions_the_step_computes_with_signed_rows(
     query.run(methods="batch")
     assert not asked
     assert query.verify()
+
+
+QUERIES_OF_TPCH = ("q3", "q4", "q5", "q9", "q10", "q12", "q13", "q18", "q21")
+
+
+@pytest.mark.parametrize("threshold", [20_000, 200_000, 2_000_000])
+def test_spark_is_expected_to_send_what_it_sends(spark: SparkSession, threshold: int) -> None:
+    """How many joins of a query as it is written have a side that Spark takes to be small, and how many have none."""
+    dataset, session = generate(0.01, suite="tpch"), spark.newSession()
+    tables = Tables.of(spark, dataset, times=1)
+    for name in tables.facts:
+        session.read.parquet(f"file:{dataset.file(name)}").createOrReplaceTempView(name)
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", str(threshold))
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    sizes, found = SparkSizes(tables.facts, 0), {}
+    for name in QUERIES_OF_TPCH:
+        sql = query_texts("tpch")[name]
+        plan = str(session.sql(sql)._jdf.queryExecution().executedPlan().toString())
+        rel = lift_sql(spark, sql, tables.schemas).rel
+        joins = [rel for rel in rel.walk() if isinstance(rel, Join)]
+        sent = sum(bool(small_sides(join, [sizes.bytes(i) for i in join.inputs], threshold)) for join in joins)
+        found[name] = (sent, len(joins) - sent), (plan.count("BroadcastHashJoin "), plan.count("SortMergeJoin"))
+    assert {name: ours for name, (ours, _) in found.items()} == {name: sparks for name, (_, sparks) in found.items()}
+
+
+def test_a_plan_that_knows_more_than_spark_is_run_instead(
+    spark: SparkSession, tmp_path: Path, asked: list[str]
+) -> None:
+    """By values, of which Spark knows nothing, few rows of ``u`` are left: they are sent, and those of ``t`` stay where they are."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "1000")
+    wh = tp.open(tmp_path, spark=session)
+    numbers = spark.range(300_000).selectExpr("CAST(id AS INT) AS k", "CAST(id % 1000 AS INT) AS v")
+    for name in ("t", "u"):
+        wh.add_table(name, schema="k INT, v INT").append(numbers)
+    sql = "SELECT t.v, count(*) AS n FROM t JOIN u ON t.k = u.k WHERE u.v = 7 GROUP BY t.v"
+    query = wh.add_query("q", sql=sql)
+    told = query.plan(methods="batch").explain()
+    assert "by these operators" in told
+    assert "as written, planned by Spark" in told
+    query.run(methods="batch")
+    assert not asked
+    assert query.verify()
+    assert [tuple(row) for row in query.result().collect()] == [(7, 300)]

@@ -258,6 +258,9 @@ class BagEngine:
     def settings(self) -> dict[str, str]:
         return dict(self.session)
 
+    def answers_alike(self, lifted: Lifted) -> bool:
+        return False
+
     def parse_schema(self, ddl: str) -> StructType:
         return parse(ddl)
 

@@ -23,7 +23,8 @@ from tempura.cost.calibration import (
     with_prices,
 )
 from tempura.cost.fit import BOUND, OF_DRIVER, Described, Equation, Price, Taken, fitted, in_proportion, leveled, noise
-from tempura.cost.model import BUILT_IN, FIXED, SPARK, CostModel
+from tempura.cost.model import SPARK, CostModel
+from tempura.cost.prices import BUILT_IN, FIXED
 from tempura.errors import TempuraError, TempuraWarning
 
 MEASURED = [equation.price for equation in EQUATIONS]
@@ -163,7 +164,7 @@ def test_jobs_are_described_as_the_model_prices_them() -> None:
     rows, bytes = 12_345.0, 8.0 + 8.0 * 3
     assert read(rows, 3).cost(SPARK) == pytest.approx(SPARK.read(rows, bytes), abs=1)
     assert write(rows, 3).cost(SPARK) == pytest.approx(SPARK.write(rows, bytes), abs=1)
-    assert shuffle(rows, 3).cost(SPARK) == pytest.approx(SPARK._shuffle(rows, bytes), abs=1)
+    assert shuffle(rows, 3).cost(SPARK) == pytest.approx(SPARK.shuffle(rows, bytes), abs=1)
     for groups in (100.0, 90_000.0):
         many = groups > SPARK.few_groups
         own = group(rows, groups, groups, many).cost(SPARK)
@@ -196,7 +197,7 @@ HERE = Machine({"cpu": "one", "cores": "2"})
 
 
 def calibration(**other: Any) -> Calibration:
-    prices = (Price("sort_row", 400.0, 812.4, 10.0, 812.4), Price("read_byte", 2.0, 1.23456, 0.1, 1.23456))
+    prices = (Price("sort_row", 400.0, 812.4, 10.0, 812.4), Price("read_byte", SPARK.read_byte, 1.23456, 0.1, 1.23456))
     known = Calibration(HERE, "2026-11-22T19:30:00+00:00", 5, 99.0, 0.02, 0.05, 3.2, prices)
     return replace(known, **other)
 

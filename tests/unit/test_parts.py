@@ -72,7 +72,7 @@ class TestReading:
     def test_a_plan_recomputes_rather_than_reading_many_parts(self) -> None:
         """The same stored state is loaded from ten parts, and not from a hundred thousand."""
         columns = {"o_id": ColumnStats(10**7), "cat": ColumnStats(20)}
-        table = TableFacts((10**7, 10**7 + 10**4), (0, 0), 2, row_bytes=30.0, columns=columns)
+        table = TableFacts((10**7, 10**7 + 10**4), (0, 0), 2, columns=columns)
         growing = {"sales": table, "returns": table}
         first = make_plan(Problem(summary_rel(), (Point(0.1, True), Point(1.0, True)), growing)).steps[0]
         (key,) = (replace(save.key, time=0) for save in first.saves)

@@ -35,7 +35,7 @@ class Refresh:
 def growing(rows: int, arriving: int, times: list[int], known: int) -> TableFacts:
     inserted = tuple(rows + arriving * t for t in times)
     columns = {"o_id": ColumnStats(rows), "cat": ColumnStats(20)}
-    return TableFacts(inserted, (0,) * len(times), known, row_bytes=30.0, columns=columns)
+    return TableFacts(inserted, (0,) * len(times), known, columns=columns)
 
 
 def refreshed(query: Rel, arriving: int, method: str = "all") -> list[Refresh]:

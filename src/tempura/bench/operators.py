@@ -89,8 +89,14 @@ class Tables:
         return {name: frame.count() for name, frame in own.items()} | {"one": 1}
 
 
-def _grouped(key: str, aggregate: str) -> Callable[[Tables], DataFrame]:
-    return lambda t: t.lines(key, "l_quantity").groupBy(key).agg(fn.expr(aggregate))
+def _grouped(key: str, *aggregates: str) -> Callable[[Tables], DataFrame]:
+    return lambda t: t.lines(key, *_SUMMED, *_TEXTS).groupBy(key).agg(*map(fn.expr, aggregates))
+
+
+_SUMMED = ("l_quantity", "l_extendedprice", "l_discount", "l_tax")
+_TEXTS = ("l_shipmode", "l_shipinstruct")
+_SUMS = tuple(f"sum({name})" for name in _SUMMED)
+_LARGEST = tuple(f"max({name})" for name in _TEXTS)
 
 
 def _few_joined(t: Tables) -> DataFrame:
@@ -180,10 +186,32 @@ JOBS = (
     Job("count, one group", lambda t: t.lines("l_suppkey").agg(fn.count("l_suppkey")), rows="lines"),
     Job("count, ten thousand groups", _grouped("l_suppkey", "count(*)"), "count, one group", rows="lines"),
     Job("count, 200 thousand groups", _grouped("l_partkey", "count(*)"), "count, one group", rows="lines"),
+    Job("count, seven groups", _grouped("l_linenumber", "count(*)"), "count, one group", rows="lines"),
+    *(
+        job
+        for key, groups in (("l_linenumber", "seven"), ("l_suppkey", "ten thousand"), ("l_partkey", "200 thousand"))
+        for job in (
+            Job(
+                f"sum of decimals, {groups} groups", _grouped(key, *_SUMS[:1]), f"count, {groups} groups", rows="lines"
+            ),
+            Job(
+                f"four sums of decimals, {groups} groups",
+                _grouped(key, *_SUMS),
+                f"sum of decimals, {groups} groups",
+                rows="lines",
+            ),
+        )
+    ),
     Job(
-        "sum of decimals, ten thousand groups",
-        _grouped("l_suppkey", "sum(l_quantity)"),
+        "largest text, ten thousand groups",
+        _grouped("l_suppkey", *_LARGEST[:1]),
         "count, ten thousand groups",
+        rows="lines",
+    ),
+    Job(
+        "two largest texts, ten thousand groups",
+        _grouped("l_suppkey", *_LARGEST),
+        "largest text, ten thousand groups",
         rows="lines",
     ),
     Job("few rows, written", lambda t: t.few, write=True, rows="one"),

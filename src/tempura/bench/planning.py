@@ -33,7 +33,7 @@ from tempura.search.saturate import ALL_ON
 from tempura.warehouse.batches.parquet import FileSummary, inspect
 from tempura.warehouse.batches.sample import sketches_of
 from tempura.warehouse.batches.sketch import ColumnSketch
-from tempura.warehouse.tables.facts import column_stats
+from tempura.warehouse.tables.facts import column_stats, density
 
 Row = dict[str, Any]
 _NO_SKETCHES: Mapping[str, ColumnSketch] = {}
@@ -82,7 +82,8 @@ class Tables:
 
 def _facts(path: Path, schema: StructType, times: int, arrives: bool) -> TableFacts:
     summary = inspect(path, schema, sample=True)
-    return table_facts(summary, schema, times, arrives, sketches_of([path], summary.rows, schema.names))
+    facts = table_facts(summary, schema, times, arrives, sketches_of([path], summary.rows, schema.names))
+    return replace(facts, density=density(path.stat().st_size, summary.rows, schema))
 
 
 def table_facts(
@@ -100,7 +101,6 @@ def table_facts(
         known=1,
         static=not arrives,
         append_only=arrives,
-        row_bytes=summary.bytes / summary.rows if summary.rows else 64.0,
         columns=column_stats(summary.columns, schema, summary.rows, sketches),
     )
 

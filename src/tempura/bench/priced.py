@@ -147,8 +147,8 @@ def _grouped(t: Tables, groups: int, many: bool) -> Described:
     return read(t.rows, 2) + made + _expressions(t.rows + groups, 1)
 
 
-def _joined(t: Tables, name: str, key: str) -> DataFrame:
-    other = t.read(name, "kx").hint("broadcast")
+def _joined(t: Tables, name: str, key: str, how: str = "broadcast") -> DataFrame:
+    other = t.read(name, "kx").hint(how)
     return _maximum(t.numbers(2).join(other, fn.expr(f"{key} = k")), "a", "x")
 
 
@@ -229,6 +229,18 @@ JOBS = (
         lambda t: _joined(t, "keys", "a"),
         lambda t: read(t.rows, 2) + probe(t.rows, t.keys, t.keys) + read(t.keys, 2) + _expressions(t.keys, 2),
     ),
+    Job(
+        "join, merged",
+        lambda t: _joined(t, "keys", "a", "merge"),
+        lambda t: (
+            read(t.rows, 2)
+            + read(t.keys, 2)
+            + shuffle(t.rows, 2)
+            + shuffle(t.keys, 2)
+            + Described({"merge_row": t.rows + t.keys, "output_row": t.keys})
+            + _expressions(t.keys, 2)
+        ),
+    ),
     Job("write, 1 column", lambda t: t.numbers(1), lambda t: read(t.rows, 1) + write(t.rows, 1), write=True),
     Job("write, 8 columns", lambda t: t.numbers(8), lambda t: read(t.rows, 8) + write(t.rows, 8), write=True),
     Job("few rows", lambda t: t.small().coalesce(1), _some, write=True, times=5),
@@ -273,6 +285,7 @@ EQUATIONS = (
     Equation("many_row", "many groups", "read, 2 columns"),
     Equation("group_row", "few groups", "read, 2 columns"),
     Equation("sort_row", "sort", "shuffle, 1 column"),
+    Equation("merge_row", "join, merged", "shuffle, 1 column"),
     Equation("probe_row", "join, small table", "read, 2 columns"),
     Equation("build_row", "join, large table", "join, small table", whole=True),
     Equation("write_byte", "write, 8 columns", "write, 1 column"),

@@ -4,7 +4,7 @@ Joins use the textbook formula (product over the larger number of distinct keys)
 (Selinger et al., SIGMOD 1979); deltas are estimated from the laws that compute them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import expm1, inf, prod
@@ -139,6 +139,15 @@ class Estimator:
             told = self._known(rel)
             known = self._rows[rel] = max(0.0, self._estimate(rel) if told is None else told)
         return known
+
+    def defined(self, view: View, columns: Sequence[Column]) -> tuple[Rel, list[Column]] | None:
+        """The operator that defines a snapshot, over the snapshots of its inputs, and what it calls some of the columns; None for what is
+        no snapshot, or of a table."""
+        rel = self._meaning(view.tvr)
+        if not isinstance(view.at, Snapshot) or isinstance(rel, Scan):
+            return None
+        own = [rel.columns[view.columns.index(column)] for column in columns]
+        return rel.with_inputs(*(View(i, view.at) for i in rel.inputs)), own
 
     def few_deleted(self, rel: Rel) -> float | None:
         """How many deletions are among rows as they were read, if they are few of many; None when they are not, or are not read."""

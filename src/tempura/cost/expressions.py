@@ -1,6 +1,7 @@
 """What it costs Spark to evaluate an expression, in nanoseconds of one core per row: patterns in text, arithmetic of decimals and their
 sums are jobs of ``tempura bench operators``, other functions are priced by their likes."""
 
+from collections.abc import Iterable
 from typing import TypeGuard
 
 from tempura.algebra.scalar import AggregateCall, Call, Expr, Ref, conjuncts
@@ -16,14 +17,16 @@ _OF_FUNCTIONS = {
     "PythonUDF": 5_000.0,
     "ScalaUDF": 300.0,
 }
-_SIMPLE = 3.0
+_SIMPLE = 1.0
 _TEXT = 30.0
 _COMPACT_DECIMAL, _LARGE_DECIMAL = 20.0, 70.0
 """Decimals of up to 18 digits are one number; others are objects."""
 
 _CAST_TEXT = 100.0
-_LARGE_SUM = 350.0
-"""An aggregation with a buffer that is an object (a sum of decimals beyond 18 digits) leaves the fast path of its hash map."""
+_LARGE_SUM = 90.0
+"""Each sum of decimals beyond 18 digits by group: what is added to is an object."""
+_OF_OBJECTS, _OBJECT = 200.0, 80.0
+"""A group's buffer with texts or lists is no row of fixed size, for which Spark leaves its hash map, once; and each of them."""
 _OBJECTS = ("CollectList", "CollectSet", "Mode", "Percentile")
 
 
@@ -54,17 +57,22 @@ def _call(call: Call) -> float:
     return (_LARGE_DECIMAL if digits > 18 else _COMPACT_DECIMAL) if digits else _SIMPLE
 
 
-def accumulation(call: AggregateCall, grouped: bool) -> float:
-    """Of an aggregate function: its arguments, and what it does with them."""
-    arguments = sum(map(evaluation, call.operands)) + (evaluation(call.filter) if call.filter else 0.0)
-    return arguments + _update(call, grouped)
+def accumulation(calls: Iterable[AggregateCall], grouped: bool) -> float:
+    """Of the aggregate functions of one aggregation: their arguments, and what they do with them."""
+    every = tuple(calls)
+    own = sum(_arguments(call) + _update(call, grouped) for call in every)
+    return own + (_OF_OBJECTS if any(_update(call, grouped) == _OBJECT for call in every) else 0.0)
+
+
+def _arguments(call: AggregateCall) -> float:
+    return sum(map(evaluation, call.operands)) + (evaluation(call.filter) if call.filter else 0.0)
 
 
 def _update(call: AggregateCall, grouped: bool) -> float:
     if call.function in _OBJECTS:
-        return _LARGE_SUM
+        return _OBJECT
     type = call.operands[0].type if call.operands else "bigint"
     digits = (decimal_of(type) or (0, 0))[0]
-    sums = call.function in ("Sum", "Average") and digits + 10 > 18
-    of_text = call.function in ("Min", "Max") and (type == "string" or digits > 18)
-    return _LARGE_SUM if grouped and ((sums and digits) or of_text) else _SIMPLE
+    if grouped and call.function in ("Sum", "Average") and digits and digits + 10 > 18:
+        return _LARGE_SUM
+    return _OBJECT if grouped and call.function in ("Min", "Max") and (type == "string" or digits > 18) else _SIMPLE

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import median
 
-from tempura.cost.model import FIXED, CostModel
+from tempura.cost.model import CostModel
+from tempura.cost.prices import FIXED
 
 BOUND = 8.0
 """What is measured counts up to this factor above and below the built-in price: beyond, something else was measured."""

@@ -112,6 +112,9 @@ class TableFacts:
     A step is planned when its inputs are pinned, and only that step of the plan is run: what a step relies on are facts, and
     expectations about later points decide what is worth keeping, never what is right.
 
+    ``density``: the bytes of files for each that Spark takes the rows to have, by the types of all columns
+    (:func:`tempura.cost.as_written.row_bytes`).
+
     ``keys`` are what was found to be so of all rows at each of the known points; at later ones no step is run unless it still is.
     """
 
@@ -120,7 +123,7 @@ class TableFacts:
     known: int
     static: bool = False
     append_only: bool = False
-    row_bytes: float = 64.0
+    density: float = 1.0
     columns: Mapping[str, ColumnStats] = field(default_factory=dict)
     keys: Keys = NO_KEYS
 

@@ -77,8 +77,16 @@ def step_tree(step: Step, show: Collection[str]) -> list[str]:
     drawing = _Drawing(step, show)
     sinks = [DisplayNode(_save_label(save, step), children=_saved(save, drawing)) for save in step.saves]
     if step.emit is not None:
-        sinks.append(DisplayNode("emit", children=(drawing.node(step.emit),)))
+        sinks.append(DisplayNode("emit", _two_ways(step), (drawing.node(step.emit),)))
     return [line for sink in sinks for line in sink.lines()]
+
+
+def _two_ways(step: Step) -> tuple[tuple[str, str], ...]:
+    """Of a recomputation, whether Spark is asked the query as it is written or the operators below are run, and what both cost."""
+    if step.otherwise is None:
+        return ()
+    ways = (("as written, planned by Spark", step.asked), ("by these operators", not step.asked))
+    return tuple((how, seconds(step.cost) + ", chosen" if chosen else seconds(step.otherwise)) for how, chosen in ways)
 
 
 def _save_label(save: Save, step: Step) -> str:
@@ -173,6 +181,8 @@ def _step_json(step: Step, weight: float, labels: Sequence[str], does: Character
         "time": _label(step.time, labels),
         "weight": weight,
         "cost": step.cost,
+        "asked": step.asked,
+        "otherwise": step.otherwise,
         "does": does.to_json() if does else None,
         "saves": [{"key": str(save.key), "plan": drawing.node(save.rel).to_json()} for save in step.saves],
         "emit": drawing.node(step.emit).to_json() if step.emit is not None else None,

@@ -91,7 +91,7 @@ class Nanoseconds:
                 return self._join(op, given, made)
             case Aggregate():
                 keys = sum(evaluation(key.expr) for key in rel.keys)
-                updates = sum(accumulation(a.call, bool(rel.keys)) for a in rel.aggregates)
+                updates = accumulation((a.call for a in rel.aggregates), bool(rel.keys))
                 # The state has a row per group, and at most one per row that was given.
                 state = np.minimum(given[0].before, first + 1.0)
                 return first * (model.group_row + model.group + keys + updates) + state * self._stored(op)

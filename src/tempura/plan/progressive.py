@@ -55,7 +55,9 @@ class Save:
 @dataclass(frozen=True, slots=True)
 class Step:
     """The work of one time point. ``emit`` is the query's result, positive; None when nothing is due.
-    ``cost`` is estimated, unweighted, in nanoseconds of one core; ``fixed`` is the part of it that does not depend on rows."""
+    ``cost`` is estimated, unweighted, in nanoseconds of one core; ``fixed`` is the part of it that does not depend on rows. A
+    recomputation may be ``asked`` of Spark as the query is written, and then its operators are not run; ``otherwise`` is what the other of
+    these two ways was estimated at, where there are two."""
 
     time: int
     saves: tuple[Save, ...]
@@ -63,6 +65,8 @@ class Step:
     cost: int
     notes: Mapping[Rel, Note] = field(default_factory=dict)
     fixed: int = 0
+    asked: bool = False
+    otherwise: int | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -138,7 +138,7 @@ class Extraction:
     @cached_property
     def _shuffled_loads(self) -> list[tuple[Load, tuple[int, ...]]]:
         """What large joins load, with the positions of the columns by which they match."""
-        joins = [join for join in self._joins if self._graph.model.broadcast_side(join, self._graph.estimate) is None]
+        joins = [join for join in self._joins if not self._graph.model.broadcast_sides(join, self._graph.estimate)]
         return [found for join in joins for found in _loads_below(self._joins[join])]
 
     # --- steps ---
@@ -177,14 +177,18 @@ class Extraction:
     def _broadcasts(self, notes: Mapping[Rel, Note]) -> dict[Rel, Note]:
         """The notes of joins of which a side is sent to every task."""
         bounds = Bounds(lambda leaf: notes[leaf].rows if leaf in notes else inf)
+        model, estimate = self._graph.model, self._graph.estimate
+
+        def is_safe(join: Join, built: Rel, side: int) -> bool:
+            most = min(bounds.rows(built.inputs[side]), AT_MOST * estimate.rows(join.inputs[side]))
+            return most * estimate.width(built.inputs[side]) <= model.broadcast_bound
+
         found: dict[Rel, Note] = {}
         for join, built in self._joins.items():
-            side = self._graph.model.broadcast_side(join, self._graph.estimate)
-            if built in notes and side is not None:
-                sent, expected = built.inputs[side], self._graph.estimate.rows(join.inputs[side])
-                most = min(bounds.rows(sent), AT_MOST * expected)
-                if most * self._graph.estimate.width(sent) <= self._graph.model.broadcast_bound:
-                    found[built] = replace(notes[built], broadcast=side)
+            sides = model.broadcast_sides(join, estimate) if built in notes else []
+            side = next((side for side in sides if is_safe(join, built, side)), None)
+            if side is not None:
+                found[built] = replace(notes[built], broadcast=side)
         return found
 
     def _save_parts(self, save: Save, t: int) -> tuple[int, int]:

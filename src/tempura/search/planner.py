@@ -15,6 +15,7 @@ from tempura.plan.progressive import Alternative, Course, Note, ProgressivePlan,
 from tempura.rules.dsl import Rule
 from tempura.rules.registry import Registry
 from tempura.search.alike import without_the_alike
+from tempura.search.asked import Asking
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Alternative as Way
 from tempura.search.graph import Graph, Search
@@ -89,19 +90,22 @@ def make_plan(
     space = Space(
         replace(problem, query=_as_operator(problem.query)), counter, listener, without=without, switches=switches
     )
-    if course and (along := _along(course, space, names, strict)):
+    asking = Asking(space)
+    if course and (found := _along(course, space, names, strict)):
+        along = asking.plan(found)
         steps = _with_methods(along, problem.registry)
         others = _alternatives([along], along)
         return replace(along, steps=steps, alternatives=others, effort=counter.effort, registry=made_by)
     sets = _sets(space, names)
     begins = 0 if strict else _last_beginning(problem)
     graph = Graph(space, *map(space.rules_of, sets), begins=begins, strict=strict)
-    plans = _plans(graph, sets, Keep.BOTH)
+    plans = asking.plans(_plans(graph, sets, Keep.BOTH))
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
     if _loads_what_it_forgets(_best(plans, margin, doubt), problem):
-        either = [found for keep in (Keep.NEW, Keep.PAST) if (found := _plans(graph.keeping(keep), sets, keep))]
-        plans = min(either, key=lambda found: _best(found, margin, doubt).cost, default=plans)
+        either = (_plans(graph.keeping(keep), sets, keep) for keep in (Keep.NEW, Keep.PAST))
+        both = [asking.plans(found) for found in either if found]
+        plans = min(both, key=lambda found: _best(found, margin, doubt).cost, default=plans)
     best = _best(plans, margin, doubt)
     steps = _with_methods(best, problem.registry)
     return replace(best, steps=steps, alternatives=_alternatives(plans, best), effort=counter.effort, registry=made_by)

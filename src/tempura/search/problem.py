@@ -28,7 +28,8 @@ class Point:
 class Problem:
     """A planning problem. ``states`` are the stored states that can be loaded (their ``time`` is a point of this problem); ``stored``
     says how they lie on disk, one part each unless it is given; ``prices`` are of the engine that will run the steps; ``registry`` has
-    the methods to plan by; ``counted`` are the rows that earlier runs have counted, and those that were expected then (``search.counts``).
+    the methods to plan by; ``counted`` are the rows that earlier runs have counted, and those that were expected then (``search.counts``);
+    ``as_written`` are the time points at which Spark may be asked the query as it is written, for the same answer as a step's.
 
     The first step of the plan may be run, and relies on what is said of its inputs: raises ValueError unless that is known.
     """
@@ -41,6 +42,7 @@ class Problem:
     prices: CostModel = SPARK
     registry: Registry = TEMPURA
     counted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    as_written: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         guessed = sorted(name for name, table in self.tables.items() if table.known <= self.first)

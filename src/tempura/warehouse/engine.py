@@ -206,6 +206,9 @@ class Engine(Protocol):
     def lift(self, query: Any, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
         """A query (SQL text or DataFrame) in the algebra."""
 
+    def answers_alike(self, lifted: Lifted) -> bool:
+        """Whether it can be asked a query as it is written, and gives the bag of rows that a step would give."""
+
     def execute(self, work: Work) -> StepOutcome:
         """Run a step."""
 

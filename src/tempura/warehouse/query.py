@@ -449,7 +449,8 @@ class Query:
         lifted, settings, time = self._lift(history), self._settings(history), self._logical_time(history)
         input = partial(self._input, time=time, dry=dry)
         steps, anew = history.loadable, demand.anew
-        found = assess(lifted, schedule, slot, steps, input, self._site, settings, time, anew, self._rules)
+        may_ask = self._is_text and self._site.engine.answers_alike(lifted)
+        found = assess(lifted, schedule, slot, steps, input, self._site, settings, time, anew, self._rules, may_ask)
         if self._lift(history) is not lifted:
             # What has arrived has brought columns, and with them perhaps another meaning of the text.
             return self._situation(history, slot, schedule, demand, dry)
@@ -520,6 +521,11 @@ class Query:
             choice=follower.choice,
             query=partial(self._whole, history, situation),
         )
+
+    @property
+    def _is_text(self) -> bool:
+        """Whether there is a text that Spark could be asked."""
+        return self._spec.sql is not None
 
     def _whole(self, history: History, situation: Situation) -> WholeQuery | None:
         """The query to be asked of the tables as a run finds them; one from a DataFrame has no text."""

@@ -229,6 +229,10 @@ class Segment(Query):
     def _input(self, name: str, time: datetime, dry: bool = False) -> Input:
         return self._pins[name]
 
+    @property
+    def _is_text(self) -> bool:
+        return False
+
     def _logical_time(self, history: History) -> datetime:
         return self._time
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tempura.cost.model import BUILT_IN
+from tempura.cost.prices import BUILT_IN
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Clocks
 from tempura.execute.failure import errors_by_code

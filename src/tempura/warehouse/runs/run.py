@@ -104,7 +104,7 @@ class Run:
     def _executed(self, folder: Path, progress: Progress | None) -> StepOutcome | None:
         if self.step.is_empty:
             return None
-        query = self.query() if self.step.is_recomputation else None
+        query = self.query() if self.step.asked else None
         source, state = self.situation.source, self.situation.state
         work = Work(self.step, source, state, folder, self.settings, progress, self.uses, query)
         return self.site.engine.execute(work)

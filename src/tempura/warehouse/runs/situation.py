@@ -10,13 +10,14 @@ from tempura.algebra.rel import scans
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import StoredState
 from tempura.execute.parts import stored_facts
+from tempura.frontend.clock import is_clock
 from tempura.frontend.lift import Lifted
 from tempura.memo.references import NO_KEYS
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Step
 from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
-from tempura.search.problem import Problem
+from tempura.search.problem import Problem, TableFacts
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
 from tempura.warehouse.batches.sketch import ColumnSketch
@@ -115,10 +116,11 @@ def assess(
     time: datetime,
     anew: bool = False,
     rules: Registry = TEMPURA,
+    may_ask: bool = False,
 ) -> Situation:
     """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain. ``input`` gives what
     the query reads by name (a :class:`Prospect`: nothing is registered), ``time`` is the logical time of the run. ``anew``: no state of
-    the past is used. ``rules`` are those to plan by."""
+    the past is used. ``rules`` are those to plan by. ``may_ask``: the engine may be asked the query as it is written."""
     read = {name: input(name) for name in names_read(lifted)}
     # Rows before their partners: of files that come meanwhile a partner is not missed.
     versions = {name: read[name].register() for name in _rows_first(read)}
@@ -146,12 +148,20 @@ def assess(
     mark = fingerprint(lifted.rel)
     doubt = doubt_of([step for step in steps if step.fingerprint == mark], run, origin, correction)
     prices = correction.of(site.engine.prices)
-    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted_by(steps))
+    as_written = _without_deletions(facts, len(points)) if may_ask else frozenset()
+    counted = counted_by(steps)
+    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted, as_written)
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
     return Situation(
         *known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction, steps_run=run, doubt=doubt
     )
+
+
+def _without_deletions(facts: Mapping[str, TableFacts], points: int) -> frozenset[int]:
+    """The time points at which no table has deletions: rows net of them take longer to find than signed rows take to be computed with."""
+    tables = [table for name, table in facts.items() if not is_clock(name)]
+    return frozenset(t for t in range(points) if not any(table.deleted[t] for table in tables))
 
 
 def counted_by(steps: Sequence[StepManifest]) -> dict[str, tuple[float, float]]:

@@ -1,6 +1,7 @@
 """The engine of a warehouse on Spark."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -112,7 +113,9 @@ class SparkEngine:
 
     @cached_property
     def prices(self) -> CostModel:
-        return self._prices or prices_of(machine_of(self._session))
+        prices = self._prices or prices_of(machine_of(self._session))
+        settings = self._session._jsparkSession.sessionState().conf()
+        return replace(prices, spark_broadcast_bytes=int(settings.autoBroadcastJoinThreshold()))
 
     @property
     def is_measured(self) -> bool:
@@ -159,6 +162,9 @@ class SparkEngine:
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
+    def answers_alike(self, lifted: Lifted) -> bool:
+        return is_answered_alike(lifted)
+
     def execute(self, work: Work) -> StepOutcome:
         session = session_with(self._session, work.settings)
 
@@ -179,7 +185,7 @@ class SparkEngine:
         return outcome
 
     def _whole(self, session: SparkSession, query: WholeQuery | None) -> Answer | None:
-        if query is None or not is_answered_alike(query.lifted, query.tables):
+        if query is None:
             return None
         return partial(answered, session, query.text, query.lifted, query.tables)
 

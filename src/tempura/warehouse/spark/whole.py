@@ -1,7 +1,7 @@
 """A query recomputed as a whole: by Spark, from the user's own text, over the same files.
 
 A step that loads nothing and saves nothing is a plain recomputation. Spark's optimizer knows more ways to do that than a plan made of
-small pieces lets it see, so it gets the query as it was written.
+small pieces lets it see, so it gets the query as it was written, unless the plan is clearly cheaper (:mod:`tempura.search.asked`).
 """
 
 from collections.abc import Mapping
@@ -21,14 +21,12 @@ from tempura.warehouse.spark.determined import is_determined
 from tempura.warehouse.spark.rows import plain_rows
 
 
-def is_answered_alike(lifted: Lifted, tables: Mapping[str, Source]) -> bool:
+def is_answered_alike(lifted: Lifted) -> bool:
     """Whether Spark's own answer is the bag of rows that a step would give: not where the step breaks ties in an order of its own, below
-    the limit at the top, nor where the result has columns that are there only for its order. Rows net of deletions take longer to
-    find than signed rows take to be computed with: then a step is the better way."""
+    the limit at the top, nor where the result has columns that are there only for its order."""
     rel = lifted.rel
     below = rel.input if isinstance(rel, TopK) else rel
-    alike = lifted.visible == len(rel.columns) and is_determined(below)
-    return alike and not any(source.rows.signed for source in tables.values())
+    return lifted.visible == len(rel.columns) and is_determined(below)
 
 
 def answered(session: SparkSession, query: str, lifted: Lifted, tables: Mapping[str, Source]) -> Draft | None:

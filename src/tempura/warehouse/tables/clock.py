@@ -18,7 +18,6 @@ from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.slots import zone_of
 
 _EPOCH = datetime(1970, 1, 1)
-_ROW_BYTES = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +78,4 @@ def clock_facts(pinned: Sequence[int], points: int) -> TableFacts:
         changes.append(changes[-1] + (before != after))
     changes += [changes[-1] + i for i in range(1, points - len(pinned) + 1)]
     column = {field.name: ColumnStats(1.0) for field in clock_schema("").fields}
-    return TableFacts(tuple(c + 1 for c in changes), tuple(changes), len(pinned), row_bytes=_ROW_BYTES, columns=column)
+    return TableFacts(tuple(c + 1 for c in changes), tuple(changes), len(pinned), columns=column)

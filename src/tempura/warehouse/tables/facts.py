@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StructType
 
+from tempura.cost.as_written import row_bytes
 from tempura.memo.references import NO_KEYS, Keys
 from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, summarise
@@ -44,12 +45,18 @@ def table_facts(
         # Promises may be declared late, by an edit of tempura.toml: what the past says otherwise is not promised.
         static=table.spec.static and len(set(pinned)) == 1,
         append_only=(table.spec.append_only or table.spec.path is not None) and known[-1][1] == 0,
-        row_bytes=sum(file.bytes for file in present.files) / rows if rows else 64.0,
+        density=density(sum(file.size for file in present.files), rows, table.schema),
         columns=column_stats(
             summarise(summaries(described(arrivals), table.schema)), table.schema, rows, sketches, table.spec.stats
         ),
         keys=keys,
     )
+
+
+def density(size: int, rows: int, schema: StructType) -> float:
+    """The bytes of files for each that Spark takes their rows to have by its types."""
+    by_types = rows * row_bytes([field.dataType.simpleString() for field in schema.fields])
+    return size / by_types if rows > 0 else 1.0
 
 
 def column_stats(

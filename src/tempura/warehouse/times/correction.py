@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tempura.cost.model import BUILT_IN, CostModel
+from tempura.cost.model import CostModel
+from tempura.cost.prices import BUILT_IN
 from tempura.plan.progressive import Step
 from tempura.warehouse.times.steps import StepManifest
 

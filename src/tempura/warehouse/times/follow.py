@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
-from tempura.cost.model import BUILT_IN
+from tempura.cost.prices import BUILT_IN
 from tempura.memo.references import NO_KEYS
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan
 from tempura.search.planner import MARGIN, make_plan

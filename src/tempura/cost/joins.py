@@ -1,0 +1,137 @@
+"""What joins cost: the smaller side sent to every task, or both shuffled, sorted and merged, but what lies by their columns already."""
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from math import log10
+
+from tempura.algebra.multi_join import MultiJoin, in_order
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel
+from tempura.algebra.scalar import Column, Expr, Ref
+from tempura.cost.conditions import split_equalities
+from tempura.cost.estimate import Estimator
+from tempura.cost.expressions import evaluation
+from tempura.cost.prices import Prices
+from tempura.tvr.views import View
+
+_IN_A_PREFIX = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "float", "double")
+"""Keys of these types Spark sorts by a number of eight bytes that it keeps beside each row."""
+_COMPARED = 5
+"""How many times as long it takes to sort rows by anything else: they are compared with each other."""
+
+
+class Lies(Enum):
+    """How rows lie by some columns: those with equal values in one task, and in it next to each other or not."""
+
+    SHUFFLED = "shuffled"
+    SORTED = "sorted"
+
+
+class Joins:
+    """Prices of joins as a plan has them made: what is expected to be small enough is sent to every task."""
+
+    def __init__(self, prices: Prices, estimate: Estimator) -> None:
+        self._prices = prices
+        self._estimate = estimate
+
+    def cost(self, join: Join) -> int:
+        """What a join takes, without its inputs."""
+        side = self.sent(join)
+        return self._matches(join) + (self._both_merged(join) if side is None else self._sent(join, side))
+
+    def sent(self, join: Join) -> int | None:
+        """The side, 0 or 1, that is sent to every task; None when none is."""
+        return next(iter(self.small(join)), None)
+
+    def small(self, join: Join) -> list[int]:
+        """The sides, 0 or 1, that are small enough to be sent to every task, the smaller first; of a join that is not inner only the right
+        one can be."""
+        return small_sides(join, list(map(self._bytes, join.inputs)), self._prices.broadcast_bytes)
+
+    def lies(self, rel: Rel, keys: Sequence[Expr]) -> Lies | None:
+        """How rows lie by the keys of a join that would shuffle and sort them, because a join or an aggregation below has put them so; None
+        where nothing has. Of a snapshot that is what the operator does that defines it, however it is computed."""
+        wanted = [key.column for key in keys if isinstance(key, Ref)]
+        if not keys or len(wanted) < len(keys):
+            return None
+        match rel:
+            case View():
+                found = self._defined(rel, wanted)
+                return self.lies(found[0], [Ref(column) for column in found[1]]) if found else None
+            case Filter():
+                return self.lies(rel.input, keys)
+            case Project():
+                sources = {output.column: output.expr for output in rel.outputs}
+                return self.lies(rel.input, [sources[column] for column in wanted])
+            case Aggregate():
+                return Lies.SHUFFLED if set(wanted) == {key.column for key in rel.keys} else None
+            case MultiJoin():
+                return self.lies(in_order(rel), keys)
+            case Join() if rel.kind != "full":
+                return self._joined(rel, keys)
+        return None
+
+    def _defined(self, view: View, columns: Sequence[Column]) -> tuple[Rel, list[Column]] | None:
+        return self._estimate.defined(view, columns)
+
+    def _joined(self, join: Join, keys: Sequence[Expr]) -> Lies | None:
+        """How the rows of a join lie: by its own keys, or as what is not sent to every task."""
+        side = self.sent(join)
+        if side is not None:
+            kept = join.inputs[1 - side]
+            return self.lies(kept, keys) if frozenset(kept.columns).issuperset(_columns(keys)) else None
+        # Of an outer join only the keys of the side that is kept are no NULLs.
+        sides = keys_of(join) if join.kind == "inner" else keys_of(join)[:1]
+        return Lies.SORTED if any(set(own) == set(keys) for own in sides) else None
+
+    def _matches(self, join: Join) -> int:
+        """What the rows take that match by the keys: to be put together, and to be looked at by the rest of the condition."""
+        others = split_equalities(join)[1]
+        return round(self._estimate.rows(join) * (self._prices.output_row + sum(map(evaluation, others))))
+
+    def _sent(self, join: Join, side: int) -> int:
+        return self._prices.exchange + self._probed(join, side)
+
+    def _probed(self, join: Join, side: int) -> int:
+        """Build a table of one side, and look the rows of the other up there."""
+        small, large = (self._estimate.rows(join.inputs[i]) for i in (side, 1 - side))
+        # The larger the table that is probed, the fewer of its rows are in the processor's cache.
+        probe = self._prices.probe_row * (1 + log10(max(1.0, small / 1000)))
+        return round(small * self._prices.build_row + large * probe)
+
+    def _both_merged(self, join: Join) -> int:
+        return sum(
+            self._shuffled(rel, keys) + self._sorted(rel, keys)
+            for rel, keys in zip(join.inputs, keys_of(join), strict=True)
+        )
+
+    def _shuffled(self, rel: Rel, keys: Sequence[Expr]) -> int:
+        """What it takes to put a side of a join by its keys."""
+        if self.lies(rel, keys):
+            return 0
+        return self._prices.shuffle(self._estimate.rows(rel), self._estimate.width(rel))
+
+    def _sorted(self, rel: Rel, keys: Sequence[Expr]) -> int:
+        """What it takes to merge a side of a join that lies by its keys."""
+        if self.lies(rel, keys) is Lies.SORTED:
+            return round(self._estimate.rows(rel) * self._prices.probe_row)
+        one = len(keys) == 1 and keys[0].type in _IN_A_PREFIX
+        return round(self._estimate.rows(rel) * self._prices.merge_row * (1 if one else _COMPARED))
+
+    def _bytes(self, rel: Rel) -> float:
+        return self._estimate.rows(rel) * self._estimate.width(rel)
+
+
+def small_sides(join: Join, bytes: Sequence[float], most: float) -> list[int]:
+    """The sides of a join that can be sent to every task and have at most so many bytes, the smaller first."""
+    could_be = {"full": (), "inner": (1, 0)}.get(join.kind, (1,))
+    return sorted((side for side in could_be if bytes[side] <= most), key=bytes.__getitem__)
+
+
+def keys_of(join: Join) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """By what the sides of a join match."""
+    pairs = split_equalities(join)[0]
+    return tuple(left for left, _ in pairs), tuple(right for _, right in pairs)
+
+
+def _columns(keys: Iterable[Expr]) -> frozenset[Column]:
+    return frozenset[Column]().union(*(key.columns for key in keys))

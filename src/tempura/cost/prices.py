@@ -1,0 +1,63 @@
+"""What it costs Spark to do the things of which operators consist, in nanoseconds of one core: CPU time of its tasks and of the driver."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+BUILT_IN = "built in"
+FIXED = ("node", "scan", "file", "job", "exchange")
+"""The prices that do not depend on rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each, and those of ``node`` (any
+    operator), ``scan`` (of files that are read together), ``exchange`` and ``job`` are the driver's for the greater part. Up to
+    ``broadcast_bytes`` a side of a join is sent to every task; where it could have more than ``broadcast_bound``, Spark decides. Of a
+    query as it is written it sends what it takes to have up to ``spark_broadcast_bytes`` (``cost.as_written``). With more than
+    ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they leave its fast map. ``sort_row`` is of windows,
+    ``merge_row`` of joins whose sides are sorted, by one number, and merged. ``origin``: where the prices come from, for people; prices
+    of two origins are not those of one machine."""
+
+    read_row: int = 5
+    read_byte: float = 0.7
+    write_row: int = 20
+    write_byte: float = 6.2
+    node: int = 8_000_000
+    scan: int = 20_000_000
+    file: int = 3_000_000
+    job: int = 120_000_000
+    exchange: int = 80_000_000
+    shuffle_row: int = 160
+    shuffle_byte: float = 3.7
+    expression_row: int = 2
+    build_row: int = 300
+    probe_row: int = 20
+    hash_row: int = 40
+    output_row: int = 10
+    group_row: int = 28
+    many_row: int = 160
+    few_groups: int = 60_000
+    group: int = 190
+    sort_row: int = 400
+    merge_row: int = 100
+    broadcast_bytes: int = 30_000_000
+    broadcast_bound: int = 500_000_000
+    spark_broadcast_bytes: int = 10_485_760
+    origin: str = BUILT_IN
+
+    def scaled(self, fixed: float) -> Self:
+        """Prices with those that do not depend on rows multiplied."""
+        return replace(self, **{name: round(getattr(self, name) * fixed) for name in FIXED})
+
+    def read(self, rows: float, row_bytes: float) -> int:
+        """Read rows from Parquet files."""
+        return self.scan + round(rows * (self.read_row + self.read_byte * row_bytes))
+
+    def shuffle(self, rows: float, row_bytes: float) -> int:
+        """Put rows into the tasks to which they belong by some columns."""
+        return self.exchange + round(rows * (self.shuffle_row + self.shuffle_byte * row_bytes))
+
+    def write(self, rows: float, row_bytes: float, shuffled: bool = False) -> int:
+        """A job that writes rows to Parquet files, shuffled into buckets or as they are."""
+        shuffle = self.shuffle(rows, row_bytes) if shuffled else 0
+        return self.job + self.file + round(rows * (self.write_row + self.write_byte * row_bytes)) + shuffle

@@ -1,0 +1,184 @@
+"""What a query takes that Spark is asked as it is written, and when that is done instead of running the operators of a plan."""
+
+from dataclasses import replace
+
+import pytest
+
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union
+from tempura.algebra.scalar import (
+    AggregateCall,
+    AggregateOutput,
+    Column,
+    Literal,
+    Output,
+    Ref,
+    SortKey,
+    equal,
+)
+from tempura.cost.as_written import AsWritten, SparkSizes, row_bytes
+from tempura.cost.estimate import Estimator
+from tempura.cost.model import CostModel
+from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.explain.text import explain
+from tempura.memo.edge import Edge
+from tempura.memo.memo import Memo
+from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem
+
+ROWS = 1_000_000
+PRICES = CostModel(node=0, scan=0, file=0, job=0, exchange=0)
+
+
+def table(name: str, *types: str) -> Scan:
+    columns = tuple(Column(f"{name}{i}", f"x{i}", type) for i, type in enumerate(types))
+    return Scan(name, tuple(c.name for c in columns), columns)
+
+
+SALES, ITEMS = table("sales", "bigint", "bigint", "string"), table("items", "bigint", "string")
+FACTS = {
+    name: TableFacts((rows,), (0,), 1, density=0.5, columns={"x0": ColumnStats(keys), "x1": ColumnStats(keys)})
+    for name, rows, keys in (("sales", ROWS, ROWS // 10), ("items", ROWS // 10, ROWS // 10))
+}
+
+
+def few(rel: Rel) -> Filter:
+    """A hundredth of the rows, as far as anybody knows who knows the values."""
+    return Filter(rel, equal(Ref(rel.columns[-1]), Literal("a", "string")))
+
+
+def joined(left: Rel, right: Rel, kind: str = "inner") -> Join:
+    return Join(left, right, kind, equal(Ref(left.columns[0]), Ref(right.columns[0])))  # type: ignore[arg-type]
+
+
+def counted(rel: Rel) -> Aggregate:
+    count = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
+    return Aggregate(rel, (Output(Column("k", "k", "bigint"), Ref(rel.columns[0])),), (count,))
+
+
+def test_a_row_has_the_bytes_of_its_types() -> None:
+    assert row_bytes(["int", "bigint", "string"]) == 8 + 4 + 8 + 20
+    assert row_bytes(["decimal(15,2)", "decimal(38,2)", "array<int>"]) == 8 + 8 + 16 + 20
+
+
+OF_SALES, OF_ITEMS = ROWS * 0.5 * (8 + 8 + 8 + 20), ROWS / 10 * 0.5 * (8 + 8 + 20)
+
+
+@pytest.mark.parametrize(
+    ("rel", "bytes"),
+    [
+        (SALES, OF_SALES),
+        (few(SALES), OF_SALES),
+        (joined(SALES, ITEMS), OF_SALES * OF_ITEMS),
+        (joined(SALES, ITEMS, "left"), OF_SALES * OF_ITEMS),
+        (joined(SALES, ITEMS, "semi"), OF_SALES),
+        (joined(SALES, ITEMS, "anti"), OF_SALES),
+        (Project(SALES, (Output(Column("p", "p", "bigint"), Ref(SALES.columns[0])),)), OF_SALES * 16 / 44),
+        (counted(SALES), OF_SALES * 24 / 44),
+        (Aggregate(SALES, (), counted(SALES).aggregates), 16.0),
+        (TopK(SALES, (SortKey(Ref(SALES.columns[0])),), 10), 10 * 44.0),
+        (Union((SALES, SALES)), 2 * OF_SALES),
+    ],
+    ids=lambda value: value.label if isinstance(value, Rel) else "",
+)
+def test_spark_takes_relations_to_be_as_large_as_their_files(rel: Rel, bytes: float) -> None:
+    assert SparkSizes(FACTS, 0).bytes(rel) == pytest.approx(bytes)
+
+
+def planned(query: Rel, asked: bool = True, prices: CostModel = PRICES, **facts: TableFacts) -> ProgressivePlan:
+    points, as_written = (Point(1.0, output=True),), frozenset({0} if asked else ())
+    problem = Problem(query, points, FACTS | facts, prices=prices, as_written=as_written)
+    return make_plan(problem, ("batch",))
+
+
+def step_of(query: Rel, asked: bool = True, prices: CostModel = PRICES, **facts: TableFacts) -> Step:
+    (step,) = planned(query, asked, prices, **facts).steps
+    return step
+
+
+SELECTED = replace(FACTS["items"], columns={**FACTS["items"].columns, "x1": ColumnStats(5_000)})
+
+
+def test_a_filtered_side_is_sent_by_a_plan_and_shuffled_by_spark() -> None:
+    """Twenty items are asked for of a hundred thousand: Spark takes them for all, so it shuffles a million sales for them."""
+    step = step_of(joined(SALES, few(ITEMS)), prices=replace(PRICES, spark_broadcast_bytes=1_000_000), items=SELECTED)
+    assert not step.asked
+    assert step.otherwise is not None
+    shuffled = ROWS * (PRICES.shuffle_row + PRICES.shuffle_byte * 8)
+    assert step.otherwise - step.cost > shuffled
+
+
+def test_what_spark_does_as_well_it_is_asked() -> None:
+    query = joined(SALES, few(ITEMS))
+    step = step_of(query, items=SELECTED)
+    assert step.asked, "all items have less than ten megabytes"
+    assert step.otherwise == step_of(query, asked=False, items=SELECTED).cost
+    assert step.cost == pytest.approx(step.otherwise)
+
+
+def test_a_side_that_turns_out_to_be_small_is_sent_after_it_was_shuffled() -> None:
+    """Adaptive execution: both sides are shuffled, but not sorted."""
+    query, never = joined(SALES, few(ITEMS)), replace(PRICES, spark_broadcast_bytes=-1)
+    merged = step_of(query, prices=never, items=SELECTED).otherwise
+    adapted = step_of(query, prices=replace(never, spark_broadcast_bytes=1_000_000), items=SELECTED).otherwise
+    assert merged is not None
+    assert adapted is not None
+    saved = ROWS * (PRICES.merge_row - PRICES.probe_row)
+    assert merged - adapted == pytest.approx(saved, rel=0.05)
+
+
+@pytest.mark.parametrize("query", [few(SALES), counted(SALES), joined(SALES, ITEMS, "full")], ids=lambda q: q.label)
+def test_without_a_choice_both_ways_cost_the_same(query: Rel) -> None:
+    step = step_of(query)
+    assert step.asked
+    assert step.cost == step.otherwise
+
+
+def test_what_is_shuffled_twice_alike_is_shuffled_once() -> None:
+    groups = counted(SALES)
+    names = tuple(Output(Column(f"{c.id}2", c.name, c.type), Ref(c)) for c in groups.columns)
+    once, twice = step_of(groups), step_of(joined(groups, Project(groups, names)))
+    assert twice.cost < 2 * once.cost
+
+
+def test_nobody_is_asked_where_that_is_not_said_to_be_right() -> None:
+    step = step_of(counted(SALES), asked=False)
+    assert not step.asked
+    assert step.otherwise is None
+
+
+def test_the_plan_costs_what_its_steps_do() -> None:
+    """At the price of the time point; and the alternatives are compared by it."""
+    points, query = (Point(0.25, output=False), Point(0.5, output=True)), joined(SALES, few(ITEMS))
+    facts = {
+        name: replace(known, inserted=(known.inserted[0], 2 * known.inserted[0]), deleted=(0, 0))
+        for name, known in FACTS.items()
+    }
+    plan = make_plan(Problem(query, points, facts, prices=PRICES, as_written=frozenset({0, 1})), ("batch",))
+    _, last = plan.steps
+    assert last.asked
+    assert plan.cost == round(0.5 * last.cost)
+    assert [a.cost for a in plan.alternatives] == [plan.cost]
+
+
+def test_a_plan_says_which_way_it_goes_and_what_the_other_is() -> None:
+    lines = explain(planned(joined(SALES, ITEMS, "full"))).splitlines()
+    (emit,) = (line for line in lines if line.startswith("emit"))
+    assert "as written, planned by Spark" in emit
+    assert emit.count("chosen") == 1
+    assert "by these operators" not in explain(planned(counted(SALES), asked=False))
+
+
+def test_a_part_that_is_no_other_than_what_it_is_made_of() -> None:
+    """A law may find out that a filter leaves everything: then both are one class, in which one is not looked for below the other."""
+    again = few(few(SALES))
+    memo = Memo()
+    classes: dict[Rel, Edge] = {again: memo.add(again.input)}
+    query = joined(
+        joined(again, ITEMS),
+        Project(ITEMS, tuple(Output(Column(f"{c.id}2", c.name, c.type), Ref(c)) for c in ITEMS.columns)),
+    )
+    estimate = Estimator(FACTS, memo.representative)
+    written = AsWritten(query, 0, FACTS, estimate, lambda rel: classes.get(rel) or memo.add(rel))
+    never = replace(PRICES, spark_broadcast_bytes=-1)
+    assert written.cost(never) > 2 * never.shuffle(ROWS / 10, 8)
