@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, TopK, Union
+from tempura.algebra.rel import Aggregate, Filter, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
-    AggregateCall,
-    AggregateOutput,
     Column,
     Literal,
     Output,
@@ -25,6 +23,7 @@ from tempura.memo.memo import Memo
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
+from tests.unit.test_merged_joins import counted, joined, renamed
 
 ROWS = 1_000_000
 PRICES = CostModel(node=0, scan=0, file=0, job=0, exchange=0)
@@ -45,15 +44,6 @@ FACTS = {
 def few(rel: Rel) -> Filter:
     """A hundredth of the rows, as far as anybody knows who knows the values."""
     return Filter(rel, equal(Ref(rel.columns[-1]), Literal("a", "string")))
-
-
-def joined(left: Rel, right: Rel, kind: str = "inner") -> Join:
-    return Join(left, right, kind, equal(Ref(left.columns[0]), Ref(right.columns[0])))  # type: ignore[arg-type]
-
-
-def counted(rel: Rel) -> Aggregate:
-    count = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
-    return Aggregate(rel, (Output(Column("k", "k", "bigint"), Ref(rel.columns[0])),), (count,))
 
 
 def test_a_row_has_the_bytes_of_its_types() -> None:
@@ -176,7 +166,7 @@ def test_a_part_that_is_no_other_than_what_it_is_made_of() -> None:
     classes: dict[Rel, Edge] = {again: memo.add(again.input)}
     query = joined(
         joined(again, ITEMS),
-        Project(ITEMS, tuple(Output(Column(f"{c.id}2", c.name, c.type), Ref(c)) for c in ITEMS.columns)),
+        renamed(ITEMS),
     )
     estimate = Estimator(FACTS, memo.representative)
     written = AsWritten(query, 0, FACTS, estimate, lambda rel: classes.get(rel) or memo.add(rel))

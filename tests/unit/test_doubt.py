@@ -10,8 +10,8 @@ import pytest
 from tempura.execute.contract import Usage
 from tempura.explain.character import MAINTAINED, RECOMPUTED, Character
 from tempura.plan.progressive import Course
-from tempura.search.planner import MARGIN, make_plan
-from tempura.search.problem import Point, Problem
+from tempura.search.planner import make_plan
+from tempura.search.problem import MARGIN, Point, Problem
 from tempura.warehouse.query import Query
 from tempura.warehouse.times.correction import NONE, WARM_STEPS, Correction
 from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of

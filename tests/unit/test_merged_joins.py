@@ -47,11 +47,11 @@ def filtered(rel: Rel) -> Rel:
     return Filter(rel, Call("GreaterThan", (Ref(rel.columns[1]), Literal(3, "int")), "boolean"))
 
 
-def renamed(rel: Rel) -> Rel:
+def renamed(rel: Rel) -> Project:
     return Project(rel, tuple(Output(Column(f"{c.id}2", c.name, c.type), Ref(c)) for c in rel.columns))
 
 
-def counted(rel: Rel, key: int = 0) -> Rel:
+def counted(rel: Rel, key: int = 0) -> Aggregate:
     count = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
     column = rel.columns[key]
     return Aggregate(rel, (Output(Column("key", "key", column.type), Ref(column)),), (count,))

@@ -31,8 +31,8 @@ from tempura.explain.character import (
 from tempura.physical.operators import Load
 from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.methods import TEMPURA
-from tempura.search.planner import MARGIN, make_plan
-from tempura.search.problem import Point, Problem, TableFacts
+from tempura.search.planner import make_plan
+from tempura.search.problem import MARGIN, Point, Problem, TableFacts
 from tempura.warehouse.runs.report import history_of, listed
 from tempura.warehouse.times import phases
 from tempura.warehouse.times.phases import COMPUTING, LOOKING, PLANNING, STORING, Stopwatch

@@ -158,8 +158,9 @@ class AsWritten:
     def cost(self, prices: CostModel) -> int:
         """What it takes, with what its result takes to be written, in nanoseconds of one core."""
         joins = _Joins(prices, self._estimate, self._bytes, self._views)
-        rows, width = (figure(self._views[self._query]) for figure in (self._estimate.rows, self._estimate.width))
-        return prices.write(rows, width) + self._of(self._query, prices, joins, set())
+        result = self._views[self._query]
+        written = prices.write(self._estimate.rows(result), self._estimate.width(result))
+        return written + self._of(self._query, prices, joins, set())
 
     def _of(self, rel: Rel, prices: CostModel, joins: _Joins, done: set[int]) -> int:
         """What a part of the query takes. Spark sees when it would shuffle or send the same rows again."""

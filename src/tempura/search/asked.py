@@ -7,10 +7,8 @@ from functools import cache
 
 from tempura.cost.as_written import AsWritten
 from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.search.problem import MARGIN
 from tempura.search.space import Space
-
-SURE = 0.85
-"""A plan's own operators are run if they cost at most so much of what asking does: Spark's way is the usual one, and estimates err."""
 
 
 class Asking:
@@ -41,6 +39,6 @@ class Asking:
         if step.time not in self._space.problem.as_written or not step.is_recomputation:
             return step
         cost, fixed = self._parts(step.time)
-        if step.cost <= SURE * cost:
+        if step.cost <= (1 - MARGIN) * cost:
             return replace(step, otherwise=cost)
         return replace(step, cost=cost, fixed=fixed, asked=True, otherwise=step.cost)

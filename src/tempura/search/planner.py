@@ -25,9 +25,6 @@ from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Keep, Space
 from tempura.tvr.views import Delta, StateDelta, View
 
-MARGIN = 0.15
-"""The part of a recomputation's cost that work ahead has to promise to save: estimates are not surer than that."""
-
 _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
 

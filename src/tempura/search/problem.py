@@ -11,7 +11,10 @@ from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
 from tempura.tvr.staircase import Staircase
 
-__all__ = ["ColumnStats", "Point", "Problem", "StoredFacts", "TableFacts"]
+__all__ = ["MARGIN", "ColumnStats", "Point", "Problem", "StoredFacts", "TableFacts"]
+
+MARGIN = 0.15
+"""The part of what the usual way costs that another has to promise to save: estimates are not surer than that."""
 
 
 @dataclass(frozen=True, slots=True)

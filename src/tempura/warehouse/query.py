@@ -527,10 +527,9 @@ class Query:
         """Whether there is a text that Spark could be asked."""
         return self._spec.sql is not None
 
-    def _whole(self, history: History, situation: Situation) -> WholeQuery | None:
-        """The query to be asked of the tables as a run finds them; one from a DataFrame has no text."""
-        if self._spec.sql is None:
-            return None
+    def _whole(self, history: History, situation: Situation) -> WholeQuery:
+        """The query to be asked of the tables as a run finds them."""
+        assert self._spec.sql is not None
         sources = self._sources(situation.versions, situation.time, self._settings(history))
         return WholeQuery(self._spec.sql, self._lift(history), sources)
 

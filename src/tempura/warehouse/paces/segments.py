@@ -17,7 +17,7 @@ from tempura.warehouse.commits.ledger import Ledger
 from tempura.warehouse.commits.reads import newest_inputs, newest_life, step_folders, use_of
 from tempura.warehouse.declared.declare import QuerySpec, TableSpec
 from tempura.warehouse.derived import Upstream
-from tempura.warehouse.engine import Progress, Settings, WholeQuery, schema_of
+from tempura.warehouse.engine import Progress, Settings, schema_of
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import Run, executed
@@ -215,7 +215,7 @@ class Segment(Query):
         watch: Stopwatch,
     ) -> Run:
         run = super()._run(history, found, situation, plan, follower, incremental, watch)
-        return replace(run, fingerprint=self._identity, schemas=self._noted, query=_no_text)
+        return replace(run, fingerprint=self._identity, schemas=self._noted)
 
     def _lift(self, history: History) -> Lifted:
         return self.part.lifted
@@ -231,12 +231,8 @@ class Segment(Query):
 
     @property
     def _is_text(self) -> bool:
+        """A segment is no text that Spark could be asked instead."""
         return False
 
     def _logical_time(self, history: History) -> datetime:
         return self._time
-
-
-def _no_text() -> WholeQuery | None:
-    """A segment is no text that Spark could be asked instead."""
-    return None

@@ -15,8 +15,7 @@ from tempura.explain.origin import SECTIONS, section, section_json
 from tempura.explain.text import SHOW, explain, seconds, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules.registry import ALL
-from tempura.search.planner import MARGIN
-from tempura.search.problem import Problem
+from tempura.search.problem import MARGIN, Problem
 from tempura.warehouse.runs.required import character_of
 from tempura.warehouse.runs.situation import Situation
 from tempura.warehouse.tables.clock import version_text

@@ -11,8 +11,8 @@ from typing import Any
 from tempura.cost.prices import BUILT_IN
 from tempura.memo.references import NO_KEYS
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan
-from tempura.search.planner import MARGIN, make_plan
-from tempura.search.problem import Problem, TableFacts
+from tempura.search.planner import make_plan
+from tempura.search.problem import MARGIN, Problem, TableFacts
 
 _MOST = 16
 """So many runs may follow one comparison: what creeps is seen in the end."""
