@@ -61,8 +61,10 @@ def test_a_recomputation_asks_the_query_as_it_was_written(
     found = {}
     for name, (sql, _) in QUERIES.items():
         query = wh.add_query(name.replace(" ", "_").replace("-", "_"), sql=sql)
-        query.run(methods="batch")
+        report = query.run(methods="batch")
         found[name] = OWN if sql in asked else BY_STEP
+        assert str(report.does) == ("built as written" if sql in asked else "built"), name
+        assert str(query.history()[-1].does) == str(report.does)
         assert query.verify(), f"{name}: {query.verify()}"
     assert found == {name: way for name, (_, way) in QUERIES.items()}
 

@@ -6,10 +6,11 @@ from random import Random
 import pytest
 
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.equalities import implied
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.multi_join import MultiJoin, in_order
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, keep
-from tempura.algebra.scalar import TRUE, Call, Column, Expr, Literal, Output, Ref, conjunction, equal
+from tempura.algebra.scalar import TRUE, Call, Column, Expr, Literal, Output, Ref, conjunction, conjuncts, equal
 from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
 from tempura.cost.stats import ColumnStats, TableFacts
@@ -137,6 +138,54 @@ def test_a_join_starts_from_what_changes() -> None:
     assert leaves(ordering().ordered(of_t))[0] == "t[0:1]"
     of_r = MultiJoin((View(R, Delta(0, 1)), *old[1:]), CHAIN)
     assert leaves(ordering().ordered(of_r))[:2] == ["r[0:1]", "s[:0]"]
+
+
+def equalities_of(rel: Rel) -> list[Expr]:
+    return [part for join in rel.walk() if isinstance(join, Join) for part in conjuncts(join.on)]
+
+
+def test_terms_are_joined_by_what_is_equal_in_the_end() -> None:
+    """r.x = s.x and r.x = t.x: the few rows of s and t are joined first, by s.x = t.x, and one of the others is left."""
+    few = {"r": 10_000_000, "s": 100, "t": 100}
+    tables = {
+        name: TableFacts((rows,), (0,), 1, columns={"x": ColumnStats(rows), "y": ColumnStats(10)})
+        for name, rows in few.items()
+    }
+    orders = JoinOrders(CostModel(broadcast_bytes=0), Estimator(tables))
+    terms = tuple(View(rel, Snapshot(0)) for rel in (R, S, T))
+    also = Call("LessThan", (Ref(S.columns[1]), Ref(T.columns[1])), "boolean")
+    ordered = orders.ordered(MultiJoin(terms, conjunction(on(R, S), on(R, T), also)))
+    assert sorted(leaves(ordered)[:2]) == ["s[:0]", "t[:0]"]
+    found = equalities_of(ordered)
+    assert on(S, T) in found
+    assert also in found
+    assert len(found) == 3
+
+
+def test_an_equality_of_other_types_implies_nothing() -> None:
+    other = Scan("o", ("x",), (Column("ox", "x", "bigint"),))
+    each = [frozenset(rel.columns) for rel in (R, S, T, other)]
+    assert not list(implied((on(R, S), on(S, other)), each))
+    assert list(implied((on(R, S), on(S, T)), each)) == [on(R, T)]
+    apart = [frozenset(R.columns + T.columns), frozenset(S.columns)]
+    assert not list(implied((on(R, S), on(S, T)), apart)), "columns of one relation are not compared with each other"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_equal_columns_in_any_order_give_the_same_bag(seed: int) -> None:
+    """Chains, stars, cycles and columns of one relation that are equal only because others are; NULL is equal to nothing."""
+    random, rows = Random(seed), bags(seed)
+    terms = (R, S, T, U)
+    pairs = [random.sample(range(4), 2) for _ in range(random.randint(3, 6))]
+    parts = [on(terms[i], terms[j], random.randrange(2), random.randrange(2)) for i, j in pairs]
+    whole = MultiJoin(terms, conjunction(*parts))
+    sizes = {name: 10 ** random.randint(1, 6) for name in "rstu"}
+    tables = {
+        name: TableFacts((n,), (0,), 1, columns=dict.fromkeys("xyz", ColumnStats(n))) for name, n in sizes.items()
+    }
+    ordered = JoinOrders(CostModel(broadcast_bytes=0), Estimator(tables)).ordered(whole)
+    assert evaluate(ordered, rows.__getitem__) == evaluate(whole, rows.__getitem__)
+    assert len(equalities_of(ordered)) <= len(parts), "no more is asked than was"
 
 
 def test_a_product_is_formed_only_where_nothing_connects() -> None:

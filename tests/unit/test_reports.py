@@ -19,6 +19,7 @@ from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Clocks
 from tempura.explain.character import (
     BUILT,
+    BY_OPERATORS,
     IN_PART,
     MAINTAINED,
     NOTHING,
@@ -120,9 +121,9 @@ class TestCharacter:
         assert character(due, set(TWO), first=True).kind == MAINTAINED
 
     def test_it_survives_json(self) -> None:
-        some = Character(IN_PART, 2, (RecomputedPart("top 3", "TOP_K: …", 7),), ("why",), 0.25)
+        some = Character(IN_PART, 2, (RecomputedPart("top 3", "TOP_K: …", 7),), ("why",), 0.25, BY_OPERATORS)
         again = Character.from_json(json.loads(json.dumps(some.to_json())))
-        assert (again, again.covered) == (some, 0.25)
+        assert (again, again.covered, again.way) == (some, 0.25, BY_OPERATORS)
 
 
 @pytest.fixture

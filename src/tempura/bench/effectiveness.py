@@ -169,6 +169,7 @@ class MeasuredTrial(Trial):
         figures = taken.row() | {"phases": phases(report.phases, taken)}
         estimated = {"estimated_s": round(report.estimated_cost / 1e9, 3), "states": report.states}
         found = {"chosen": report.method, "fallbacks": list(report.fallbacks), "rows": report.rows}
+        found["does"] = str(report.does) if report.does else None
         return self._row(i, **found, **estimated, **figures)
 
     def _row(self, i: int, **found: Any) -> Row:

@@ -200,13 +200,15 @@ class Usage:
 @dataclass(frozen=True)
 class StepOutcome:
     """What a step wrote, and what it took. ``rows`` gives the stored rows per sink (the state's key as text, or "output"); ``counted``, by
-    name (``plan.progressive.Size``), the rows of operators and those that were expected."""
+    name (``plan.progressive.Size``), the rows of operators and those that were expected; ``answered``: the output is Spark's answer to
+    the query as it is written, not what the step's operators gave."""
 
     states: dict[StateKey, StoredState]
     output: StoredOutput | None
     usage: Usage
     rows: Mapping[str, int] = field(default_factory=dict)
     counted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    answered: bool = False
 
     @property
     def cpu_seconds(self) -> float:

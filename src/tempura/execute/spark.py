@@ -81,15 +81,15 @@ class SparkExecutor:
         with errors_by_code(), cancelled_when_interrupted(context), Meter(context) as meter:
             try:
                 with RowCounter(self._files.writer, step) as counter:
-                    states, output = self._run(step, folder, answer, step.notes, counter)
+                    states, output, answered = self._run(step, folder, answer, step.notes, counter)
             except Py4JJavaError as error:
                 if not is_of_broadcast(error):
                     raise
                 self._progress("again: what was to be sent to every task was too large for that")
                 shutil.rmtree(folder)
-                states, output = self._run(step, folder, answer, {})
+                states, output, answered = self._run(step, folder, answer, {})
         counts = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
-        return StepOutcome(states, output, meter.usage, counts, counter.counted())
+        return StepOutcome(states, output, meter.usage, counts, counter.counted(), answered)
 
     def _run(
         self,
@@ -98,10 +98,12 @@ class SparkExecutor:
         answer: Answer | None,
         notes: Mapping[Rel, Note],
         counter: RowCounter | None = None,
-    ) -> tuple[dict[StateKey, StoredState], StoredOutput | None]:
+    ) -> tuple[dict[StateKey, StoredState], StoredOutput | None, bool]:
+        """The states, the output, and whether that is the answer's."""
         sinks = sinks_of(step)
         states: dict[StateKey, StoredState] = {}
         output: StoredOutput | None = None
+        answered = False
         names = counter.names if counter else {}
         renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks), notes, names)
         try:
@@ -112,13 +114,14 @@ class SparkExecutor:
                     states[sink.save.key] = self._save(sink.save, renderer, states, place)
                 else:
                     found = answer() if answer else None
+                    answered = found is not None
                     rows = Relation(found, weighted=False) if found else renderer.relation(sink.rel)
                     output = self._files.save_output(rows, sink.rel.columns, folder / "output")
             if counter:
                 counter.look_at(renderer.persisted)
         finally:
             renderer.release()
-        return states, output
+        return states, output, answered
 
     def result(
         self,

@@ -27,6 +27,8 @@ from tempura.tvr.views import Snapshot
 BUILT, MAINTAINED, IN_PART, RECOMPUTED = "built", "maintained", "recomputed in part", "recomputed"
 PREPARED, NOTHING = "prepared", "nothing done"
 
+AS_WRITTEN, BY_OPERATORS = "as written", "by operators"
+
 READ_AS_A_WHOLE = "each table in which something has arrived is read as a whole"
 
 _ROW_BY_ROW = (
@@ -51,16 +53,20 @@ class Character:
     """What a step does. ``kind``: ``built``, the first result, from the tables; ``maintained`` from ``states`` that were stored before;
     ``recomputed in part``, those ``parts``; ``recomputed`` from the tables, as a whole; ``prepared``, when only states are saved for a
     result that is due later; ``nothing done``. ``covered``: of the operators of the step that are more than row by row and stand above
-    what has arrived, the share that is not computed anew; None where there is none, and of steps that were taken before it was noted."""
+    what has arrived, the share that is not computed anew; None where there is none, and of steps that were taken before it was noted.
+    ``way``: how what could be done in two ways is done, by Spark ``as written`` or ``by operators`` of the plan."""
 
     kind: str
     states: int = 0
     parts: tuple[RecomputedPart, ...] = ()
     why: tuple[str, ...] = ()
     covered: float | None = field(default=None, compare=False)
+    way: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         from_tables = not self.states or self.kind in (BUILT, RECOMPUTED)
+        if self.way:
+            return f"{self.kind} {self.way}"
         return self.kind if from_tables else f"{self.kind} from {_states(self.states)}"
 
     def lines(self) -> list[str]:
@@ -75,7 +81,7 @@ class Character:
     def from_json(data: Mapping[str, Any]) -> "Character":
         """The inverse of :meth:`to_json`."""
         parts = tuple(RecomputedPart(**part) for part in data["parts"])
-        return Character(data["kind"], data["states"], parts, tuple(data["why"]), data.get("covered"))
+        return Character(data["kind"], data["states"], parts, tuple(data["why"]), data.get("covered"), data.get("way"))
 
 
 def _states(n: int) -> str:
@@ -97,8 +103,16 @@ def character(
     if recomputes_all(step, changed, rows):
         kind = BUILT if first else RECOMPUTED
         loads = any(isinstance(rel, Load) for rel in step.emit.walk())
-        return Character(kind, states, parts if loads else (), (READ_AS_A_WHOLE,) if loads else (), covered)
+        why = (READ_AS_A_WHOLE,) if loads else ()
+        return Character(kind, states, parts if loads else (), why, covered, _way(step))
     return Character(IN_PART if parts else MAINTAINED, states, parts, covered=covered)
+
+
+def _way(step: Step) -> str | None:
+    """Which way a step goes; None where it had no choice."""
+    if step.otherwise is None:
+        return None
+    return AS_WRITTEN if step.asked else BY_OPERATORS
 
 
 def is_row_by_row(rel: Rel) -> bool:

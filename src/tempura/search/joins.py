@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tempura.algebra.equalities import Pair, are_joined, equated, implied
 from tempura.algebra.failing import can_fail
 from tempura.algebra.multi_join import MultiJoin, next_join
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, keep
@@ -176,10 +177,10 @@ class JoinOrders:
             find = self._exact if len(rel.terms) <= _EXACT else self._greedy
             self._orders[typical] = find(typical)
         first, *others = self._orders[typical]
-        made, parts = rel.terms[first], conjuncts(rel.on)
+        partial = _Partial.of(rel, first)
         for i in others:
-            made, parts = self._step(made, rel.terms[i], parts)
-        return keep(made, rel.columns)
+            partial = partial.joined(rel.terms[i], i)
+        return keep(partial.rel, rel.columns)
 
     def _typical(self, rel: MultiJoin) -> MultiJoin:
         """The same join of the last snapshots and of all that changes until then."""
@@ -192,17 +193,9 @@ class JoinOrders:
 
         return replace(rel, terms=tuple(map(at_the_end, rel.terms)))
 
-    def _step(self, left: Rel, right: Rel, parts: Sequence[Expr]) -> tuple[Join, tuple[Expr, ...]]:
-        """The next join, and the parts of the condition that are still open."""
-        made = next_join(left, right, parts)
-        known = frozenset(made.columns)
-        return made, tuple(part for part in parts if not part.reads_only(known))
-
     def _exact(self, rel: MultiJoin) -> tuple[int, ...]:
         """Dynamic programming over sets of terms: per set, the cheapest way to have joined it (Selinger et al., SIGMOD 1979)."""
-        found: dict[frozenset[int], _Partial] = {
-            frozenset((i,)): _Partial(t, conjuncts(rel.on), (i,), 0) for i, t in enumerate(rel.terms)
-        }
+        found: dict[frozenset[int], _Partial] = {frozenset((i,)): _Partial.of(rel, i) for i in range(len(rel.terms))}
         for _ in rel.terms[1:]:
             longer: dict[frozenset[int], _Partial] = {}
             for known, partial in found.items():
@@ -218,27 +211,54 @@ class JoinOrders:
         return best.order
 
     def _greedy(self, rel: MultiJoin) -> tuple[int, ...]:
-        """From the smallest term on, always the cheapest next join."""
+        """From the smallest term on, always the join that is cheapest, or always that which leaves the fewest rows."""
         first = min(range(len(rel.terms)), key=lambda i: self._estimate.rows(rel.terms[i]))
-        partial = _Partial(rel.terms[first], conjuncts(rel.on), (first,), 0)
-        while len(partial.order) < len(rel.terms):
-            partial = min((self._grown(partial, rel, i) for i in _candidates(rel, partial)), key=lambda p: p.cost)
-        return partial.order
+        found = []
+        for worth in (lambda p: p.cost, lambda p: (self._estimate.rows(p.rel), p.cost)):
+            partial = _Partial.of(rel, first)
+            while len(partial.order) < len(rel.terms):
+                partial = min((self._grown(partial, rel, i) for i in _candidates(rel, partial)), key=worth)
+            found.append(partial)
+        return min(found, key=lambda p: p.cost).order
 
     def _grown(self, partial: "_Partial", rel: MultiJoin, i: int) -> "_Partial":
-        made, parts = self._step(partial.rel, rel.terms[i], partial.parts)
-        cost = partial.cost + self._model.operator(made, self._estimate)
-        return _Partial(made, parts, (*partial.order, i), cost)
+        made = partial.joined(rel.terms[i], i)
+        return replace(made, cost=partial.cost + self._model.operator(made.rel, self._estimate))
 
 
 @dataclass(frozen=True, slots=True)
 class _Partial:
-    """Some terms, joined: the expression, the parts of the condition that are open, the order, what it costs so far."""
+    """Some terms, joined: the expression, the parts of the condition that are open, the order, the columns that the joins so far make
+    equal, what it costs so far.
+
+    What follows from the condition's equalities is open, too: whichever terms are joined first, they are by what is equal in the end.
+    Of several equalities that say the same, a join has one."""
 
     rel: Rel
     parts: tuple[Expr, ...]
     order: tuple[int, ...]
-    cost: int
+    equal: tuple[Pair, ...] = ()
+    cost: int = 0
+
+    @staticmethod
+    def of(rel: MultiJoin, first: int) -> "_Partial":
+        """One term, and all that is asked of the join."""
+        parts = conjuncts(rel.on)
+        more = implied(parts, [frozenset(term.columns) for term in rel.terms])
+        return _Partial(rel.terms[first], (*parts, *more), (first,))
+
+    def joined(self, term: Rel, i: int) -> "_Partial":
+        """Joined with the ``i``-th term, on what can be decided then and is not yet."""
+        known = frozenset(self.rel.columns + term.columns)
+        chosen: list[Expr] = []
+        equal = self.equal
+        for part in (part for part in self.parts if part.reads_only(known)):
+            pair = equated(part)
+            if pair is None or not are_joined(pair, equal):
+                chosen.append(part)
+                equal = (*equal, pair) if pair else equal
+        left = tuple(part for part in self.parts if not part.reads_only(known))
+        return _Partial(next_join(self.rel, term, chosen), left, (*self.order, i), equal, self.cost)
 
 
 def _candidates(rel: MultiJoin, partial: _Partial) -> list[int]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
+from tempura.algebra.equalities import classes
 from tempura.algebra.rel import Join, Rel, Scan
 from tempura.algebra.scalar import TRUE, Call, Column, Expr, Ref, conjuncts
 from tempura.errors import TempuraError
@@ -88,11 +89,7 @@ class JoinQuery:
     @cached_property
     def class_of(self) -> Mapping[Column, Class]:
         """The class of each column that is equated with another; classes are numbered in the order of their first columns."""
-        groups: list[set[Column]] = []
-        for pair in self.equalities:
-            met = [group for group in groups if group & set(pair)]
-            groups = [group for group in groups if group not in met] + [set(pair).union(*met)]
-        first = {min(self._place(column) for column in group): group for group in groups}
+        first = {min(map(self._place, group)): group for group in classes(self.equalities)}
         return {column: n for n, place in enumerate(sorted(first)) for column in first[place]}
 
     @cached_property

@@ -9,7 +9,7 @@ from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredState
 from tempura.execute.failure import coded, errors_by_code
 from tempura.execute.of_data import is_of_data
-from tempura.explain.character import NOTHING, Character
+from tempura.explain.character import AS_WRITTEN, BY_OPERATORS, NOTHING, Character
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.search.planner import make_plan
@@ -137,13 +137,19 @@ class Run:
             engine=self.site.engine.version,
             fingerprint=self.fingerprint,
             sql=self.sql,
-            does=self.does,
+            does=self._done(outcome),
             schemas=self.schemas,
             pins={name: self.situation.tables[name].mark(n) for name, n in self.situation.versions.items()},
             choice=self.choice,
             counted=dict(outcome.counted) if outcome else {},
             flush=self.flush,
         )
+
+    def _done(self, outcome: StepOutcome | None) -> Character:
+        """What the run does to the result, as it was done: where Spark could not be asked, the operators were run."""
+        if outcome and self.does.way == AS_WRITTEN and not outcome.answered:
+            return replace(self.does, way=BY_OPERATORS)
+        return self.does
 
     def _saved(self, key: StateKey, stored: StoredState) -> SavedState:
         sealed = stored.with_parts(map(self._committed, stored.parts))

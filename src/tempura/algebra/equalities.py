@@ -1,0 +1,43 @@
+"""Which columns are equal because others are."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+
+from tempura.algebra.scalar import Call, Column, Expr, Ref, equal
+
+Pair = tuple[Column, Column]
+
+
+def equated(part: Expr) -> Pair | None:
+    """The two columns that a condition says are equal, and nothing else. They are of one type: then equality is transitive."""
+    match part:
+        case Call("EqualTo", (Ref(left), Ref(right))) if left != right and left.type == right.type:
+            return left, right
+    return None
+
+
+def classes(pairs: Iterable[Pair]) -> list[frozenset[Column]]:
+    """The columns that are equal to each other where the columns of each pair are."""
+    found: list[frozenset[Column]] = []
+    for pair in pairs:
+        met = [one for one in found if not one.isdisjoint(pair)]
+        found = [one for one in found if one not in met] + [frozenset(pair).union(*met)]
+    return found
+
+
+def are_joined(pair: Pair, pairs: Sequence[Pair]) -> bool:
+    """Whether two columns are equal where the columns of each pair are."""
+    return any(one.issuperset(pair) for one in classes(pairs))
+
+
+def implied(parts: Sequence[Expr], apart: Sequence[frozenset[Column]]) -> Iterator[Expr]:
+    """The equalities of two columns that follow from conditions that hold together, and are none of them: of columns that are not in the
+    same of the sets ``apart``."""
+    pairs = [pair for part in parts if (pair := equated(part))]
+    written = set(map(frozenset, pairs))
+    of = {column: n for n, columns in enumerate(apart) for column in columns}
+    order = {column: n for n, column in enumerate(dict.fromkeys(column for pair in pairs for column in pair))}
+    for one in classes(pairs):
+        for left, right in combinations(sorted(one, key=order.__getitem__), 2):
+            if of.get(left) != of.get(right) and frozenset((left, right)) not in written:
+                yield equal(Ref(left), Ref(right))
