@@ -2,6 +2,7 @@
 
 import json
 import random
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredOutput, StoredState
 from tempura.execute.draft import Draft
+from tempura.execute.files import Files
 from tempura.execute.local import BagExecutor
 from tempura.execute.metrics import Meter
 from tempura.execute.relation import Relation
@@ -418,3 +420,51 @@ def test_a_meter_sees_its_own_jobs_only(spark: SparkSession) -> None:
     assert inner.usage.tasks == 4
     assert inner.usage.shuffle_bytes > 0
     assert 0 < inner.usage.wall_seconds <= outer.usage.wall_seconds
+
+
+# --- several at once ----------------------------------------------------------------------------------------------------
+
+
+class TestAtOnce:
+    @pytest.fixture
+    def meeting(self, monkeypatch: pytest.MonkeyPatch) -> threading.Barrier:
+        """Two writes at the same time: each waits for the other."""
+        barrier, write = threading.Barrier(2), Files._write
+
+        def meet(files: Files, rows: Relation, columns: Sequence[Column], folder: Path) -> str:
+            barrier.wait(60)
+            return write(files, rows, columns, folder)
+
+        monkeypatch.setattr(Files, "_write", meet)
+        return barrier
+
+    def test_states_that_do_not_read_each_other_are_written_at_once(
+        self, spark: SparkSession, tmp_path: Path, meeting: threading.Barrier
+    ) -> None:
+        arrivals = tables(2)
+        store = Store(spark, tmp_path, arrivals)
+        with Meter(spark.sparkContext) as meter:
+            outcome = store.run(Step(0, FIRST.saves[:2], None, 0))
+        assert outcome.usage.jobs == meter.usage.jobs >= 2
+        assert outcome.usage.output_bytes > 0
+        assert {key: store.bag(key) for key in (SALES_0, RETURNS_0)} == {
+            SALES_0: arrivals[S0],
+            RETURNS_0: arrivals[R0],
+        }
+
+    def test_an_error_of_one_ends_the_other(
+        self, spark: SparkSession, tmp_path: Path, meeting: threading.Barrier
+    ) -> None:
+        """The other would go on for days. A step after it runs as ever."""
+        lasting, failing = (Read(scan(name, "bigint"), Snapshot(0)) for name in ("lasting", "failing"))
+        rows = {
+            lasting: spark.range(0, 10**15, 1, 1).where("id < 0"),  # of the two slots the other keeps one
+            failing: spark.range(1).where("raise_error('this one fails') IS NULL"),
+        }
+        run = SparkExecutor(spark, lambda leaf: Draft.of(rows[leaf]), lambda key: pytest.fail(str(key)))
+        with pytest.raises(Exception, match="this one fails"):
+            run.run(Step(0, (Save(A, lasting), Save(B, failing)), None, 0), tmp_path / "first")
+        assert not list(spark.sparkContext.statusTracker().getActiveJobsIds())
+        rows = dict.fromkeys((lasting, failing), spark.range(3))
+        states = run.run(Step(0, (Save(A, lasting), Save(B, failing)), None, 0), tmp_path / "second").states
+        assert [states[key].rows for key in (A, B)] == [3, 3]

@@ -36,6 +36,12 @@ def cancelled_when_interrupted(context: SparkContext) -> Iterator[None]:
             context._jsc.setLocalProperty(_GROUP, before)
 
 
+def stop_jobs(context: SparkContext) -> None:
+    """Cancel the jobs that run for this thread's group, those of other threads included. Later ones of the group are run."""
+    with suppress(Py4JError, OSError):
+        context._jsc.sc().cancelJobGroup(context.getLocalProperty(_GROUP))
+
+
 @contextmanager
 def _interrupts_as_such() -> Iterator[None]:
     """Let Ctrl-C be a KeyboardInterrupt. Pyspark's handler breaks off the connection that is in use, and before Spark 4.1 it ends with the

@@ -34,9 +34,10 @@ def sinks_of(step: Step) -> tuple[Sink, ...]:
     Raises TempuraError ``CYCLIC_STEP`` when states of the step need one another.
     """
     waiting = [Sink(save.rel, save) for save in step.saves] + ([Sink(step.emit, None)] if step.emit is not None else [])
+    needs = needs_of(waiting)
     ordered: list[Sink] = []
     while waiting:
-        ready = [sink for sink in waiting if not any(_needs(sink, other) for other in waiting)]
+        ready = [sink for sink in waiting if needs[sink].isdisjoint(waiting)]
         if not ready:
             names = ", ".join(sink.name for sink in waiting)
             raise TempuraError(
@@ -45,6 +46,11 @@ def sinks_of(step: Step) -> tuple[Sink, ...]:
         ordered += ready
         waiting = [sink for sink in waiting if sink not in ready]
     return tuple(ordered)
+
+
+def needs_of(sinks: Sequence[Sink]) -> dict[Sink, frozenset[Sink]]:
+    """Of each sink those that must be written before it, because it reads the states that they write."""
+    return {sink: frozenset(other for other in sinks if _needs(sink, other)) for sink in sinks}
 
 
 def shared(sinks: Sequence[Sink]) -> frozenset[Rel]:

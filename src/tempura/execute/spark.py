@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,18 +13,19 @@ from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import Column, SortKey
 from tempura.cost.model import SPARK, CostModel
 from tempura.errors import TempuraError
+from tempura.execute.at_once import run_at_once
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
 from tempura.execute.counting import RowCounter
 from tempura.execute.draft import Draft
 from tempura.execute.failure import errors_by_code, is_of_broadcast
 from tempura.execute.files import Files, possible_bucket
-from tempura.execute.interrupt import cancelled_when_interrupted
+from tempura.execute.interrupt import cancelled_when_interrupted, stop_jobs
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute, ids
 from tempura.execute.parts import merge_of, parts_to_keep
 from tempura.execute.relation import Relation
 from tempura.execute.render import Renderer, order_by
-from tempura.execute.sharing import Sink, shared, sinks_of
+from tempura.execute.sharing import Sink, needs_of, shared, sinks_of
 from tempura.physical.growth import growth
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Note, Save, Step
@@ -101,22 +103,36 @@ class SparkExecutor:
     ) -> tuple[dict[StateKey, StoredState], StoredOutput | None, bool]:
         """The states, the output, and whether that is the answer's."""
         sinks = sinks_of(step)
+        context = self._session.sparkContext
         states: dict[StateKey, StoredState] = {}
         output: StoredOutput | None = None
         answered = False
         names = counter.names if counter else {}
         renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks), notes, names)
+
+        def begin(sink: Sink) -> Callable[[], StoredState | StoredOutput]:
+            nonlocal answered
+            i = sinks.index(sink)
+            self._progress(f"{sink.name} ({i + 1} of {len(sinks)})")
+            if sink.save:
+                return self._saving(sink.save, renderer, states, folder / "states" / _folder(sink, i))
+            found = answer() if answer else None
+            answered = found is not None
+            rows = Relation(found, weighted=False) if found else renderer.relation(sink.rel)
+            return lambda: self._files.save_output(rows, sink.rel.columns, folder / "output")
+
+        def end(sink: Sink, stored: StoredState | StoredOutput) -> None:
+            nonlocal output
+            if isinstance(stored, StoredOutput):
+                output = stored
+                return
+            assert sink.save is not None
+            states[sink.save.key] = stored
+            if not isinstance(sink.rel, Load):
+                renderer.define(sink.rel, self._files.load(stored, sink.rel.columns))
+
         try:
-            for i, sink in enumerate(sinks):
-                self._progress(f"{sink.name} ({i + 1} of {len(sinks)})")
-                if sink.save:
-                    place = folder / "states" / _folder(sink, i)
-                    states[sink.save.key] = self._save(sink.save, renderer, states, place)
-                else:
-                    found = answer() if answer else None
-                    answered = found is not None
-                    rows = Relation(found, weighted=False) if found else renderer.relation(sink.rel)
-                    output = self._files.save_output(rows, sink.rel.columns, folder / "output")
+            run_at_once(needs_of(sinks), begin, end, partial(stop_jobs, context))
             if counter:
                 counter.look_at(renderer.persisted)
         finally:
@@ -141,21 +157,23 @@ class SparkExecutor:
         """A stored state with columns named by ``Column.id``, and ``_w`` if there are weights."""
         return self._files.load(stored, columns).draft.dataframe()
 
-    def _save(self, save: Save, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path) -> StoredState:
+    def _saving(
+        self, save: Save, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path
+    ) -> Callable[[], StoredState]:
+        """What is left to do to write a state."""
         carried = self._carried(save, states)
         if carried:
-            return carried
-        columns = save.rel.columns
-        stored = self._grown(save, renderer, states, folder)
-        if stored is None:
-            stored = self._files.save(renderer.relation(save.rel), columns, save.bucket, folder)
-        renderer.define(save.rel, self._files.load(stored, columns))
-        return stored
+            return lambda: carried
+        growing = self._growing(save, renderer, states, folder)
+        if growing:
+            return growing
+        rows = renderer.relation(save.rel)
+        return lambda: self._files.save(rows, save.rel.columns, save.bucket, folder)
 
-    def _grown(
+    def _growing(
         self, save: Save, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path
-    ) -> StoredState | None:
-        """The state as one that is stored and a new part; None when it is to be written as a whole."""
+    ) -> Callable[[], StoredState] | None:
+        """What is left to do to write the state as one that is stored and a new part; None when it is to be written as a whole."""
         found = growth(save.rel)
         if found is None:
             return None
@@ -164,7 +182,8 @@ class SparkExecutor:
         keep = parts_to_keep(base, merge, self._uses, self._prices)
         if not keep or base.bucket != possible_bucket(found.columns, save.bucket):
             return None
-        return self._files.append(base, keep, merge, renderer.relation(found.delta), found.columns, folder)
+        rows = renderer.relation(found.delta)
+        return lambda: self._files.append(base, keep, merge, rows, found.columns, folder)
 
     def _carried(self, save: Save, states: dict[StateKey, StoredState]) -> StoredState | None:
         """The stored state that this one repeats, if it is kept in the same way."""
