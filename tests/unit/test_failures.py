@@ -16,7 +16,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError, PythonException
 
 from tempura.errors import TempuraError
-from tempura.execute.failure import coded, errors_by_code, is_of_broadcast
+from tempura.execute.failure import coded, errors_by_code, is_of_a_side
 from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.frontend.catalyst import first_line
 from tempura.plan.progressive import Course, ProgressivePlan
@@ -411,12 +411,13 @@ def test_an_interrupt_is_one_whatever_the_handler_of_spark_stumbles_over(module:
             "Total size of serialized results of 9 tasks (1 GiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)",
             True,
         ),
+        ("There is not enough memory to build hash map.", True),
+        ("[UNABLE_TO_ACQUIRE_MEMORY] Unable to acquire 65536 bytes of memory, got 0.", True),
         ("Division by zero", False),
     ],
 )
-def test_what_was_too_large_to_be_sent_is_told_from_other_failures(message: str, is_one: bool) -> None:
-    """Such a step runs once more without; the driver collects rows for that only."""
+def test_what_was_too_large_to_be_held_is_told_from_other_failures(message: str, is_one: bool) -> None:
+    """Such a step runs once more without; the driver collects rows for broadcasts only."""
     assert (
-        is_of_broadcast(of_java(Java("org.SparkException", LOST, ""), Java("org.SparkException", message, "")))
-        == is_one
+        is_of_a_side(of_java(Java("org.SparkException", LOST, ""), Java("org.SparkException", message, ""))) == is_one
     )

@@ -1,5 +1,7 @@
 """The price of joins whose sides are shuffled, sorted and merged: what lies by their keys already is not moved again."""
 
+from dataclasses import replace
+
 import pytest
 
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan
@@ -103,8 +105,21 @@ def test_keys_that_are_computed_lie_nowhere() -> None:
 
 def test_of_two_keys_both_have_to_be_those_of_the_join() -> None:
     both: Expr = conjunction(*(equal(Ref(a), Ref(b)) for a, b in zip(R.columns, S.columns, strict=True)))
-    rel = Join(R, S, "semi", both)
-    assert (lies(rel, 0, 1), lies(rel, 1, 0), lies(rel, 0)) == (Lies.SORTED, Lies.SORTED, None)
+    rel, merged = Join(R, S, "semi", both), replace(MODEL, hashed_joins=False)
+    assert [lies(rel, *keys, model=merged) for keys in ((0, 1), (1, 0), (0,))] == [Lies.SORTED, Lies.SORTED, None]
+    assert [lies(rel, *keys) for keys in ((0, 1), (1, 0), (0,))] == [Lies.SHUFFLED, Lies.SHUFFLED, None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "cheaper"),
+    [("inner", 2, True), ("left", 2, True), ("anti", 2, True), ("full", 2, False), ("inner", 1, False)],
+)
+def test_by_what_is_not_one_number_a_table_is_made_of_the_smaller_side(kind: str, keys: int, cheaper: bool) -> None:
+    """To sort rows that are compared with each other takes longer; of a full outer join both sides are sorted all the same."""
+    on = conjunction(*(equal(Ref(a), Ref(b)) for a, b in list(zip(R.columns, S.columns, strict=True))[:keys]))
+    rel = Join(R, S, kind, on)  # type: ignore[arg-type]
+    hashed, merged = (replace(MODEL, hashed_joins=on).operator(rel, estimator()) for on in (True, False))
+    assert hashed < 0.8 * merged if cheaper else hashed == merged
 
 
 def test_what_is_joined_with_a_table_that_is_sent_lies_as_before() -> None:

@@ -1,8 +1,9 @@
-"""What joins cost: the smaller side sent to every task, or both shuffled, sorted and merged, but what lies by their columns already."""
+"""What joins cost: the smaller side sent to every task, or both shuffled, but what lies by their columns already, and joined by a table of
+the smaller one, or sorted and merged."""
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from math import log10
+from math import inf, log10
 
 from tempura.algebra.multi_join import MultiJoin, in_order
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel
@@ -36,7 +37,7 @@ class Joins:
     def cost(self, join: Join) -> int:
         """What a join takes, without its inputs."""
         side = self.sent(join)
-        return self._matches(join) + (self._both_merged(join) if side is None else self._sent(join, side))
+        return self._matches(join) + (self._both_shuffled(join) if side is None else self._sent(join, side))
 
     def sent(self, join: Join) -> int | None:
         """The side, 0 or 1, that is sent to every task; None when none is."""
@@ -81,7 +82,8 @@ class Joins:
             return self.lies(kept, keys) if frozenset(kept.columns).issuperset(_columns(keys)) else None
         # Of an outer join only the keys of the side that is kept are no NULLs.
         sides = keys_of(join) if join.kind == "inner" else keys_of(join)[:1]
-        return Lies.SORTED if any(set(own) == set(keys) for own in sides) else None
+        lies = Lies.SORTED if self._held(join) is None else Lies.SHUFFLED
+        return lies if any(set(own) == set(keys) for own in sides) else None
 
     def _matches(self, join: Join) -> int:
         """What the rows take that match by the keys: to be put together, and to be looked at by the rest of the condition."""
@@ -98,11 +100,20 @@ class Joins:
         probe = self._prices.probe_row * (1 + log10(max(1.0, small / 1000)))
         return round(small * self._prices.build_row + large * probe)
 
-    def _both_merged(self, join: Join) -> int:
-        return sum(
-            self._shuffled(rel, keys) + self._sorted(rel, keys)
-            for rel, keys in zip(join.inputs, keys_of(join), strict=True)
-        )
+    def _both_shuffled(self, join: Join) -> int:
+        """A table of the smaller side in each task, or both sides sorted and merged."""
+        sides = list(zip(join.inputs, keys_of(join), strict=True))
+        shuffled = sum(self._shuffled(rel, keys) for rel, keys in sides)
+        held = self._held(join)
+        joined = sum(self._sorted(rel, keys) for rel, keys in sides) if held is None else self._probed(join, held)
+        return shuffled + joined
+
+    def _held(self, join: Join) -> int | None:
+        """The side of which each task makes a table once both are shuffled; None when they are merged: by one number that is as dear."""
+        keys = keys_of(join)[0]
+        if not self._prices.hashed_joins or not keys or _is_one_number(keys):
+            return None
+        return next(iter(small_sides(join, list(map(self._bytes, join.inputs)), inf)), None)
 
     def _shuffled(self, rel: Rel, keys: Sequence[Expr]) -> int:
         """What it takes to put a side of a join by its keys."""
@@ -114,8 +125,7 @@ class Joins:
         """What it takes to merge a side of a join that lies by its keys."""
         if self.lies(rel, keys) is Lies.SORTED:
             return round(self._estimate.rows(rel) * self._prices.probe_row)
-        one = len(keys) == 1 and keys[0].type in _IN_A_PREFIX
-        return round(self._estimate.rows(rel) * self._prices.merge_row * (1 if one else _COMPARED))
+        return round(self._estimate.rows(rel) * self._prices.merge_row * (1 if _is_one_number(keys) else _COMPARED))
 
     def _bytes(self, rel: Rel) -> float:
         return self._estimate.rows(rel) * self._estimate.width(rel)
@@ -131,6 +141,10 @@ def keys_of(join: Join) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """By what the sides of a join match."""
     pairs = split_equalities(join)[0]
     return tuple(left for left, _ in pairs), tuple(right for _, right in pairs)
+
+
+def _is_one_number(keys: Sequence[Expr]) -> bool:
+    return len(keys) == 1 and keys[0].type in _IN_A_PREFIX
 
 
 def _columns(keys: Iterable[Expr]) -> frozenset[Column]:

@@ -34,10 +34,13 @@ def errors_by_code() -> Iterator[None]:
         raise found from error
 
 
-def is_of_broadcast(error: Py4JJavaError) -> bool:
-    """Whether a job failed because rows could not be sent to every task: too many of them, too little memory, too long. They are collected
-    for that, and nothing else of a step is."""
-    return any(word in said.message.lower() for said in _chain(error) for word in ("broadcast", "maxresultsize"))
+_OF_A_SIDE = ("broadcast", "maxresultsize", "memory to build hash", "unable to acquire")
+
+
+def is_of_a_side(error: Py4JJavaError) -> bool:
+    """Whether a job failed because a side of a join could not be held in memory. It could not be sent to every task: too many rows, too
+    little memory, too long; they are collected for that, and nothing else of a step is. Or a task had no memory for a table of it."""
+    return any(word in said.message.lower() for said in _chain(error) for word in _OF_A_SIDE)
 
 
 def coded(error: BaseException) -> TempuraError | None:

@@ -17,7 +17,7 @@ from tempura.execute.at_once import run_at_once
 from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
 from tempura.execute.counting import RowCounter
 from tempura.execute.draft import Draft
-from tempura.execute.failure import errors_by_code, is_of_broadcast
+from tempura.execute.failure import errors_by_code, is_of_a_side
 from tempura.execute.files import Files, possible_bucket
 from tempura.execute.interrupt import cancelled_when_interrupted, stop_jobs
 from tempura.execute.metrics import Meter
@@ -26,6 +26,7 @@ from tempura.execute.parts import merge_of, parts_to_keep
 from tempura.execute.relation import Relation
 from tempura.execute.render import Renderer, order_by
 from tempura.execute.sharing import Sink, needs_of, shared, sinks_of
+from tempura.execute.tuning import HASHED, for_joins
 from tempura.physical.growth import growth
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Note, Save, Step
@@ -65,6 +66,9 @@ class SparkExecutor:
         self._load = load
         self._progress = progress or (lambda message: None)
         self._files = Files(session, buckets)
+        self._writer = self._files.writer
+        for name, value in for_joins(self._writer).items():
+            self._writer.conf.set(name, value)
         self._uses = uses
         self._prices = prices
         self._deleted = deleted
@@ -82,13 +86,14 @@ class SparkExecutor:
         context = self._session.sparkContext
         with errors_by_code(), cancelled_when_interrupted(context), Meter(context) as meter:
             try:
-                with RowCounter(self._files.writer, step) as counter:
+                with RowCounter(self._writer, step) as counter:
                     states, output, answered = self._run(step, folder, answer, step.notes, counter)
             except Py4JJavaError as error:
-                if not is_of_broadcast(error):
+                if not is_of_a_side(error):
                     raise
-                self._progress("again: what was to be sent to every task was too large for that")
+                self._progress("again: a side of a join that was to be held in memory was too large for that")
                 shutil.rmtree(folder)
+                self._writer.conf.set(HASHED, "0")
                 states, output, answered = self._run(step, folder, answer, {})
         counts = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
         return StepOutcome(states, output, meter.usage, counts, counter.counted(), answered)
@@ -108,7 +113,7 @@ class SparkExecutor:
         output: StoredOutput | None = None
         answered = False
         names = counter.names if counter else {}
-        renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks), notes, names)
+        renderer = Renderer(self._writer, lambda leaf: self._leaf(leaf, states), shared(sinks), notes, names)
 
         def begin(sink: Sink) -> Callable[[], StoredState | StoredOutput]:
             nonlocal answered

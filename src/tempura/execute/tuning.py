@@ -1,12 +1,15 @@
 """How Spark goes about a step. To look at each intermediate result before going on pays for large ones; it is a job per shuffle, and over
 few rows these jobs, one after the other, take longer than all else."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tempura.cost.estimate import width
 from tempura.execute.contract import StoredState
+from tempura.frontend.java import java
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Step
 
@@ -31,3 +34,50 @@ def for_few_rows(session: SparkSession) -> Mapping[str, str]:
     """The settings for a small step: one job per result, and no more tasks than can run at once."""
     tasks = min(session.sparkContext.defaultParallelism, int(str(session.conf.get("spark.sql.shuffle.partitions"))))
     return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(tasks)}
+
+
+HASHED = "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold"
+"""Up to so many shuffled bytes a task makes a table of a side of a join, once it is seen how many there are; 0, unless it is set: sides are
+sorted and merged."""
+
+_GATHERED = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+
+_UNPACKED = 8
+"""How many times as large a table is as what was shuffled for it, which was packed."""
+
+
+def for_joins(session: SparkSession) -> Mapping[str, str]:
+    """The settings by which joins of two shuffled sides are made by tables instead of by sorting, where tasks have the memory. To sort rows
+    by keys that are not one number takes several times as long. What the user has set is left."""
+    if session.conf.get(HASHED, None) is not None:
+        return {}
+    packed = _bytes(session, str(session.conf.get(_GATHERED)))
+    return {HASHED: str(packed)} if _task_bytes(session.sparkContext) >= _UNPACKED * packed else {}
+
+
+def are_hashed(session: SparkSession) -> bool:
+    """Whether such joins are made by tables in a step that is run in copies of a session."""
+    found = {HASHED: session.conf.get(HASHED, "0"), **for_joins(session)}[HASHED]
+    return _bytes(session, str(found)) > 0
+
+
+def _bytes(session: SparkSession, text: str) -> int:
+    """A size as Spark reads it."""
+    read = java(session.sparkContext._jvm).static("org.apache.spark.network.util.JavaUtils", "byteStringAsBytes")
+    return int(read(text))
+
+
+def _task_bytes(context: SparkContext) -> float:
+    """The memory that a task has for what it holds, when as many run as can; 0 where that is not known."""
+    status: Any = context._jsc.sc().getExecutorMemoryStatus()
+    bytes: list[int] = [each._1() for each in _each(status.values().iterator())]
+    if context._jsc.sc().isLocal():
+        return min(bytes) / context.defaultParallelism
+    cores = int(context.getConf().get("spark.executor.cores", "0") or 0)
+    # The driver is among them, and runs no tasks.
+    return min(bytes) / cores if cores and len(bytes) > 1 else 0.0
+
+
+def _each(iterator: Any) -> Iterator[Any]:
+    while iterator.hasNext():
+        yield iterator.next()
