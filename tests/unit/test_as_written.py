@@ -6,6 +6,8 @@ import pytest
 
 from tempura.algebra.rel import Aggregate, Filter, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
+    AggregateCall,
+    AggregateOutput,
     Column,
     Literal,
     Output,
@@ -172,3 +174,19 @@ def test_a_part_that_is_no_other_than_what_it_is_made_of() -> None:
     written = AsWritten(query, 0, FACTS, estimate, lambda rel: classes.get(rel) or memo.add(rel))
     never = replace(PRICES, spark_broadcast_bytes=-1)
     assert written.cost(never) > 2 * never.shuffle(ROWS / 10, 8)
+
+
+def total(rel: Rel, column: int) -> Aggregate:
+    """A scalar sub-query over all rows."""
+    values = rel.columns[column]
+    call = AggregateCall("Max", (Ref(values),), values.type)
+    return Aggregate(rel, (), (AggregateOutput(Column(f"of {values.id}", "m", values.type), call),))
+
+
+def test_what_is_computed_of_all_of_the_same_rows_is_computed_together() -> None:
+    """As Spark merges scalar sub-queries: also where they read other columns, not where they read other rows."""
+    again = renamed(SALES)
+    one, same, other = total(few(SALES), 0), total(few(again), 1), total(SALES, 1)
+    both, apart = (step_of(joined(one, second, "full")) for second in (same, other))
+    assert step_of(one).cost < both.cost < apart.cost
+    assert both.cost < 1.2 * step_of(one).cost

@@ -6,12 +6,12 @@ sent to every task, everything else is shuffled. Adaptive execution looks at wha
 then. (``SizeInBytesOnlyStatsPlanVisitor``, ``JoinSelectionHelper`` and ``DynamicJoinSelection`` in Spark's sources say so.)
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.one import One
-from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Scan, Sort, TopK, Union, Values
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Sort, TopK, Union, Values
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import decimal_of
 from tempura.algebra.window import Window
@@ -137,6 +137,16 @@ def _inputs_first(rel: Rel, seen: set[Rel]) -> Iterator[Rel]:
         yield rel
 
 
+def _rows_of(rel: Rel) -> Hashable:
+    """What says which rows an expression has, whichever of their columns; names of columns stand for the columns."""
+    match rel:
+        case Scan():
+            return rel.table
+        case Project():
+            return _rows_of(rel.input)
+    return (rel.label, *map(_rows_of, rel.inputs))
+
+
 class AsWritten:
     """A query asked of Spark at a time point. ``class_of`` says which class of a memo a part of it belongs to, whose sizes at that time
     are then those of the plans that it is compared with."""
@@ -162,15 +172,26 @@ class AsWritten:
         written = prices.write(self._estimate.rows(result), self._estimate.width(result))
         return written + self._of(self._query, prices, joins, set())
 
-    def _of(self, rel: Rel, prices: CostModel, joins: _Joins, done: set[int]) -> int:
+    def _of(self, rel: Rel, prices: CostModel, joins: _Joins, done: set[Hashable]) -> int:
         """What a part of the query takes. Spark sees when it would shuffle or send the same rows again."""
         own = self._own(rel, prices, joins)
+        if isinstance(rel, Aggregate) and not rel.keys:
+            # What is computed of all of the same rows, as by scalar sub-queries, Spark computes together (``MergeSubplans``).
+            return own + self._once(_rows_of(rel.input), rel.input, prices, joins, done)
         for part in rel.inputs:
-            is_moved = isinstance(rel, Join) or isinstance(part, Aggregate | Window)
-            if not (is_moved and self._classes[part].id in done):
+            if isinstance(rel, Join) or isinstance(part, Aggregate | Window):
+                own += self._once(self._classes[part].id, part, prices, joins, done)
+            else:
                 own += self._of(part, prices, joins, done)
-            done.add(self._classes[part].id)
+                done.add(self._classes[part].id)
         return own
+
+    def _once(self, name: Hashable, part: Rel, prices: CostModel, joins: _Joins, done: set[Hashable]) -> int:
+        """What a part takes, unless what goes by its name was counted."""
+        if name in done:
+            return 0
+        done.add(name)
+        return self._of(part, prices, joins, done)
 
     def _own(self, rel: Rel, prices: CostModel, joins: _Joins) -> int:
         if isinstance(rel, Scan):

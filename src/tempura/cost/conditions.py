@@ -103,6 +103,52 @@ def compared_with_number(part: Expr) -> tuple[Expr, float, bool] | None:
     return (left, bound, below) if bound is not None else None
 
 
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
+
+
+def compared_columns(part: Call) -> tuple[Column, Column] | None:
+    """The two columns that a comparison compares, that which is to be below first; None when it compares something else."""
+    left, right = map(_as_column, part.operands)
+    if part.function not in COMPARISONS or left is None or right is None:
+        return None
+    return (left, right) if part.function.startswith("Less") else (right, left)
+
+
+def _as_column(expr: Expr) -> Column | None:
+    """The column that a value is, as it is or as a number of another type."""
+    if isinstance(expr, Call) and expr.function == "Cast" and _is_number(expr.type):
+        (expr,) = expr.operands
+        return expr.column if isinstance(expr, Ref) and _is_number(expr.type) else None
+    return expr.column if isinstance(expr, Ref) else None
+
+
+def _is_number(type: str) -> bool:
+    return type in _NUMBERS or type.startswith("decimal")
+
+
+def share_below(below: ColumnStats, above: ColumnStats) -> float | None:
+    """The fraction of pairs of values of two columns of which the first is less, as if values lay evenly between bounds and the columns had
+    nothing to do with each other; None where bounds are not known."""
+    if below.low is None or below.high is None or above.low is None or above.high is None:
+        return None
+    low, high = below.low, below.high
+    if above.low == above.high:
+        found = (above.low - low) / (high - low) if high > low else float(low < above.low)
+    else:
+        found = (_area(above.high, low, high) - _area(above.low, low, high)) / (above.high - above.low)
+    return min(1.0, max(_FEW, found))
+
+
+_FEW = 0.01
+"""The least share of pairs: bounds are those of what has arrived, and values seldom lie evenly."""
+
+
+def _area(value: float, low: float, high: float) -> float:
+    """The area, up to a value, below the share of values between two bounds that are less."""
+    inside = min(max(value, low), high) - low
+    return (inside**2 / (2 * (high - low)) if high > low else 0.0) + max(0.0, value - high)
+
+
 def constants(part: Call) -> tuple[Expr, list[object]] | None:
     """The expression that a condition compares with constants for equality, and these; None when it does not, or where they are text."""
     if part.function in EQUALITIES:

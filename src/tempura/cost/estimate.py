@@ -34,12 +34,14 @@ from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window, partition_keys
 from tempura.cost.conditions import (
     EQUALITIES,
+    compared_columns,
     compared_with_number,
     constants,
     equated_with,
     listed_values,
     narrowed,
     results,
+    share_below,
     share_of_values,
     shares,
     split_equalities,
@@ -137,8 +139,19 @@ class Estimator:
         known = self._rows.get(rel)
         if known is None:
             told = self._known(rel)
-            known = self._rows[rel] = max(0.0, self._estimate(rel) if told is None else told)
+            known = self._rows[rel] = max(0.0, self._estimate(rel) if told is None else min(told, self._most(rel)))
         return known
+
+    def _most(self, rel: Rel) -> float:
+        """The most rows that an operator can have. What was counted is scaled by what was expected, which may have been next to nothing."""
+        match rel:
+            case Join(kind="semi" | "anti"):
+                return self.rows(rel.left)
+            case Filter() | Consolidate() | Support() | TopK():
+                return self.rows(rel.input)
+            case Aggregate() | Partial():
+                return max(1.0, self.rows(rel.input))
+        return inf
 
     def defined(self, view: View, columns: Sequence[Column]) -> tuple[Rel, list[Column]] | None:
         """The operator that defines a snapshot, over the snapshots of its inputs, and what it calls some of the columns; None for what is
@@ -622,11 +635,14 @@ class Estimator:
 
     def _range_selectivity(self, predicate: Call, scope: Scope) -> float:
         found = compared_with_number(predicate)
-        return (
-            self._range(found[0].column, predicate, 1, scope)
-            if found and isinstance(found[0], Ref)
-            else _RANGE_SELECTIVITY
-        )
+        if found and isinstance(found[0], Ref):
+            return self._range(found[0].column, predicate, 1, scope)
+        columns = compared_columns(predicate)
+        if columns is None:
+            return _RANGE_SELECTIVITY
+        below, above = (self.stats(_home(column, scope), column) for column in columns)
+        found_share = share_below(below, above) if below and above else None
+        return _RANGE_SELECTIVITY if found_share is None else found_share
 
     def _range(self, column: Column, bounds: Expr, number: int, scope: Scope) -> float:
         """The fraction of rows whose value of a column lies within so many bounds; at least one value does."""
