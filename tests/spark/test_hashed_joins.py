@@ -61,12 +61,16 @@ def test_a_table_is_made_of_a_side_by_two_keys(session: SparkSession, tmp_path: 
     hashed = run(session, tmp_path / "hashed")
     session.conf.set(HASHED, "0")
     assert not are_hashed(session), "what the user has set is left"
+    assert not for_joins(session)
     assert run(session, tmp_path / "merged") == hashed
     assert len(hashed)
     assert [("ShuffledHashJoin" in plan, "SortMergeJoin" in plan) for plan in plans] == [(True, False), (False, True)]
 
 
 def test_without_memory_for_tables_sides_are_sorted(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    assert not are_hashed(session), "nobody looks at how much was shuffled"
+    session.conf.set("spark.sql.adaptive.enabled", "true")
     monkeypatch.setattr(tuning, "_task_bytes", lambda context: 1_000_000.0)
     assert not for_joins(session)
     session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "64k")

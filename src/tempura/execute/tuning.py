@@ -58,7 +58,7 @@ def for_joins(session: SparkSession) -> Mapping[str, str]:
 def are_hashed(session: SparkSession) -> bool:
     """Whether such joins are made by tables in a step that is run in copies of a session."""
     found = {HASHED: session.conf.get(HASHED, "0"), **for_joins(session)}[HASHED]
-    return _bytes(session, str(found)) > 0
+    return session.conf.get("spark.sql.adaptive.enabled") == "true" and _bytes(session, str(found)) > 0
 
 
 def _bytes(session: SparkSession, text: str) -> int:
