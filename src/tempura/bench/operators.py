@@ -26,6 +26,8 @@ from tempura.execute.contract import Usage
 
 Row = dict[str, Any]
 _ON = "ss_item_sk = sr_item_sk AND ss_ticket_number = sr_ticket_number"
+_ON_ONE = "ss_ticket_number = sr_ticket_number"
+_ON_TEXT = "CAST(ss_ticket_number AS STRING) = CAST(sr_ticket_number AS STRING)"
 _WARM_UP = 2
 
 
@@ -128,6 +130,10 @@ def _joined(hint: str) -> Callable[[Tables], DataFrame]:
     return lambda t: t.sales.join(t.returns.hint(hint), fn.expr(_ON), "left")
 
 
+def _found(hint: str, on: str) -> Callable[[Tables], DataFrame]:
+    return lambda t: t.sales.join(t.returns.hint(hint), fn.expr(on), "left_semi")
+
+
 JOBS = (
     Job("nothing", lambda t: t.spark.range(1).toDF("id"), rows="one"),
     Job("read, 1 column", lambda t: t.read("store_sales").select("ss_item_sk")),
@@ -147,6 +153,11 @@ JOBS = (
     Job("broadcast join, large table", _joined("broadcast"), "read, 3 columns"),
     Job("sort-merge join", _joined("merge"), "read, 3 columns"),
     Job("shuffled hash join", _joined("shuffle_hash"), "read, 3 columns"),
+    *(
+        Job(f"{name} by {what}", _found(hint, on), "read, 3 columns")
+        for name, hint in (("sort-merge join", "merge"), ("shuffled hash join", "shuffle_hash"))
+        for what, on in (("one number", _ON_ONE), ("two numbers", _ON), ("a text", _ON_TEXT))
+    ),
     Job("aggregate, one group", lambda t: t.sales.agg(fn.sum("ss_net_paid"), fn.max("ss_item_sk"))),
     Job(
         "aggregate, ten groups",
