@@ -120,6 +120,15 @@ def test_by_what_is_not_one_number_a_table_is_made_of_the_smaller_side(kind: str
     rel = Join(R, S, kind, on)  # type: ignore[arg-type]
     hashed, merged = (replace(MODEL, hashed_joins=on).operator(rel, estimator()) for on in (True, False))
     assert hashed < 0.8 * merged if cheaper else hashed == merged
+    assert (MODEL.held_side(rel, estimator()) is not None) == cheaper
+
+
+def test_no_table_is_made_of_many_rows_that_share_a_key() -> None:
+    on = conjunction(*(equal(Ref(a), Ref(b)) for a, b in zip(R.columns, S.columns, strict=True)))
+    for values, held in ((ROWS, True), (ROWS // 100, False)):
+        columns = {"x": ColumnStats(values), "y": ColumnStats(1)}
+        estimate = Estimator({n: TableFacts((ROWS,) * 2, (0, 0), 2, columns=columns) for n in ("r", "s")})
+        assert (MODEL.held_side(Join(R, S, "inner", on), estimate) is not None) == held
 
 
 def test_what_is_joined_with_a_table_that_is_sent_lies_as_before() -> None:

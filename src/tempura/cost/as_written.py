@@ -116,6 +116,10 @@ class _Joins(Joins):
         sides = [self._sized(self._written[side]) for side in join.inputs if isinstance(side, View)]
         return small_sides(join, sides, self._prices.spark_broadcast_bytes)
 
+    def held(self, join: Join) -> int | None:
+        """None: Spark by itself sorts and merges."""
+        return None
+
     def _found_small(self, join: Join) -> int | None:
         """The side that turns out to be small once both were shuffled."""
         sides = small_sides(join, list(map(self._bytes, join.inputs)), self._prices.spark_broadcast_bytes)

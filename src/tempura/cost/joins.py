@@ -7,7 +7,7 @@ from math import inf, log10
 
 from tempura.algebra.multi_join import MultiJoin, in_order
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel
-from tempura.algebra.scalar import Column, Expr, Ref
+from tempura.algebra.scalar import Column, Expr, Output, Ref
 from tempura.cost.conditions import split_equalities
 from tempura.cost.estimate import Estimator
 from tempura.cost.expressions import evaluation
@@ -18,6 +18,9 @@ _IN_A_PREFIX = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "fl
 """Keys of these types Spark sorts by a number of eight bytes that it keeps beside each row."""
 _COMPARED = 5
 """How many times as long it takes to sort rows by anything else: they are compared with each other."""
+
+_IN_A_TABLE = 8
+"""So many rows of a key a table may have."""
 
 
 class Lies(Enum):
@@ -82,7 +85,7 @@ class Joins:
             return self.lies(kept, keys) if frozenset(kept.columns).issuperset(_columns(keys)) else None
         # Of an outer join only the keys of the side that is kept are no NULLs.
         sides = keys_of(join) if join.kind == "inner" else keys_of(join)[:1]
-        lies = Lies.SORTED if self._held(join) is None else Lies.SHUFFLED
+        lies = Lies.SORTED if self.held(join) is None else Lies.SHUFFLED
         return lies if any(set(own) == set(keys) for own in sides) else None
 
     def _matches(self, join: Join) -> int:
@@ -104,16 +107,22 @@ class Joins:
         """A table of the smaller side in each task, or both sides sorted and merged."""
         sides = list(zip(join.inputs, keys_of(join), strict=True))
         shuffled = sum(self._shuffled(rel, keys) for rel, keys in sides)
-        held = self._held(join)
+        held = self.held(join)
         joined = sum(self._sorted(rel, keys) for rel, keys in sides) if held is None else self._probed(join, held)
         return shuffled + joined
 
-    def _held(self, join: Join) -> int | None:
-        """The side of which each task makes a table once both are shuffled; None when they are merged: by one number that is as dear."""
-        keys = keys_of(join)[0]
-        if not self._prices.hashed_joins or not keys or _is_one_number(keys):
+    def held(self, join: Join) -> int | None:
+        """The side, 0 or 1, of which each task makes a table once both are shuffled; None when they are merged: by one number that is as
+        dear, and where many rows share a key it was seen to be much cheaper (TPC-DS q72)."""
+        keys = keys_of(join)
+        if not self._prices.hashed_joins or not keys[0] or _is_one_number(keys[0]):
             return None
-        return next(iter(small_sides(join, list(map(self._bytes, join.inputs)), inf)), None)
+        side = next(iter(small_sides(join, list(map(self._bytes, join.inputs)), inf)), None)
+        return side if side is not None and self._rows_per_key(join.inputs[side], keys[side]) <= _IN_A_TABLE else None
+
+    def _rows_per_key(self, rel: Rel, keys: Sequence[Expr]) -> float:
+        outputs = tuple(Output(Column(f"{key}", "", key.type), key) for key in keys)
+        return self._estimate.rows(rel) / max(1.0, self._estimate.groups(rel, outputs))
 
     def _shuffled(self, rel: Rel, keys: Sequence[Expr]) -> int:
         """What it takes to put a side of a join by its keys."""

@@ -116,6 +116,10 @@ class CostModel(Prices):
         """The sides of a join, 0 or 1, of which one is sent to every task, the first if it can be; none when both are merged."""
         return Joins(self, estimate).small(join)
 
+    def held_side(self, join: Join, estimate: Estimator) -> int | None:
+        """The side of a join, 0 or 1, of which each task makes a table, when none is sent to every task; None when both are merged."""
+        return Joins(self, estimate).held(join)
+
     def _distinct(self, rel: Aggregate | Partial, rows: float, estimate: Estimator) -> int:
         """Spark groups by each list of DISTINCT arguments first: the rows once more per list."""
         lists = dict.fromkeys(a.call.operands for a in rel.aggregates if a.call.distinct)

@@ -14,7 +14,7 @@ class Prices:
     operator), ``scan`` (of files that are read together), ``exchange`` and ``job`` are the driver's for the greater part. Up to
     ``broadcast_bytes`` a side of a join is sent to every task; where it could have more than ``broadcast_bound``, Spark decides. Of a
     query as it is written it sends what it takes to have up to ``spark_broadcast_bytes`` (``cost.as_written``). With ``hashed_joins`` a
-    join of two shuffled sides by what is not one number is made by a table of the smaller one. With more than
+    plan's joins of two shuffled sides by what is not one number are made by a table of the smaller one. With more than
     ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they leave its fast map. ``sort_row`` is of windows,
     ``merge_row`` of joins whose sides are sorted, by one number, and merged. ``origin``: where the prices come from, for people; prices
     of two origins are not those of one machine."""

@@ -98,6 +98,10 @@ class Draft:
         """The same rows; Spark is told to send them to every task of a join."""
         return self._made("hint", "broadcast")
 
+    def held(self) -> "Draft":
+        """The same rows; Spark is told to make a table of them in each task of a join."""
+        return self._made("hint", "shuffle_hash")
+
     def partitioned(self, partitions: int, keys: Iterable[str]) -> "Draft":
         """The same rows in so many partitions, by the hash of their keys."""
         return self._made("partitioned", partitions, _names(keys))

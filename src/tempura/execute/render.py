@@ -132,10 +132,13 @@ class Renderer:
         return self._unary(rel, *inputs) if inputs else self._leaf(rel)
 
     def _sent(self, rel: Join, inputs: list[Relation]) -> list[Relation]:
-        """The sides of a join, with a word to Spark on the one that is sent to every task: of what was filtered and joined Spark thinks
-        that it is large, and would shuffle the other side first."""
-        side = self._notes[rel].broadcast if rel in self._notes else None
-        return [replace(s, draft=s.draft.broadcast()) if i == side else s for i, s in enumerate(inputs)]
+        """The sides of a join, with a word to Spark on the one that is sent to every task, or held in a table by each: of what was filtered
+        and joined Spark thinks that it is large, and would shuffle the other side first; and what is shuffled it would sort."""
+        note = self._notes.get(rel)
+        if note is None:
+            return inputs
+        hinted = {note.broadcast: Draft.broadcast, note.held: Draft.held}
+        return [replace(s, draft=hinted[i](s.draft)) if i in hinted else s for i, s in enumerate(inputs)]
 
     def _unary(self, rel: Rel, input: Relation) -> Relation:
         match rel:

@@ -26,7 +26,6 @@ from tempura.execute.parts import merge_of, parts_to_keep
 from tempura.execute.relation import Relation
 from tempura.execute.render import Renderer, order_by
 from tempura.execute.sharing import Sink, needs_of, shared, sinks_of
-from tempura.execute.tuning import HASHED, for_joins
 from tempura.physical.growth import growth
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Note, Save, Step
@@ -67,8 +66,6 @@ class SparkExecutor:
         self._progress = progress or (lambda message: None)
         self._files = Files(session, buckets)
         self._writer = self._files.writer
-        for name, value in for_joins(self._writer).items():
-            self._writer.conf.set(name, value)
         self._uses = uses
         self._prices = prices
         self._deleted = deleted
@@ -93,7 +90,6 @@ class SparkExecutor:
                     raise
                 self._progress("again: a side of a join that was to be held in memory was too large for that")
                 shutil.rmtree(folder)
-                self._writer.conf.set(HASHED, "0")
                 states, output, answered = self._run(step, folder, answer, {})
         counts = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
         return StepOutcome(states, output, meter.usage, counts, counter.counted(), answered)

@@ -36,29 +36,17 @@ def for_few_rows(session: SparkSession) -> Mapping[str, str]:
     return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(tasks)}
 
 
-HASHED = "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold"
-"""Up to so many shuffled bytes a task makes a table of a side of a join, once it is seen how many there are; 0, unless it is set: sides are
-sorted and merged."""
-
 _GATHERED = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 
 _UNPACKED = 8
-"""How many times as large a table is as what was shuffled for it, which was packed."""
+"""How many times as large a table may be as what was shuffled for it, which was packed."""
 
 
-def for_joins(session: SparkSession) -> Mapping[str, str]:
-    """The settings by which joins of two shuffled sides are made by tables instead of by sorting, where tasks have the memory. To sort rows
-    by keys that are not one number takes several times as long. What the user has set is left."""
-    if session.conf.get(HASHED, None) is not None:
-        return {}
-    packed = _bytes(session, str(session.conf.get(_GATHERED)))
-    return {HASHED: str(packed)} if _task_bytes(session.sparkContext) >= _UNPACKED * packed else {}
-
-
-def are_hashed(session: SparkSession) -> bool:
-    """Whether such joins are made by tables in a step that is run in copies of a session."""
-    found = {HASHED: session.conf.get(HASHED, "0"), **for_joins(session)}[HASHED]
-    return session.conf.get("spark.sql.adaptive.enabled") == "true" and _bytes(session, str(found)) > 0
+def hold_tables(session: SparkSession) -> bool:
+    """Whether tasks have the memory to make a table of a side of a join: adaptive execution gives each about so many shuffled bytes."""
+    gathered = _bytes(session, str(session.conf.get(_GATHERED)))
+    is_adaptive = session.conf.get("spark.sql.adaptive.enabled") == "true"
+    return is_adaptive and _task_bytes(session.sparkContext) >= _UNPACKED * gathered
 
 
 def _bytes(session: SparkSession, text: str) -> int:

@@ -26,7 +26,8 @@ class Size:
 class Note:
     """What the planner knows about an operator of a step. ``cost`` in nanoseconds of one core, of this operator alone;
     ``rule`` made it, of the plan's ``method`` or methods that have it; ``view`` names the view of a TVR that it computes, where it
-    computes one; of a join ``broadcast`` is the side, 0 or 1, that is sent to every task. ``fixed`` is the part of the cost that does not
+    computes one; of a join ``broadcast`` is the side, 0 or 1, that is sent to every task, ``held`` the one of which each task makes a
+    table, once both are shuffled. ``fixed`` is the part of the cost that does not
     depend on rows: the driver's for the greater part. ``by_definition``: the rule applies the operator to whole snapshots of its inputs.
     ``sizes``: what its rows are worth remembering as; ``counted``: whether ``rows`` are as an earlier run has counted."""
 
@@ -40,6 +41,7 @@ class Note:
     by_definition: bool = False
     sizes: tuple[Size, ...] = ()
     counted: bool = False
+    held: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

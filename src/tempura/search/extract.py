@@ -152,7 +152,7 @@ class Extraction:
         roots = [save.rel for save in saves] + ([emit] if emit is not None else [])
         nodes = dict.fromkeys(rel for root in roots for rel in root.walk())
         notes = {rel: self._notes[t][rel] for rel in nodes if rel in self._notes.get(t, {})}
-        notes |= self._broadcasts(notes)
+        notes |= self._ways_to_join(notes)
         parts = [(note.cost, note.fixed) for note in notes.values()]
         parts += [self._save_parts(save, t) for save in saves]
         parts += [self._write_parts(emit, t)] if emit is not None else []
@@ -174,8 +174,8 @@ class Extraction:
                 found[key] = Save(key, way.rhs, problem.stored.get(key, ONE_PART).bucket), note
         return found
 
-    def _broadcasts(self, notes: Mapping[Rel, Note]) -> dict[Rel, Note]:
-        """The notes of joins of which a side is sent to every task."""
+    def _ways_to_join(self, notes: Mapping[Rel, Note]) -> dict[Rel, Note]:
+        """The notes of joins of which a side is sent to every task, or held in a table by each."""
         bounds = Bounds(lambda leaf: notes[leaf].rows if leaf in notes else inf)
         model, estimate = self._graph.model, self._graph.estimate
 
@@ -189,6 +189,8 @@ class Extraction:
             side = next((side for side in sides if is_safe(join, built, side)), None)
             if side is not None:
                 found[built] = replace(notes[built], broadcast=side)
+            elif built in notes and not sides and (held := model.held_side(join, estimate)) is not None:
+                found[built] = replace(notes[built], held=held)
         return found
 
     def _save_parts(self, save: Save, t: int) -> tuple[int, int]:
