@@ -1,9 +1,12 @@
 """What a query takes that Spark is asked as it is written, and when that is done instead of running the operators of a plan."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Aggregate, Filter, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
     AggregateCall,
@@ -22,9 +25,11 @@ from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.explain.text import explain
 from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
+from tempura.physical.operators import Read
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
+from tempura.tvr.views import Snapshot
 from tests.unit.test_merged_joins import counted, joined, renamed
 
 ROWS = 1_000_000
@@ -190,3 +195,62 @@ def test_what_is_computed_of_all_of_the_same_rows_is_computed_together() -> None
     both, apart = (step_of(joined(one, second, "full")) for second in (same, other))
     assert step_of(one).cost < both.cost < apart.cost
     assert both.cost < 1.2 * step_of(one).cost
+
+
+class TestOnlyAsking:
+    """A view of which all results may be asked of Spark."""
+
+    QUERY = counted(joined(SALES, few(ITEMS)))
+
+    @staticmethod
+    def problem(query: Rel = QUERY, asked: bool = True) -> Problem:
+        grown = {
+            name: replace(facts, inserted=(facts.inserted[0], facts.inserted[0] + 10), deleted=(0, 0), static=False)
+            for name, facts in FACTS.items()
+        }
+        points = frozenset((0, 1)) if asked else frozenset[int]()
+        prices = replace(PRICES, spark_broadcast_bytes=10**9)
+        return Problem(query, (Point(1.0, output=True),) * 2, grown, prices=prices, as_written=points)
+
+    def test_what_is_kept_has_to_save_more_than_estimates_are_off(self) -> None:
+        plan = make_plan(self.problem(), ("batch",))
+        assert [step.asked for step in plan.steps] == [True, True]
+        assert not any(step.saves for step in plan.steps)
+        assert plan.cost == sum(step.cost for step in plan.steps)
+        free = make_plan(self.problem(asked=False), ("batch",))
+        assert not any(step.asked for step in free.steps)
+
+    def test_it_is_followed_without_a_search(self) -> None:
+        plan = make_plan(self.problem(), ("batch",))
+        assert plan.course
+        assert plan.course.asked
+        again = make_plan(self.problem(), ("batch",), course=plan.course)
+        assert again.course is plan.course
+        assert again.steps == plan.steps
+        assert again.effort.plans_costed == 0
+        lost = make_plan(self.problem(asked=False), ("batch",), course=plan.course)
+        assert lost.course is not plan.course, "nobody may be asked any more"
+
+    def test_who_does_not_recompute_does_not_ask(self) -> None:
+        plan = make_plan(self.problem(), ("im1",), strict=True)
+        assert not any(step.asked for step in plan.steps)
+
+    def test_its_operators_are_the_querys(self) -> None:
+        """They are run where Spark turns out not to be able to answer."""
+        plan = make_plan(self.problem(), ("batch",))
+        random = Random(5)
+        rows = {
+            name: SignedBag.of((random.randrange(3), random.randrange(3), random.choice("ab"))[-width:] for _ in "1234")
+            for name, width in (("sales", 3), ("items", 2))
+        }
+
+        def leaf(rel: Rel) -> SignedBag:
+            scan = rel.scan if isinstance(rel, Read) else rel
+            assert isinstance(scan, Scan)
+            return rows[scan.table]
+
+        for step in plan.steps:
+            assert step.emit is not None
+            assert {rel.at for rel in step.emit.walk() if isinstance(rel, Read)} == {Snapshot(step.time)}
+            assert evaluate(step.emit, leaf) == evaluate(self.QUERY, leaf)
+            assert len(evaluate(step.emit, leaf))

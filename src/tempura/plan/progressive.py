@@ -121,11 +121,12 @@ class Effort:
 class Course:
     """How a plan goes about a query: the time point at which its work begins (0 if it needs anything of the past), the names of the rules
     that it uses, and which states its later steps may load (``search.space.Keep``). A plan for another problem of the same shape is found
-    among these rules alone much faster than among all."""
+    among these rules alone much faster than among all. ``asked``: it only asks for the query as it is written."""
 
     start: int
     keep: str
     rules: tuple[str, ...]
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

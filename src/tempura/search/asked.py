@@ -3,12 +3,17 @@ more of the sizes; what is estimated to be cheaper is done."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
+from tempura.algebra.rel import Rel, Scan
 from tempura.cost.as_written import AsWritten
-from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.cost.estimate import Estimator
+from tempura.cost.model import CostModel
+from tempura.physical.operators import Read
+from tempura.plan.progressive import Course, Note, ProgressivePlan, Step
 from tempura.search.problem import MARGIN
-from tempura.search.space import Space
+from tempura.search.space import Keep, Space
+from tempura.tvr.views import Snapshot
 
 
 class Asking:
@@ -35,6 +40,38 @@ class Asking:
         """The same for several."""
         return [self.plan(plan) for plan in plans]
 
+    def beside(self, plans: Sequence[ProgressivePlan]) -> list[ProgressivePlan]:
+        """Plans, and that which only asks Spark, keeping nothing, where that may be done: of others that recompute those that are clearly
+        cheaper stay."""
+        found, only = self.plans(plans), self.only()
+        if only is None:
+            return found
+        return [p for p in found if p.method != "batch" or p.cost <= (1 - MARGIN) * only.cost] + [only]
+
+    def only(self) -> ProgressivePlan | None:
+        """The plan that asks Spark whenever the result is due, and does nothing else; None where that may not be done."""
+        problem = self._space.problem
+        times = range(problem.first, len(problem.points))
+        if not problem.as_written.issuperset(t for t in times if problem.points[t].output):
+            return None
+        steps = tuple(self._asking(t) if problem.points[t].output else Step(t, (), None, 0) for t in times)
+        weights = tuple(problem.points[t].weight for t in times)
+        cost = sum(round(weight * step.cost) for weight, step in zip(weights, steps, strict=True))
+        course = Course(problem.first, Keep.PAST.name, (), asked=True)
+        return ProgressivePlan(steps, weights, cost, "batch", course=course)
+
+    def _asking(self, t: int) -> Step:
+        """A step that asks; its operators are those of the query, over what has arrived."""
+        model, estimate = self._space.model, self._space.estimate
+        emit = _read_at(self._space.problem.query, t)
+        notes = {}
+        for rel in emit.walk():
+            cost, fixed = model.parts(partial(_operator, rel=rel, estimate=estimate))
+            notes[rel] = Note(estimate.rows(rel), cost, fixed=fixed)
+        own = sum(note.cost for note in notes.values()) + model.write(estimate.rows(emit), estimate.width(emit))
+        cost, fixed = self._parts(t)
+        return Step(t, (), emit, cost, notes, fixed, asked=True, otherwise=own)
+
     def _step(self, step: Step) -> Step:
         if step.time not in self._space.problem.as_written or not step.is_recomputation:
             return step
@@ -42,3 +79,19 @@ class Asking:
         if step.cost <= (1 - MARGIN) * cost:
             return replace(step, otherwise=cost)
         return replace(step, cost=cost, fixed=fixed, asked=True, otherwise=step.cost)
+
+
+def _operator(model: CostModel, rel: Rel, estimate: Estimator) -> int:
+    return model.operator(rel, estimate)
+
+
+def _read_at(query: Rel, t: int) -> Rel:
+    """A query over what has arrived by a time point; equal parts stay one."""
+    made: dict[Rel, Rel] = {}
+
+    def over(rel: Rel) -> Rel:
+        if rel not in made:
+            made[rel] = Read(rel, Snapshot(t)) if isinstance(rel, Scan) else rel.with_inputs(*map(over, rel.inputs))
+        return made[rel]
+
+    return over(query)

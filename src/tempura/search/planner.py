@@ -88,20 +88,21 @@ def make_plan(
         replace(problem, query=_as_operator(problem.query)), counter, listener, without=without, switches=switches
     )
     asking = Asking(space)
-    if course and (found := _along(course, space, names, strict)):
-        along = asking.plan(found)
+    if course and (found := asking.only() if course.asked else _along(course, space, names, strict)):
+        along = replace(asking.plan(found), course=course)
         steps = _with_methods(along, problem.registry)
         others = _alternatives([along], along)
         return replace(along, steps=steps, alternatives=others, effort=counter.effort, registry=made_by)
     sets = _sets(space, names)
     begins = 0 if strict else _last_beginning(problem)
     graph = Graph(space, *map(space.rules_of, sets), begins=begins, strict=strict)
-    plans = asking.plans(_plans(graph, sets, Keep.BOTH))
+    asked = asking.beside if "batch" in names and not strict else asking.plans
+    plans = asked(_plans(graph, sets, Keep.BOTH))
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
     if _loads_what_it_forgets(_best(plans, margin, doubt), problem):
         either = (_plans(graph.keeping(keep), sets, keep) for keep in (Keep.NEW, Keep.PAST))
-        both = [asking.plans(found) for found in either if found]
+        both = [asked(found) for found in either if found]
         plans = min(both, key=lambda found: _best(found, margin, doubt).cost, default=plans)
     best = _best(plans, margin, doubt)
     steps = _with_methods(best, problem.registry)
