@@ -209,7 +209,7 @@ class TestOnlyAsking:
             for name, facts in FACTS.items()
         }
         points = frozenset((0, 1)) if asked else frozenset[int]()
-        prices = replace(PRICES, spark_broadcast_bytes=10**9)
+        prices = replace(PRICES, spark_broadcast_bytes=10**9, broadcast_bytes=0)
         return Problem(query, (Point(1.0, output=True),) * 2, grown, prices=prices, as_written=points)
 
     def test_what_is_kept_has_to_save_more_than_estimates_are_off(self) -> None:
@@ -227,6 +227,9 @@ class TestOnlyAsking:
         again = make_plan(self.problem(), ("batch",), course=plan.course)
         assert again.course is plan.course
         assert again.steps == plan.steps
+        for step in again.steps:
+            assert step.otherwise is not None
+            assert step.otherwise > step.cost, "the price of the other way"
         assert again.effort.plans_costed == 0
         lost = make_plan(self.problem(asked=False), ("batch",), course=plan.course)
         assert lost.course is not plan.course, "nobody may be asked any more"

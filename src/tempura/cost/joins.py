@@ -20,7 +20,7 @@ _COMPARED = 5
 """How many times as long it takes to sort rows by anything else: they are compared with each other."""
 
 _IN_A_TABLE = 8
-"""So many rows of a key a table may have."""
+"""So many rows of a key a table may have: chosen, not measured."""
 
 
 class Lies(Enum):

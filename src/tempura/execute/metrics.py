@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from tempura.execute.contract import Clocks, Usage
-from tempura.frontend.java import java
+from tempura.frontend.java import each, java
 
 
 class Meter:
@@ -64,7 +64,7 @@ class Meter:
         # The JVM picks them: a session may have run thousands of jobs before.
         self.jobs = tuple(scala_context.statusTracker().getJobIdsForTag(self._tag))
         jobs = [store.job(id) for id in self.jobs]
-        ids = {stage for job in jobs for stage in _each(job.stageIds())}
+        ids = {stage for job in jobs for stage in each(job.stageIds())}
         ran = [stage for stage in _stages(store, ids) if stage.numCompleteTasks()]
         tasks_cpu = sum(stage.executorCpuTime() for stage in ran) / 1e9
         # In a local session tasks run in the driver's JVM.
@@ -100,7 +100,3 @@ def _stages(store: Any, ids: set[int]) -> Iterator[Any]:
             yield store.lastStageAttempt(stage)
         except Py4JJavaError:  # NoSuchElementException: the store has dropped it
             continue
-
-
-def _each(scala_sequence: Any) -> Iterator[Any]:
-    return (scala_sequence.apply(i) for i in range(scala_sequence.size()))

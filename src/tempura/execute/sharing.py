@@ -29,12 +29,18 @@ class Sink:
 
 
 def sinks_of(step: Step) -> tuple[Sink, ...]:
-    """What the step writes, in an order in which each sink comes after the states that it can read instead of computing.
+    """What the step writes, in the order of :func:`needs_of`, and with its errors."""
+    return tuple(needs_of(step))
+
+
+def needs_of(step: Step) -> dict[Sink, frozenset[Sink]]:
+    """Of each thing that the step writes those that must be written before it, because it reads their states instead of computing them;
+    in an order in which it comes after them.
 
     Raises TempuraError ``CYCLIC_STEP`` when states of the step need one another.
     """
     waiting = [Sink(save.rel, save) for save in step.saves] + ([Sink(step.emit, None)] if step.emit is not None else [])
-    needs = needs_of(waiting)
+    needs = {sink: frozenset(other for other in waiting if _needs(sink, other)) for sink in waiting}
     ordered: list[Sink] = []
     while waiting:
         ready = [sink for sink in waiting if needs[sink].isdisjoint(waiting)]
@@ -45,12 +51,7 @@ def sinks_of(step: Step) -> tuple[Sink, ...]:
             )
         ordered += ready
         waiting = [sink for sink in waiting if sink not in ready]
-    return tuple(ordered)
-
-
-def needs_of(sinks: Sequence[Sink]) -> dict[Sink, frozenset[Sink]]:
-    """Of each sink those that must be written before it, because it reads the states that they write."""
-    return {sink: frozenset(other for other in sinks if _needs(sink, other)) for sink in sinks}
+    return {sink: needs[sink] for sink in ordered}
 
 
 def shared(sinks: Sequence[Sink]) -> frozenset[Rel]:

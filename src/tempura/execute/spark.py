@@ -25,7 +25,7 @@ from tempura.execute.naming import attribute, ids
 from tempura.execute.parts import merge_of, parts_to_keep
 from tempura.execute.relation import Relation
 from tempura.execute.render import Renderer, order_by
-from tempura.execute.sharing import Sink, needs_of, shared, sinks_of
+from tempura.execute.sharing import Sink, needs_of, shared
 from tempura.physical.growth import growth
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Note, Save, Step
@@ -65,7 +65,6 @@ class SparkExecutor:
         self._load = load
         self._progress = progress or (lambda message: None)
         self._files = Files(session, buckets)
-        self._writer = self._files.writer
         self._uses = uses
         self._prices = prices
         self._deleted = deleted
@@ -83,7 +82,7 @@ class SparkExecutor:
         context = self._session.sparkContext
         with errors_by_code(), cancelled_when_interrupted(context), Meter(context) as meter:
             try:
-                with RowCounter(self._writer, step) as counter:
+                with RowCounter(self._files.writer, step) as counter:
                     states, output, answered = self._run(step, folder, answer, step.notes, counter)
             except Py4JJavaError as error:
                 if not is_of_a_side(error):
@@ -103,13 +102,13 @@ class SparkExecutor:
         counter: RowCounter | None = None,
     ) -> tuple[dict[StateKey, StoredState], StoredOutput | None, bool]:
         """The states, the output, and whether that is the answer's."""
-        sinks = sinks_of(step)
-        context = self._session.sparkContext
+        needs = needs_of(step)
+        sinks = tuple(needs)
         states: dict[StateKey, StoredState] = {}
         output: StoredOutput | None = None
         answered = False
         names = counter.names if counter else {}
-        renderer = Renderer(self._writer, lambda leaf: self._leaf(leaf, states), shared(sinks), notes, names)
+        renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks), notes, names)
 
         def begin(sink: Sink) -> Callable[[], StoredState | StoredOutput]:
             nonlocal answered
@@ -133,7 +132,7 @@ class SparkExecutor:
                 renderer.define(sink.rel, self._files.load(stored, sink.rel.columns))
 
         try:
-            run_at_once(needs_of(sinks), begin, end, partial(stop_jobs, context))
+            run_at_once(needs, begin, end, partial(stop_jobs, self._session.sparkContext))
             if counter:
                 counter.look_at(renderer.persisted)
         finally:

@@ -1,7 +1,7 @@
 """How Spark goes about a step. To look at each intermediate result before going on pays for large ones; it is a job per shuffle, and over
 few rows these jobs, one after the other, take longer than all else."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark import SparkContext
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tempura.cost.estimate import width
 from tempura.execute.contract import StoredState
-from tempura.frontend.java import java
+from tempura.frontend.java import each, java
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Step
 
@@ -39,7 +39,7 @@ def for_few_rows(session: SparkSession) -> Mapping[str, str]:
 _GATHERED = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 
 _UNPACKED = 8
-"""How many times as large a table may be as what was shuffled for it, which was packed."""
+"""How many times as large a table may be as what was shuffled for it, which was packed: assumed, not measured."""
 
 
 def hold_tables(session: SparkSession) -> bool:
@@ -58,14 +58,9 @@ def _bytes(session: SparkSession, text: str) -> int:
 def _task_bytes(context: SparkContext) -> float:
     """The memory that a task has for what it holds, when as many run as can; 0 where that is not known."""
     status: Any = context._jsc.sc().getExecutorMemoryStatus()
-    bytes: list[int] = [each._1() for each in _each(status.values().iterator())]
+    bytes: list[int] = [memory._1() for memory in each(status.values().toSeq())]
     if context._jsc.sc().isLocal():
         return min(bytes) / context.defaultParallelism
     cores = int(context.getConf().get("spark.executor.cores", "0") or 0)
     # The driver is among them, and runs no tasks.
     return min(bytes) / cores if cores and len(bytes) > 1 else 0.0
-
-
-def _each(iterator: Any) -> Iterator[Any]:
-    while iterator.hasNext():
-        yield iterator.next()

@@ -4,6 +4,7 @@ py4j forgets what it has found: at each use of ``jvm.scala.Option.apply`` it ask
 and for what is a package only, as ``scala`` is, the JVM searches all of Spark's archives. A step uses thousands of such names.
 """
 
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -45,6 +46,11 @@ def java(view: Any) -> Java:
     if view not in _KNOWN:
         _KNOWN[view] = Java(view)
     return _KNOWN[view]
+
+
+def each(scala_sequence: Any) -> Iterator[Any]:
+    """The elements of a Scala sequence that finds each of them by its number at once."""
+    return (scala_sequence.apply(i) for i in range(scala_sequence.size()))
 
 
 def running_java() -> Java:

@@ -3,12 +3,10 @@ more of the sizes; what is estimated to be cheaper is done."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 from tempura.algebra.rel import Rel, Scan
 from tempura.cost.as_written import AsWritten
-from tempura.cost.estimate import Estimator
-from tempura.cost.model import CostModel
 from tempura.physical.operators import Read
 from tempura.plan.progressive import Course, Note, ProgressivePlan, Step
 from tempura.search.problem import MARGIN
@@ -64,13 +62,15 @@ class Asking:
         """A step that asks; its operators are those of the query, over what has arrived."""
         model, estimate = self._space.model, self._space.estimate
         emit = _read_at(self._space.problem.query, t)
-        notes = {}
-        for rel in emit.walk():
-            cost, fixed = model.parts(partial(_operator, rel=rel, estimate=estimate))
-            notes[rel] = Note(estimate.rows(rel), cost, fixed=fixed)
+        notes = {rel: self._note(rel) for rel in emit.walk()}
         own = sum(note.cost for note in notes.values()) + model.write(estimate.rows(emit), estimate.width(emit))
         cost, fixed = self._parts(t)
         return Step(t, (), emit, cost, notes, fixed, asked=True, otherwise=own)
+
+    def _note(self, rel: Rel) -> Note:
+        estimate = self._space.estimate
+        cost, fixed = self._space.model.parts(lambda model: model.operator(rel, estimate))
+        return Note(estimate.rows(rel), cost, fixed=fixed)
 
     def _step(self, step: Step) -> Step:
         if step.time not in self._space.problem.as_written or not step.is_recomputation:
@@ -79,10 +79,6 @@ class Asking:
         if step.cost <= (1 - MARGIN) * cost:
             return replace(step, otherwise=cost)
         return replace(step, cost=cost, fixed=fixed, asked=True, otherwise=step.cost)
-
-
-def _operator(model: CostModel, rel: Rel, estimate: Estimator) -> int:
-    return model.operator(rel, estimate)
 
 
 def _read_at(query: Rel, t: int) -> Rel:

@@ -88,8 +88,7 @@ def make_plan(
         replace(problem, query=_as_operator(problem.query)), counter, listener, without=without, switches=switches
     )
     asking = Asking(space)
-    if course and (found := asking.only() if course.asked else _along(course, space, names, strict)):
-        along = replace(asking.plan(found), course=course)
+    if course and (along := _followed(course, asking, space, names, strict)):
         steps = _with_methods(along, problem.registry)
         others = _alternatives([along], along)
         return replace(along, steps=steps, alternatives=others, effort=counter.effort, registry=made_by)
@@ -125,8 +124,19 @@ def _plans(graph: Graph, sets: Sequence[tuple[str, ...]], keep: Keep) -> list[Pr
     return [_plan(found, keep) for found in _found(graph, sets)]
 
 
+def _followed(
+    course: Course, asking: Asking, space: Space, names: tuple[str, ...], strict: bool
+) -> ProgressivePlan | None:
+    """The plan that goes by a course, if that leads anywhere."""
+    if course.asked:
+        only = asking.only()
+        return replace(only, course=course) if only else None
+    found = _along(course, space, names, strict)
+    return asking.plan(found) if found else None
+
+
 def _along(course: Course, space: Space, names: tuple[str, ...], strict: bool) -> ProgressivePlan | None:
-    """The plan for all methods that goes by a course, if that leads anywhere."""
+    """The plan for all methods that goes by a course of operators, if that leads anywhere."""
     keep = Keep[course.keep]
     rules = tuple(rule for rule in space.rules_of(names) if rule.splits or rule.name in course.rules)
     begins = 0 if strict else _last_beginning(space.problem)
