@@ -75,6 +75,17 @@ def test_cold_runs_are_estimated_by_cold_ones_and_warm_ones_by_warm_ones(step: S
     assert correction_of(after_the_first(step, *[6.0] * 9, steps_run=0), 99) == NONE
 
 
+def test_a_session_that_has_just_become_warm_goes_on_with_what_is_known(step: StepManifest) -> None:
+    warming = after_the_first(step, *[2.0] * 4, steps_run=4)
+    assert warm(warming) == Correction(2.0, 4, WARMING)
+    assert "that were warming up" in warm(warming).text
+    # Until there are enough of its own.
+    assert warm([*warming, *runs(step, 1.0, 1.0)]) == Correction(2.0, 4, WARMING)
+    assert warm([*warming, *runs(step, 1.0, 1.0, 1.0)]) == Correction(1.0, 3, WARM)
+    # The other way it does not hold.
+    assert correction_of(after_the_first(step, *[2.0] * 4), 4) == NONE
+
+
 def test_of_old_runs_nobody_knows_how_warm_they_were(step: StepManifest) -> None:
     old = after_the_first(step, *[6.0] * 9, steps_run=None)
     assert {correction_of(old, n) for n in (0, 1, 99)} == {NONE}

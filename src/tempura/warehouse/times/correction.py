@@ -57,18 +57,24 @@ def correction_of(runs: Sequence[StepManifest], steps_run: int, prices: str = BU
 
     ``steps_run``: by the session that is to run the next step. What counts are runs of sessions that were as warm, and were estimated by
     the same ``prices``; not the query's first run, for which Spark generates and compiles code as for no other. Of runs of before it was
-    noted, nobody knows how warm they were.
+    noted, nobody knows how warm they were. A session that has just become warm goes on with what it was warming up by until enough is
+    known: nothing would be further off, and all plans would be compared anew for it.
     """
-    known = [run for run in runs_like(runs[1:], steps_run, prices) if run.estimated_fixed][-_LAST:]
-    if len(known) < _LEAST:
-        return NONE
-    found = median(run.driver_seconds * 1e9 / run.estimated_fixed for run in known)
-    return Correction(min(_MOST, max(1 / _MOST, found)), len(known), warmth(steps_run))
+    warm = warmth(steps_run)
+    for like in (WARM, WARMING) if warm == WARM else (warm,):
+        known = [run for run in _runs_of(runs[1:], like, prices) if run.estimated_fixed][-_LAST:]
+        if len(known) >= _LEAST:
+            found = median(run.driver_seconds * 1e9 / run.estimated_fixed for run in known)
+            return Correction(min(_MOST, max(1 / _MOST, found)), len(known), like)
+    return NONE
 
 
 def runs_like(runs: Iterable[StepManifest], steps_run: int, prices: str) -> Iterator[StepManifest]:
     """Those of some runs whose sessions were as warm as one that has run so many steps, and that were estimated by the same prices."""
-    warm = warmth(steps_run)
+    return _runs_of(runs, warmth(steps_run), prices)
+
+
+def _runs_of(runs: Iterable[StepManifest], warm: str, prices: str) -> Iterator[StepManifest]:
     for run in runs:
         if run.steps_run is not None and warmth(run.steps_run) == warm and run.prices == prices:
             yield run
