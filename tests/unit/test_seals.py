@@ -1,0 +1,101 @@
+"""A file that this process has read is not read again, unless it was touched or that is long ago."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tempura.warehouse.commits import seals
+from tempura.warehouse.commits.seals import checksum, file_damage
+
+ROWS = b"these are rows"
+LATER = 2_000_000_000
+"""Nanoseconds until a change that was just made would show."""
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each file is read, by name."""
+    counted, read = Counter[str](), seals.file_checksum
+
+    def counting(path: Path) -> str:
+        counted[path.name] += 1
+        return read(path)
+
+    monkeypatch.setattr(seals, "file_checksum", counting)
+    monkeypatch.setattr(seals, "_READ", {})
+    return counted
+
+
+@pytest.fixture
+def pass_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let nanoseconds pass."""
+    passed = 0
+
+    def pass_by(nanoseconds: int) -> None:
+        nonlocal passed
+        passed += nanoseconds
+
+    clock = SimpleNamespace(time_ns=lambda: time.time_ns() + passed, monotonic=lambda: time.monotonic() + passed / 1e9)
+    monkeypatch.setattr(seals, "time", clock)
+    return pass_by
+
+
+def damage(path: Path) -> str | None:
+    return file_damage(path, len(ROWS), checksum(ROWS))
+
+
+def test_what_was_read_is_not_read_again(tmp_path: Path, reads: Counter[str], pass_by: Callable[[int], None]) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(ROWS)
+    pass_by(LATER)
+    assert [damage(path) for _ in range(3)] == [None] * 3
+    assert reads == {"rows": 1}
+    # But in the end it is: disks fail in silence.
+    pass_by(3600 * 1_000_000_000)
+    assert damage(path) is None
+    assert reads == {"rows": 2}
+
+
+def test_what_has_just_changed_may_change_again_unseen(tmp_path: Path, reads: Counter[str]) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(ROWS)
+    assert damage(path) is None
+    assert damage(path) is None
+    assert reads == {"rows": 2}
+
+
+@pytest.mark.parametrize("how", ["in place", "by another"])
+def test_what_was_touched_is_read_again(
+    tmp_path: Path, reads: Counter[str], pass_by: Callable[[int], None], how: str
+) -> None:
+    """Also where its size and the time of its content are as they were."""
+    path, other = tmp_path / "rows", tmp_path / "other"
+    path.write_bytes(ROWS)
+    pass_by(LATER)
+    assert damage(path) is None
+    before = path.stat()
+    time.sleep(0.05)  # so fine the times of files are at least
+    written = path if how == "in place" else other
+    written.write_bytes(ROWS[::-1])
+    os.utime(written, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if written is other:
+        other.replace(path)
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert damage(path) == f"file {path} was altered"
+    assert reads == {"rows": 2}
+
+
+def test_what_is_wrong_is_told_each_time(tmp_path: Path, reads: Counter[str], pass_by: Callable[[int], None]) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(ROWS[::-1])
+    pass_by(LATER)
+    assert damage(path) == damage(path) == f"file {path} was altered"
+    path.write_bytes(ROWS)
+    assert damage(path) is None
+    path.unlink()
+    assert damage(path) == f"file {path} is gone"
