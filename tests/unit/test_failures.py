@@ -22,6 +22,7 @@ from tempura.frontend.catalyst import first_line
 from tempura.plan.progressive import Course, ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
+from tempura.warehouse.commits import seals
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.times import follow
 from tests.unit.planned import key_of
@@ -242,6 +243,22 @@ def test_a_missing_file_in_verify_has_a_code(tmp_path: Path) -> None:
         warehouse(tmp_path, Files()).query("q").verify()
     assert error.value.code == "ROWS_UNKNOWN"
     assert "a.parquet" in error.value.what
+
+
+def test_verify_reads_what_was_read_a_moment_ago(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs do not; but who asks whether a result is sound wants its files to be read, be they untouched or not."""
+    prepare(tmp_path)
+    scenario(tmp_path, Files())
+    query = warehouse(tmp_path, Files()).query("q")
+    monkeypatch.setattr(seals, "_about", lambda path: (0, 0))  # what a disk loses does not show in a file's times
+    assert query.verify()
+    part = query.stored(query.outputs()[-1]).part
+    result = Path(part.path, part.seals[0].name)
+    data = result.read_bytes()
+    result.write_bytes(data[::-1])
+    assert not query.verify()
+    result.write_bytes(data)
+    assert query.verify()
 
 
 @dataclass

@@ -23,7 +23,7 @@ from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.registry import Registry
 from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.commits.ledger import Ledger, attempt
-from tempura.warehouse.commits.seals import damage
+from tempura.warehouse.commits.seals import damage, read_all_again
 from tempura.warehouse.declared.declare import OutputSpec, QuerySpec, check_output, declared_path
 from tempura.warehouse.declared.places import check_output_place
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
@@ -260,7 +260,9 @@ class Query:
     @errors_by_code()
     def verify(self, rows: Mapping[str, Rows] | None = None) -> Verification:
         """Compare the last result with a recomputation over the same versions of the tables. ``rows`` that a table is known to have
-        are read in the place of what arrived in it. Raises TempuraError NO_RESULT."""
+        are read in the place of what arrived in it. Files are read for their checksums, whenever that was done last. Raises TempuraError
+        NO_RESULT."""
+        read_all_again()
         outputs = self.outputs()
         if not outputs:
             raise TempuraError(
