@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tempura.algebra.failing import can_fail
+from tempura.algebra.rel import keep
 from tempura.algebra.scalar import TRUE, Call, Literal, Output, Ref, conjunction, conjuncts, equal, substitute
 from tempura.rules.distinct import Levels
 from tempura.rules.dsl import (
@@ -10,6 +11,7 @@ from tempura.rules.dsl import (
     Aggs,
     Keys,
     On,
+    OnAll,
     Order,
     Outputs,
     Partition,
@@ -17,14 +19,20 @@ from tempura.rules.dsl import (
     Projections,
     Rewrite,
     Rule,
+    Sides,
     Tvrs,
     WindowCalls,
     rewrite,
     rule,
 )
-from tempura.rules.helpers import filtered, read_by, separate, union_all, values_of
+from tempura.rules.helpers import filtered, joined, read_by, separate, union_all, values_of
 from tempura.rules.parts import Parts, can_be_split, merged
 from tempura.tvr.tvr import Tvr
+
+
+def kept_as(tvr: Tvr, other: Tvr) -> Tvr:
+    """The columns of another TVR, in its order."""
+    return Tvr(keep(tvr.rel, other.columns))
 
 
 @rule(LOGICAL)
@@ -254,12 +262,37 @@ def aggregates_of_two_arguments_joined_by_equality(X: Tvr, keys: Keys, aggs: Agg
     """aggregate(F, G)(X) = aggregate(F)(X) ⋈ aggregate(G)(X) on k = k      WRONG: the group of NULL matches nothing"""
     primed = tuple(Output(k.column.primed(), k.expr) for k in keys)
     on = conjunction(*(equal(Ref(k.column), Ref(p.column)) for k, p in zip(keys, primed, strict=True)))
-    joined = X.aggregate(keys, aggs[:1]).join(X.aggregate(primed, aggs[1:]), on)
+    both = X.aggregate(keys, aggs[:1]).join(X.aggregate(primed, aggs[1:]), on)
     columns = X.aggregate(keys, aggs).columns
-    return rewrite(X.aggregate(keys, aggs), joined.project(tuple(Output(c, Ref(c)) for c in columns)))
+    return rewrite(X.aggregate(keys, aggs), both.project(tuple(Output(c, Ref(c)) for c in columns)))
+
+
+@rule(LOGICAL)
+def full_join_postponed(L: Tvr, R: Tvr, others: Sides, by: On, on: OnAll) -> Rewrite:
+    """(L ⟗ R) ⋈ S = (L ⋈ S) ⟗ R      WRONG: rows of R that match no row of L are there, whatever S has"""
+    few = joined((L, *others), on)
+    before = joined((L.full_join(R, by), *others), on)
+    return rewrite(before, kept_as(few.full_join(R, by), before), where=on.columns <= set(few.columns))
+
+
+@rule(LOGICAL)
+def joined_before_it_was_padded(L: Tvr, R: Tvr, others: Sides, by: On, on: OnAll) -> Rewrite:
+    """(L ⟕ R) ⋈ S = (L ⋈ S) ⟕ R      WRONG where S is joined by columns of R: that would drop what is padded"""
+    few = joined((L, *others), conjunction(*(part for part in conjuncts(on) if not part.columns & set(R.columns))))
+    before = joined((L.left_join(R, by), *others), on)
+    return rewrite(before, kept_as(few.left_join(R, conjunction(by, on)), before))
+
+
+@rule(LOGICAL)
+def semi_join_postponed_past_failure(L: Tvr, R: Tvr, others: Sides, by: On, on: OnAll) -> Rewrite:
+    """(L ⋉ R) ⋈ S = (L ⋈ S) ⋉ R      WRONG where on fails for a row of L that matches nothing in R"""
+    return rewrite(joined((L.semi_join(R, by), *others), on), joined((L, *others), on).semi_join(R, by))
 
 
 LOGICAL_MUTANTS: tuple[Rule, ...] = (
+    full_join_postponed,
+    joined_before_it_was_padded,
+    semi_join_postponed_past_failure,
     filters_merged_by_or,
     filter_pushed_into_first_term,
     filter_pushed_to_padded_side,

@@ -51,6 +51,7 @@ from tempura.rules.helpers import (
     is_order_sensitive,
     joined,
     joined_bags,
+    only_matching,
     results_of_changed_groups,
     results_of_other_groups,
     rows_of_changed_groups,
@@ -520,7 +521,14 @@ def staircase_without_its_last_step(L: Tvr, R: Tvr, on: On, t: Time, u: Time, p:
     return rewrite(Q[t:u], Q[t:p])
 
 
+@rule(TVR_GENERATING)
+def full_join_of_matching_rows(L: Tvr, R: Tvr, on: On, t: Time) -> Rewrite:
+    """(L ⟗ R)[:t] = L[:t] ⟗ (R[:t] ⋉ L[:t])      WRONG: rows of R that match nothing are in the result, too"""
+    return rewrite(L.full_join(R, on)[:t], L[:t].full_join(only_matching(R[:t], L[:t], on), on))
+
+
 MUTANTS: tuple[Rule, ...] = (
+    full_join_of_matching_rows,
     staircase_without_its_last_step,
     product_rule_with_both_sides_old,
     product_of_many_with_all_others_new,

@@ -1,10 +1,12 @@
 """Random cases for laws between TVRs: the left side is built bottom-up, so that each parameter fits what is below it."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Union
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Expr, Output, Ref, conjunction
 from tempura.algebra.states import decimal_of
@@ -32,6 +34,8 @@ class Builder:
         if isinstance(pattern, Union):
             counts = (1, 2) if len(pattern.terms) == 1 else (0, 1, 2)
             return Union(tuple(term for part in pattern.terms for term in self._terms(part, counts)))
+        if isinstance(pattern, MultiJoin):
+            return self._join_of_many(pattern)
         inputs = tuple(map(self.build, pattern.inputs))
         return self._operator(pattern, inputs)
 
@@ -51,6 +55,19 @@ class Builder:
         terms = tuple(Scan(table, self.like.fields, self.like.outputs) for table in tables)
         self.bindings[pattern.name] = tuple(map(Tvr, terms))
         return terms
+
+    def _join_of_many(self, pattern: MultiJoin) -> Rel:
+        """The terms that a pattern names, and one or two where it stands for any number; some may read a column of any other."""
+        terms: list[Rel] = []
+        for part in pattern.terms:
+            if isinstance(part, Hole) and part.many:
+                sides = tuple(Tvr(self.maker.scan(f"{part.name}{i}")) for i in range(self.maker.rng.choice((1, 1, 2))))
+                self.bindings[part.name] = sides
+                terms += [side.rel for side in sides]
+            else:
+                terms.append(self.build(part))
+        conditions = (self.maker.condition(self._some(a.columns), self._some(b.columns)) for a, b in pairwise(terms))
+        return MultiJoin(tuple(terms), self._set(pattern.on, conjunction(*conditions)))
 
     def _set(self, pattern: object, target: T) -> T:
         """Bind the metavariable at a place of the pattern, if there is one."""
@@ -102,7 +119,8 @@ class Builder:
         return self.maker.outputs(self._some(columns), prefix)
 
     def _join(self, pattern: Join, left: Rel, right: Rel) -> Join:
-        kind = pattern.kind if name_of_hole(pattern.kind, "") is None else self.maker.rng.choice(JOINS)
+        fit = [kind for kind in JOINS if name_of_hole(pattern.kind, kind)]
+        kind = self.maker.rng.choice(fit) if fit else pattern.kind
         marker = self.maker.marker("M") if kind == "exists" else None
         scopes = [_keys_of(side) if self.maker.chance(0.8) else side.columns for side in (left, right)]
         on = self.maker.condition(scopes[0] or left.columns, scopes[1] or right.columns)

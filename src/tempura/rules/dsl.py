@@ -179,6 +179,10 @@ class Expected(Protocol):
         """Whether far fewer rows of a TVR match another than there are."""
         ...
 
+    def is_far_smaller(self, tvr: Tvr, other: Tvr) -> bool:
+        """Whether a TVR has far fewer rows than another."""
+        ...
+
 
 class Links(Protocol):
     """What is known of the parts of TVRs."""

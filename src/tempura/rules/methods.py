@@ -9,6 +9,7 @@ from tempura.rules import (
     delta_window,
     distinct,
     eager,
+    few_rows,
     hov,
     im2,
     logical,
@@ -23,6 +24,7 @@ from tempura.tvr.links import AFFECTED_BY_TABLE, STAYING_AND_LOOSE
 
 CORE: tuple[Rule, ...] = (
     core.first_snapshot,
+    few_rows.first_snapshot_reduced,
     core.snapshot_of_inputs,
     core.merge_snapshot,
     core.difference_of_snapshots,
@@ -128,7 +130,7 @@ HOV: tuple[Rule, ...] = (
 """HOV: for each table that changes, what does not change is joined and aggregated beforehand (Tempura, section 4.2). What cannot be
 taken apart is kept up to date as by IM-1."""
 
-BATCH: tuple[Rule, ...] = (core.recompute_snapshot,)
+BATCH: tuple[Rule, ...] = (core.recompute_snapshot, few_rows.recompute_snapshot_reduced)
 """Recompute from the tables whenever a result is due."""
 
 REWRITES: tuple[Rule, ...] = (
@@ -138,6 +140,7 @@ REWRITES: tuple[Rule, ...] = (
     *eager.LAZY,
     *eager.EAGER,
     *reduce.REDUCE,
+    *few_rows.POSTPONE,
 )
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried: first
 those without which something is computed again."""

@@ -1,6 +1,6 @@
 """Inner joins of many relations: seen as one, and put into the order that is cheapest for what is joined."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tempura.algebra.equalities import Pair, are_joined, equated, implied
@@ -68,6 +68,14 @@ class Clusters:
             self._known[edge.id] = self._joined(edge, cluster) if len(cluster.terms) > 2 else None
         return self._known[edge.id]
 
+    def from_each_term(self, edge: Edge) -> Iterator[tuple[MultiJoin, tuple[Column, ...]]]:
+        """A class that is a join of two or more relations, and no part of a larger one: once for each term, with that first and each next
+        one joined with those before it, if any is; which of its columns are those of the class."""
+        cluster = self._cluster(edge, set()) if edge.id not in self._inside else None
+        if cluster and len(cluster.terms) > 1:
+            for first in range(len(cluster.terms)):
+                yield MultiJoin(_connected(cluster, first), conjunction(*cluster.parts)), cluster.columns
+
     def below(self, rel: Aggregate) -> Rel | None:
         """An aggregation over the join of which its input is made, inner or left outer, with what projections between the two compute in
         its keys and arguments. None when there is no such join."""
@@ -120,6 +128,17 @@ class Clusters:
         columns = tuple(_fresh(column, taken) for column in edge.columns)
         taken.update(columns)
         return Cluster((replace(edge, outputs=columns),), (), columns, frozenset())
+
+
+def _connected(cluster: Cluster, first: int) -> tuple[Edge, ...]:
+    """The terms from one on, each joined with those before it by some part of the condition, as far as that can be."""
+    taken, left = [cluster.terms[first]], [term for i, term in enumerate(cluster.terms) if i != first]
+    while left:
+        known = frozenset(column for term in taken for column in term.columns)
+        fit = (term for term in left if _connects(cluster.parts, known, frozenset(term.columns)))
+        taken.append(next(fit, left[0]))
+        left.remove(taken[-1])
+    return tuple(taken)
 
 
 def _aggregated(

@@ -3,14 +3,19 @@
 A worklist of (rule, member), semi-naive: a rule looks at a member once, and again only if its pattern looks below the member and a
 class there has grown. Rules that come first are tried first wherever they apply, so that what they simplify is simple when
 later ones look. The budget is counted in firings, so that runs repeat.
+
+A law about joins of many is asked of the clusters of inner joins, once the other laws have found nothing new; what it makes of them is
+written as joins of two, as clusters are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 
-from tempura.algebra.rel import Join, Rel
+from tempura.algebra.multi_join import MultiJoin, in_order
+from tempura.algebra.rel import Join, Rel, keep
 from tempura.algebra.scalar import Column, Expr, Output, Ref
 from tempura.cost.estimate import Estimator
 from tempura.memo.edge import Edge
@@ -19,6 +24,7 @@ from tempura.memo.memo import Member, Memo
 from tempura.memo.references import Keys, References
 from tempura.memo.unique import Unique
 from tempura.rules.dsl import Rule
+from tempura.search.joins import Clusters
 from tempura.tvr.tvr import Tvr
 
 BUDGET = 1_000
@@ -59,6 +65,7 @@ class Saturation:
     ) -> None:
         self._memo = memo
         self._rules = rules
+        self._of_many = tuple(number for number, rule in enumerate(rules) if rule.operator is MultiJoin)
         self._listener = listener
         self._switches = switches
         unique = Unique(memo, {name: known.unique for name, known in keys.items()})
@@ -74,6 +81,16 @@ class Saturation:
 
     def run(self, budget: int = BUDGET) -> bool:
         """Apply the rules to all members, old and new. Returns whether everything has been said, False if the budget ran out."""
+        while self._of_members(budget):
+            before = self.fired
+            if not self._of_clusters(budget):
+                return False
+            if self.fired == before:
+                return True
+        return False
+
+    def _of_members(self, budget: int) -> bool:
+        """Apply the rules to members, until none is left to be looked at."""
         self._take_up()
         while self._queue:
             number, _, member = heappop(self._queue)
@@ -81,7 +98,22 @@ class Saturation:
                 if self.fired >= budget:
                     return False
                 self.matched += 1
-                self._fire(number, member, bindings)
+                self._fire(number, Edge(member.home, member.rel.columns), bindings, member)
+        return True
+
+    def _of_clusters(self, budget: int) -> bool:
+        """Apply the rules about joins of many to every cluster, seen from each of its terms."""
+        if not self._of_many:
+            return True
+        clusters = Clusters(self._memo)
+        for edge in self._memo.classes:
+            for joined, columns in clusters.from_each_term(edge):
+                for number in self._of_many:
+                    for bindings in list(self._rules[number].matches(joined, self._inside)):
+                        if self.fired >= budget:
+                            return False
+                        self.matched += 1
+                        self._fire(number, self._memo.find(edge), bindings, seen=partial(_by_twos, columns=columns))
         return True
 
     def _take_up(self) -> None:
@@ -100,7 +132,15 @@ class Saturation:
         fits = not self._switches.dispatch or rule.operator in (None, type(member.rel))
         return fits and not (self._switches.one_way and member.rule in rule.undoes)
 
-    def _fire(self, number: int, member: Member, bindings: dict[str, object]) -> None:
+    def _fire(
+        self,
+        number: int,
+        home: Edge,
+        bindings: dict[str, object],
+        member: Member | None = None,
+        seen: Callable[[Rel], Rel] = lambda rel: rel,
+    ) -> None:
+        """Add what a rule makes of a class, of its ``member`` or of what else computes it; ``seen``: as the class sees it."""
         rule = self._rules[number]
         given = {name: self.given[kind] for name, kind in rule.parameters.items() if kind in self.given}
         law = rule.apply(**bindings, **given)
@@ -109,9 +149,8 @@ class Saturation:
         self._said.add((number, law.lhs))
         self.fired += 1
         self.relied_on_promises |= "Promised" in rule.parameters.values()
-        home = Edge(member.home, member.rel.columns)
         self._listener(ClassRewritten(home.id, rule.name))
-        merged = self._memo.merge(home, self._memo.add(law.rhs, rule.name, member), rule.name)
+        merged = self._memo.merge(home, self._memo.add(seen(law.rhs), rule.name, member), rule.name)
         self._memo.rebuild()
         self._take_up()
         if merged:
@@ -142,6 +181,23 @@ class Groups:
         """Whether far fewer rows of a TVR match another than there are."""
         left, right = (self._memo.add(rel) for rel in (tvr.rel, other.rel))
         return self._estimate.rows(Join(left, right, "semi", on)) <= FEWER * self._estimate.rows(left)
+
+    def is_far_smaller(self, tvr: Tvr, other: Tvr) -> bool:
+        """Whether a TVR has far fewer rows than another."""
+        few, many = (
+            self._estimate.rows(rel.with_inputs(*map(self._memo.add, rel.inputs))) for rel in (tvr.rel, other.rel)
+        )
+        return few <= FEWER * many
+
+
+def _by_twos(rel: Rel, columns: tuple[Column, ...]) -> Rel:
+    """Joins of many as joins of two; some columns of it."""
+
+    def by_twos(rel: Rel) -> Rel:
+        made = rel.with_inputs(*map(by_twos, rel.inputs))
+        return in_order(made) if isinstance(made, MultiJoin) else made
+
+    return keep(by_twos(rel), columns)
 
 
 class Inside:

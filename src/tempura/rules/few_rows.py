@@ -1,0 +1,80 @@
+"""Few rows of many: laws by which a join that is not inner looks at those rows only that matter.
+
+Such a join keeps, drops, pads or marks rows of its left side one by one. So it may come after the joins that leave few of these, which
+Catalyst, that pushes EXISTS down to the table it is asked of, does not do. And of its right side it needs the rows that match, which are
+few where the left side has few; Spark can send no other side of such a join to every task than the right one.
+"""
+
+from tempura.algebra.failing import can_fail
+from tempura.algebra.rel import keep
+from tempura.rules.dsl import (
+    LOGICAL,
+    TVR_GENERATING,
+    AnyMarker,
+    Expected,
+    Facts,
+    NotInner,
+    On,
+    OnAll,
+    Rewrite,
+    Rule,
+    Sides,
+    Time,
+    rewrite,
+    rule,
+)
+from tempura.rules.helpers import joined, only_matching
+from tempura.tvr.tvr import Tvr
+
+_BY_ROW = ("left", "semi", "anti", "exists")
+"""Joins in which a row of the left side has the same result, whatever other rows there are on that side."""
+
+
+@rule(LOGICAL, cite=(4,))
+def postpone_join(
+    L: Tvr, R: Tvr, others: Sides, how: NotInner, marker: AnyMarker, by: On, on: OnAll, expected: Expected
+) -> Rewrite:
+    """(L ⋉ R) ⋈ S ⋈ ... = (L ⋈ S ⋈ ...) ⋉ R      the same for ▷ ⟕ ∃, when the inner joins read nothing of R
+
+    Only when far fewer rows are expected to be left than L has, and than R: to ask for those in a small R is a way to leave few rows
+    itself. What is asked of rows then that R would have dropped must not fail.
+    """
+    before, few = joined((L.join(R, by, how, marker), *others), on), joined((L, *others), on)
+    fits = how in _BY_ROW and on.columns <= frozenset(few.columns) and not can_fail(on) and not can_fail(by)
+    return rewrite(
+        before,
+        Tvr(keep(few.join(R, by, how, marker).rel, before.columns)),
+        where=fits and expected.is_far_smaller(few, L) and expected.is_far_smaller(few, R),
+    )
+
+
+@rule(TVR_GENERATING, cite=(7,), by_definition=True)
+def first_snapshot_reduced(
+    L: Tvr, R: Tvr, how: NotInner, marker: AnyMarker, on: On, t: Time, facts: Facts, expected: Expected
+) -> Rewrite:
+    """(L ⋉ R)[:t] = L[:t] ⋉ (R[:t] ⋉ L[:t])      at the first time; the same for ▷ ⟕ ∃"""
+    X = L[:t]
+    return rewrite(
+        L.join(R, on, how, marker)[:t],
+        X.join(only_matching(R[:t], X, on), on, how, marker),
+        where=how in _BY_ROW and facts.is_first(t) and expected.reduces(R, L, on),
+    )
+
+
+@rule(TVR_GENERATING, cite=(7,), any_time=True, by_definition=True)
+def recompute_snapshot_reduced(
+    L: Tvr, R: Tvr, how: NotInner, marker: AnyMarker, on: On, t: Time, expected: Expected
+) -> Rewrite:
+    """(L ⋉ R)[:t] = L[:t] ⋉ (R[:t] ⋉ L[:t])      at any time; the same for ▷ ⟕ ∃
+
+    Plain batch processing, with a semi join before. Belongs to the method ``batch`` only.
+    """
+    X = L[:t]
+    return rewrite(
+        L.join(R, on, how, marker)[:t],
+        X.join(only_matching(R[:t], X, on), on, how, marker),
+        where=how in _BY_ROW and expected.reduces(R, L, on),
+    )
+
+
+POSTPONE: tuple[Rule, ...] = (postpone_join,)
