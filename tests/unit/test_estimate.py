@@ -12,6 +12,7 @@ from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, con
 from tempura.cost.conditions import compared_columns, narrowed, share_below, shares
 from tempura.cost.estimate import Estimator
 from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.rules.prune import without_empty
 
 SALES = {"s_id": 1_000_000.0, "s_date": 1_000.0, "s_shop": 50.0}
 DATES = {"d_id": 70_000.0, "d_year": 200.0, "d_quarter": 4.0}
@@ -225,6 +226,33 @@ def test_what_is_said_of_the_key_is_said_of_what_it_could_be(kind: JoinKind) -> 
         estimate = estimator()
         assert estimate.rows(some) == pytest.approx(3, rel=0.01)
         assert estimate.rows(Join(some, of_three, kind, sold)) == pytest.approx(3 if kind == "semi" else 0, abs=0.1)
+
+
+@pytest.mark.parametrize(("year", "groups"), [(None, 50 * 200), (2000, 50)])
+def test_columns_of_one_table_depend_on_each_other(year: int | None, groups: float) -> None:
+    """By a shop's number, county and number again as another column, and by year: no more than shops times years, whatever is joined
+    first and whatever lies between."""
+    dates = Filter(D, is_value(D, "d_year", year)) if year else D
+    dated = Join(S, dates, "inner", equal(ref(S, "s_date"), ref(D, "d_id")))
+    shops = Project(H, (*(Output(c, Ref(c)) for c in H.columns), Output(Column("n", "n", "int"), ref(H, "h_id"))))
+    placed = Join(dated, shops, "inner", equal(ref(S, "s_shop"), ref(shops, "h_id")))
+    named = Project(placed, tuple(Output(replace(c, id=c.id + ".p"), Ref(c)) for c in placed.columns))
+    for rel in (placed, named, Filter(named, is_value(named, "d_quarter", 1))):
+        keys = tuple(ref(rel, name) for name in ("h_id", "county", "n", "d_year"))
+        outputs = tuple(Output(replace(k.column, id=k.column.id + ".k"), k) for k in keys)
+        assert estimator().rows(Aggregate(rel, outputs, ())) == pytest.approx(groups, rel=0.1)
+
+
+def test_an_empty_channel_of_a_union_is_left_out() -> None:
+    """What a use of a union does not ask for, Catalyst leaves as joins with no row: not to be maintained, nor to be read."""
+    none = empty(S.columns)
+    dated = Join(none, D, "inner", equal(ref(none, "s_date"), ref(D, "d_id")))
+    by_year = Aggregate(dated, (Output(Column("y", "y", "int"), ref(dated, "d_year")),), ())
+    years = Project(D, (Output(Column("z", "y", "int"), ref(D, "d_year")),))
+    assert without_empty(Union((years, by_year))) == years
+    assert without_empty(Aggregate(dated, (), ())) == Aggregate(empty(dated.columns), (), ()), (
+        "it has a row all the same"
+    )
 
 
 def test_groups_by_many_columns_are_not_none() -> None:

@@ -395,10 +395,38 @@ class Estimator:
         """Expected number of groups: how many of the possible keys occur among the rows."""
         if not keys:
             return 1.0
-        rows = self.rows(rel)
-        possible = prod(max(1.0, self.distinct_of(key.expr, (rel,))) for key in keys)
+        rows, exprs = self.rows(rel), tuple(dict.fromkeys(key.expr for key in keys))
+        possible = prod(max(1.0, self.distinct_of(expr, (rel,))) for expr in exprs)
         # Not 1 - exp(-x), which is 0 for small x: several keys have far more combinations than there are rows.
-        return min(rows, -possible * expm1(-rows / possible))
+        return min(rows, -possible * expm1(-rows / possible), self._most_groups(rel, exprs))
+
+    def _most_groups(self, rel: Rel, keys: tuple[Expr, ...]) -> float:
+        """The most groups that there can be. Keys that come from one of the relations that were joined depend on each other: it has no more
+        combinations of them than rows."""
+        found: dict[Rel | None, float] = {}
+        for key in keys:
+            sources = {self._source(rel, column)[0] for column in key.columns}
+            source = sources.pop() if len(sources) == 1 else None
+            found[source] = found.get(source, 1.0) * max(1.0, self.distinct_of(key, (rel,)))
+        return prod(min(n, max(1.0, self.rows(source))) if source else n for source, n in found.items())
+
+    def _source(self, rel: Rel, column: Column) -> tuple[Rel, bool]:
+        """Of the relations that are joined to one the one that a column comes from, as it is before it is joined; whether it is."""
+        inside, column = self._inside(rel, column)
+        operator = inside.tvr if isinstance(inside, View) else inside
+        match operator:
+            case Join() | MultiJoin():
+                side = next((side for side in operator.inputs if column in side.columns), None)
+                return (self._source(side, column)[0], True) if side else (rel, False)
+            case Filter() | Sort() | Window() if column in operator.input.columns:
+                source, joined = self._source(operator.input, column)
+            case Project():
+                same = (o.expr.column for o in operator.outputs if o.column == column and isinstance(o.expr, Ref))
+                known = next(same, None)
+                source, joined = self._source(operator.input, known) if known else (rel, False)
+            case _:
+                return rel, False
+        return (source, True) if joined else (rel, False)
 
     def distinct_of(self, expr: Expr, scope: Scope) -> float:
         """Distinct values of an expression over relations side by side."""

@@ -1,5 +1,5 @@
 """What an empty input makes of an operator. Time-dependent: a delta is empty at one time and not at another, so this acts on
-expressions over views, never on TVRs."""
+expressions over views, and on TVRs only for what is the constant empty bag (:func:`without_empty`)."""
 
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
@@ -34,6 +34,13 @@ def prune(rel: Rel) -> Rel:
             return Values(rel.columns, ((None,) * len(rel.columns),))
         case _:
             return empty(rel.columns) if all(is_empty(i) for i in rel.inputs) else rel
+
+
+def without_empty(query: Rel) -> Rel:
+    """A query without what it makes of constant empty bags, which are empty at all times. Catalyst leaves one where a condition holds
+    for no row, as for those channels of a union that a use of it does not ask for, and what is above it to a rule that looks at
+    data."""
+    return prune(query.with_inputs(*map(without_empty, query.inputs))) if query.inputs else query
 
 
 def _union(union: Union) -> Rel:

@@ -13,6 +13,7 @@ from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
 from tempura.plan.progressive import Alternative, Course, Note, ProgressivePlan, Step
 from tempura.rules.dsl import Rule
+from tempura.rules.prune import without_empty
 from tempura.rules.registry import Registry
 from tempura.search.alike import without_the_alike
 from tempura.search.asked import Asking
@@ -85,7 +86,11 @@ def make_plan(
     made_by = problem.registry.fingerprint
     counter = EffortCounter()
     space = Space(
-        replace(problem, query=_as_operator(problem.query)), counter, listener, without=without, switches=switches
+        replace(problem, query=_as_operator(without_empty(problem.query))),
+        counter,
+        listener,
+        without=without,
+        switches=switches,
     )
     asking = Asking(space)
     if course and (along := _followed(course, asking, space, names, strict)):
