@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tempura.warehouse.commits import seals
-from tempura.warehouse.commits.seals import checksum, file_damage
+from tempura.warehouse.commits.seals import any_damage, checksum, file_damage
 
 ROWS = b"these are rows"
 LATER = 2_000_000_000
@@ -99,3 +99,15 @@ def test_what_is_wrong_is_told_each_time(tmp_path: Path, reads: Counter[str], pa
     assert damage(path) is None
     path.unlink()
     assert damage(path) == f"file {path} is gone"
+
+
+def test_of_several_files_the_first_that_is_wrong_is_told(tmp_path: Path, reads: Counter[str]) -> None:
+    """In the order in which they are given, whichever is read first; and all are looked at where none is wrong."""
+    paths = [tmp_path / f"rows{i}" for i in range(5)]
+    for i, path in enumerate(paths):
+        path.write_bytes(ROWS if i in (0, 1) else ROWS[::-1])
+    files = [(path, len(ROWS), checksum(ROWS)) for path in paths]
+    assert any_damage(files) == f"file {paths[2]} was altered"
+    reads.clear()
+    assert any_damage(files[:2]) is None
+    assert reads == {"rows0": 1, "rows1": 1}

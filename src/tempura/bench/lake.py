@@ -82,8 +82,7 @@ class Lake:
         for part in (Path(part, table) for part in _PARTS for table in tables):
             if (self.stages[i] / part).exists():
                 with _noted(warehouse.path / part / "references.json"):
-                    shutil.rmtree(warehouse.path / part, ignore_errors=True)
-                    _linked(self.stages[i] / part, warehouse.path / part)
+                    _made_like(self.stages[i] / part, warehouse.path / part)
 
 
 @contextmanager
@@ -139,6 +138,24 @@ def _fill(spark: SparkSession, warehouse: Warehouse, lake: Lake, i: int) -> None
         warehouse.table(table).apply(changes, trust=True) if i else warehouse.table(table).append(changes.drop(CHANGE))
     for table, file in lake.static.items() if not i else ():
         _link(file, warehouse.path / "lake" / table / file.name)
+
+
+def _made_like(source: Path, target: Path) -> None:
+    """Let a folder have the files of another. What it has already is not touched, as no arrival touches what came before: to link a
+    file anew changes the time of its last change, and it would be read again for its checksum."""
+    wanted = {file.relative_to(source) for file in _files(source)}
+    for file in _files(target):
+        known = file.relative_to(target)
+        if known not in wanted or not file.samefile(source / known):
+            file.unlink()
+    for known in wanted:
+        if not os.path.lexists(target / known):
+            (target / known).parent.mkdir(parents=True, exist_ok=True)
+            os.link(source / known, target / known, follow_symlinks=False)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()]
 
 
 def _linked(source: Path, target: Path) -> None:

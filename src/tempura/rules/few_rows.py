@@ -7,6 +7,7 @@ few where the left side has few; Spark can send no other side of such a join to 
 
 from tempura.algebra.failing import can_fail
 from tempura.algebra.rel import keep
+from tempura.algebra.scalar import Output, Ref, substitute
 from tempura.rules.dsl import (
     LOGICAL,
     TVR_GENERATING,
@@ -16,6 +17,7 @@ from tempura.rules.dsl import (
     NotInner,
     On,
     OnAll,
+    Outputs,
     Rewrite,
     Rule,
     Sides,
@@ -23,7 +25,7 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
-from tempura.rules.helpers import joined, only_matching
+from tempura.rules.helpers import joined, only_matching, values_of
 from tempura.tvr.tvr import Tvr
 
 _BY_ROW = ("left", "semi", "anti", "exists")
@@ -44,6 +46,36 @@ def postpone_join(
     return rewrite(
         before,
         Tvr(keep(few.join(R, by, how, marker).rel, before.columns)),
+        where=fits and expected.is_far_smaller(few, L) and expected.is_far_smaller(few, R),
+    )
+
+
+@rule(LOGICAL, cite=(4,))
+def postpone_projected_join(
+    L: Tvr,
+    R: Tvr,
+    outputs: Outputs,
+    others: Sides,
+    how: NotInner,
+    marker: AnyMarker,
+    by: On,
+    on: OnAll,
+    expected: Expected,
+) -> Rewrite:
+    """project(L ⟕ R) ⋈ S ⋈ ... = project'((L ⋈ S ⋈ ...) ⟕ R)      the same for ⋉ ▷ ∃, as postpone_join
+
+    Where columns are left out that nobody reads after the join, as Catalyst does, or computed.
+    """
+    before, asked = (
+        joined((L.join(R, by, how, marker).project(outputs), *others), on),
+        substitute(on, values_of(outputs)),
+    )
+    few = joined((L, *others), asked)
+    kept_too = tuple(Output(column, Ref(column)) for other in others for column in other.columns)
+    fits = how in _BY_ROW and asked.columns <= frozenset(few.columns) and not can_fail(asked) and not can_fail(by)
+    return rewrite(
+        before,
+        few.join(R, by, how, marker).project((*outputs, *kept_too)),
         where=fits and expected.is_far_smaller(few, L) and expected.is_far_smaller(few, R),
     )
 
@@ -77,4 +109,4 @@ def recompute_snapshot_reduced(
     )
 
 
-POSTPONE: tuple[Rule, ...] = (postpone_join,)
+POSTPONE: tuple[Rule, ...] = (postpone_join, postpone_projected_join)

@@ -106,14 +106,15 @@ class Saturation:
         if not self._of_many:
             return True
         clusters = Clusters(self._memo)
-        for edge in self._memo.classes:
-            for joined, columns in clusters.from_each_term(edge):
-                for number in self._of_many:
-                    for bindings in list(self._rules[number].matches(joined, self._inside)):
-                        if self.fired >= budget:
-                            return False
-                        self.matched += 1
-                        self._fire(number, self._memo.find(edge), bindings, seen=partial(_by_twos, columns=columns))
+        # All are seen before the first is rewritten: a part of a larger one may be used elsewhere, too, and then looks different.
+        seen = [(edge, *joined) for edge in self._memo.classes for joined in clusters.from_each_term(edge)]
+        for edge, joined, columns in seen:
+            for number in self._of_many:
+                for bindings in list(self._rules[number].matches(joined, self._inside)):
+                    if self.fired >= budget:
+                        return False
+                    self.matched += 1
+                    self._fire(number, self._memo.find(edge), bindings, seen=partial(_by_twos, columns=columns))
         return True
 
     def _take_up(self) -> None:

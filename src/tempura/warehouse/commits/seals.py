@@ -3,7 +3,8 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -57,13 +58,19 @@ def damage(part: Part) -> str | None:
     folder = Path(part.path)
     if not folder.is_dir():
         return f"folder {folder} is gone"
-    found = (file_damage(folder / seal.name, seal.size, seal.checksum) for seal in part.seals)
-    return next(filter(None, found), None)
+    return any_damage((folder / seal.name, seal.size, seal.checksum) for seal in part.seals)
 
 
 def damage_of(stored: StoredState) -> str | None:
     """What is wrong with the files of a state; None when they are what was committed."""
     return next(filter(None, map(damage, stored.parts)), None)
+
+
+def any_damage(files: Iterable[tuple[Path, int, str]]) -> str | None:
+    """What is wrong with the first of some files, given by path, size and checksum, that is not what was committed; None when all are.
+    They are read side by side."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return next(filter(None, pool.map(lambda file: file_damage(*file), files)), None)
 
 
 def file_damage(path: Path, size: int, checksum: str) -> str | None:

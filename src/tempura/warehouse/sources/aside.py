@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, DataFile, Rows
 from tempura.warehouse.commits.files import Files
-from tempura.warehouse.commits.seals import file_checksum, file_damage
+from tempura.warehouse.commits.seals import any_damage, file_checksum
 from tempura.warehouse.engine import Engine, Source
 from tempura.warehouse.sources.folder import data_files
 
@@ -57,11 +57,10 @@ class Aside:
     def source(self, arrivals: Sequence[Arrival]) -> Source:
         """All records that these arrivals have set aside. Raises TempuraError ROWS_DAMAGED."""
         files = [(self.folder / file.path, file) for arrival in arrivals for file in arrival.aside]
-        for path, file in files:
-            wrong = file_damage(path, file.size, file.checksum)
-            if wrong:
-                remedy = "Restore it from a backup; the rows of the table are not concerned."
-                raise TempuraError("ROWS_DAMAGED", f"Table {self.table}: {wrong}.", remedy)
+        wrong = any_damage((path, file.size, file.checksum) for path, file in files)
+        if wrong:
+            remedy = "Restore it from a backup; the rows of the table are not concerned."
+            raise TempuraError("ROWS_DAMAGED", f"Table {self.table}: {wrong}.", remedy)
         return Source(ASIDE, Rows(tuple(str(path) for path, _ in files)))
 
 

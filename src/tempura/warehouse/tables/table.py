@@ -22,7 +22,7 @@ from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import Ledger, attempt, begins_anew, discarding, discarding_if_refused
 from tempura.warehouse.commits.manifests import Entry
 from tempura.warehouse.commits.reads import check_whole, last_read
-from tempura.warehouse.commits.seals import file_checksum, file_damage
+from tempura.warehouse.commits.seals import any_damage, file_checksum
 from tempura.warehouse.commits.spans import FAN, Span
 from tempura.warehouse.declared.declare import DeclarationFile, TableSpec
 from tempura.warehouse.engine import Changes, Engine, Source
@@ -221,8 +221,8 @@ class Arrivals:
 
     def _damage(self, arrivals: Iterable[Arrival]) -> str | None:
         """What is wrong with the copies of some arrivals' rows; None when nothing is."""
-        files = ((self.home_of(a) / f.path, f) for a in arrivals for f in (*a.inserted, *a.deleted) if f.checksum)
-        return next(filter(None, (file_damage(path, file.size, file.checksum) for path, file in files)), None)
+        files = ((self.home_of(a), f) for a in arrivals for f in (*a.inserted, *a.deleted) if f.checksum)
+        return any_damage((home / file.path, file.size, file.checksum) for home, file in files)
 
     def inserted_files(self, after: int, upto: int) -> list[tuple[str, int]]:
         """The files of rows that were inserted after one version up to another, and how many each holds, as far as anything is read from
