@@ -52,6 +52,7 @@ class Clusters:
         found = {edge.id: self._cluster(edge, set()) for edge in memo.classes}
         around = {id: cluster.inside for id, cluster in found.items() if len(cluster.terms) > 2}
         self._inside = frozenset(edge.id for edge in memo.classes if self._is_inside(edge, around))
+        self._parts = frozenset[int]().union(*(cluster.inside - {id} for id, cluster in found.items()))
 
     def _is_inside(self, edge: Edge, around: Mapping[int, frozenset[int]]) -> bool:
         users = self._memo.users(edge)
@@ -69,9 +70,9 @@ class Clusters:
         return self._known[edge.id]
 
     def from_each_term(self, edge: Edge) -> Iterator[tuple[MultiJoin, tuple[Column, ...]]]:
-        """A class that is a join of two or more relations, and no part of a larger one: once for each term, with that first and each next
-        one joined with those before it, if any is; which of its columns are those of the class."""
-        cluster = self._cluster(edge, set()) if edge.id not in self._inside else None
+        """A class that is a join of two or more relations, and no part of a larger one, whoever else uses it: once for each term, with that
+        first and each next one joined with those before it, if any is; which of its columns are those of the class."""
+        cluster = self._cluster(edge, set()) if edge.id not in self._parts else None
         if cluster and len(cluster.terms) > 1:
             for first in range(len(cluster.terms)):
                 yield MultiJoin(_connected(cluster, first), conjunction(*cluster.parts)), cluster.columns
