@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tempura.errors import TempuraError
 from tempura.execute.jvm import Jvm
-from tempura.frontend.compiled import compiled
+from tempura.frontend.compiled import END, compiled, ended
 from tempura.frontend.expressions import column
 
 JavaObject = Any
@@ -21,8 +21,8 @@ JavaObject = Any
 Item = str | tuple[str, str] | SparkColumn
 """A column of a selection: the name of one that stays, its name and its new name, or a value."""
 
-_END, _AS, _VALUE = "\0", "\1", "\2"
-"""What the JVM is told of a selection: items, each ended; between a name and a new name; in the place of a value."""
+_AS, _VALUE = "\1", "\2"
+"""What the JVM is told of a selection: between a name and a new name; in the place of a value."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,15 @@ class Draft:
         """The rows of a DataFrame."""
         return cls(frame.sparkSession, frame._jdf.queryExecution().analyzed())
 
+    @classmethod
+    def parquet(
+        cls, session: SparkSession, paths: Iterable[str], schema: str, bucket: Iterable[str] = (), buckets: int = 0
+    ) -> "Draft":
+        """The rows of Parquet files of this machine, or of all in some folders, whose columns are those of ``schema`` (JSON of a
+        StructType), in so many ``buckets`` by the columns ``bucket``, if any. Raises Java's FileNotFoundException when one is missing."""
+        given = (ended(paths), schema, ended(bucket), buckets)
+        return cls(session, compiled(session, "Leaves").parquet(session._jsparkSession, *given))
+
     def dataframe(self, session: SparkSession | None = None) -> DataFrame:
         """The rows as a DataFrame, of another session if one is given. Raises what Spark's analyzer raises."""
         return Jvm(self.session).of_plan(session or self.session, self.plan)
@@ -45,7 +54,7 @@ class Draft:
     def select(self, *items: Item) -> "Draft":
         """Some columns and values."""
         computed = [item._jc for item in items if isinstance(item, SparkColumn)]
-        return self._made("project", "".join(_encoded(item) + _END for item in items), computed)
+        return self._made("project", ended(map(_encoded, items)), computed)
 
     def extended(self, *values: SparkColumn) -> "Draft":
         """All columns, and values after them."""
@@ -132,11 +141,11 @@ def _encoded(item: Item) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    return "".join(_checked(name) + _END for name in names)
+    return ended(map(_checked, names))
 
 
 def _checked(name: str) -> str:
-    if not {_END, _AS, _VALUE}.isdisjoint(name):
+    if not {END, _AS, _VALUE}.isdisjoint(name):
         what = f"The name of column {name!r} has a control character."
         raise TempuraError("NOT_EXECUTABLE", what, "Give the column another name, as by AS or in the table's schema.")
     return name

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -21,12 +20,11 @@ from tempura.execute.aggregates import merged_states
 from tempura.execute.contract import WEIGHT, Merge, Part, StoredOutput, StoredState
 from tempura.execute.draft import Draft, Item
 from tempura.execute.identity import is_exact
-from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.netting import net
 from tempura.execute.parts import is_grouped, layout_of, signed_after_first, stored_facts
 from tempura.execute.relation import Relation, expand, with_weight
-from tempura.frontend.session import clone
+from tempura.execute.writing import write, writer_of
 
 _PART = re.compile(r"(\.?part-(\d+)-[0-9a-f-]{36})-(c\d+.*)")
 _NOT_HASHED_ALIKE = re.compile(r"^(array|struct|map|void|variant|interval)")
@@ -36,10 +34,6 @@ _WRITING = {
     # be written to the wrong files.
     "spark.sql.optimizer.plannedWrite.enabled": "false",
     "spark.sql.files.maxRecordsPerFile": "0",
-    # Values are stored as they are, whatever the session prefers for files that other systems read.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.sources.partitionOverwriteMode": "static",
 }
 
@@ -50,10 +44,7 @@ class Files:
     def __init__(self, session: SparkSession, buckets: int | None = None) -> None:
         self._session = session
         self._buckets = buckets or int(str(session.conf.get("spark.sql.shuffle.partitions")))
-        self._jvm = Jvm(session)
-        self.writer = clone(session)
-        for name, value in _WRITING.items():
-            self.writer.conf.set(name, value)
+        self.writer = writer_of(session, also=_WRITING)
 
     def save(self, rows: Relation, columns: Sequence[Column], bucket: tuple[int, ...], folder: Path) -> StoredState:
         """Write a state into a new folder. Columns of types that Spark does not hash as it groups them are not bucketed by."""
@@ -121,7 +112,7 @@ class Files:
 
     def _write(self, rows: Relation, columns: Sequence[Column], folder: Path) -> str:
         named = rows.draft.select(*_positional(columns), *rows.carry()).dataframe(self.writer)
-        named.write.mode("error").parquet(_uri(folder))
+        write(named, folder)
         return named.schema.json()
 
     def _read(self, paths: Sequence[str], schema: str, bucket: tuple[int, ...], buckets: int) -> Draft:
@@ -130,29 +121,8 @@ class Files:
                 raise TempuraError(
                     "STATE_MISSING", f"There is no folder {path}.", "Restore it, or run the query again."
                 )
-        jvm, session = self._jvm, self._session._jsparkSession
-        typed = jvm.option(session.parseDataType(schema))
-        # Paths are names, not patterns.
-        options = jvm.map({"__globPaths__": "false"})
-        given = (
-            session,
-            "parquet",
-            jvm.seq([_uri(Path(path)) for path in paths]),
-            typed,
-            jvm.seq([]),
-            self._spec(bucket, buckets),
-            options,
-        )
-        source = jvm.construct("org.apache.spark.sql.execution.datasources.DataSource", *given)
-        relation = jvm.call_with_defaults(source, "resolveRelation")
-        return Draft.of(DataFrame(session.baseRelationToDataFrame(relation), self._session))
-
-    def _spec(self, bucket: tuple[int, ...], buckets: int) -> Any:
-        if not bucket:
-            return self._jvm.option()
-        names = self._jvm.seq([f"s{i}" for i in bucket])
-        spec = "org.apache.spark.sql.catalyst.catalog.BucketSpec"
-        return self._jvm.option(self._jvm.construct(spec, buckets, names, self._jvm.seq([])))
+        by = [f"s{i}" for i in bucket]
+        return Draft.parquet(self._session, (str(Path(path).absolute()) for path in paths), schema, by, buckets)
 
 
 def measure(folder: Path) -> tuple[int, int]:
@@ -205,8 +175,3 @@ def _name_buckets(folder: Path) -> None:
     for file in sorted(folder.iterdir()):
         if match := _PART.fullmatch(file.name):
             file.rename(folder / f"{match[1]}_{match[2]}.{match[3]}")
-
-
-def _uri(folder: Path) -> str:
-    # Hadoop takes the text after the scheme as it is: nothing must be escaped.
-    return f"file://{folder.absolute()}"

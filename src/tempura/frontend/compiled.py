@@ -4,6 +4,7 @@ Spark ships a compiler, Janino, to compile what it generates for queries. It com
 they are first needed, so that nothing has to be built, installed or matched to a version of Spark.
 """
 
+from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,8 +13,11 @@ from pyspark.sql import SparkSession
 
 from tempura.frontend.java import Java, java
 
-_SOURCES = ("Walk", "Names", "Rules", "Tree", "Plans", "Rows")
+_SOURCES = ("Given", "Walk", "Names", "Rules", "Tree", "Plans", "Leaves", "Settings", "Rows")
 """The classes. Each may use those before it."""
+
+END = "\0"
+"""The end of each of several texts that Java is given, or gives, as one."""
 
 _compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 """By gateway to a JVM, an object of each class by its name."""
@@ -25,6 +29,11 @@ def compiled(spark: SparkSession, name: str) -> Any:
     if gateway not in _compiled:
         _compiled[gateway] = _compile_all(gateway)
     return _compiled[gateway][name]
+
+
+def ended(texts: Iterable[str]) -> str:
+    """Several texts as one."""
+    return "".join(text + END for text in texts)
 
 
 def _compile_all(gateway: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@ package tempura;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAlias;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
@@ -42,13 +41,12 @@ import scala.collection.immutable.Seq;
  * with a one in between, of a column and what it is called from now on; or a two, for the next of {@code columns}.
  */
 public final class Plans {
-    private static final String END = "\u0000";
     private static final String AS = "\u0001";
     private static final String VALUE = "\u0002";
 
     /** Some columns of each row. */
     public LogicalPlan project(LogicalPlan input, String items, List columns) {
-        return new Project(seq(named(items, columns)), input);
+        return new Project(Given.seq(named(items, columns)), input);
     }
 
     /** All columns of each row, and more. */
@@ -58,16 +56,16 @@ public final class Plans {
         for (int i = 0; i < columns.size(); i++) {
             all.add(named(expression(columns.get(i))));
         }
-        return new Project(seq(all), input);
+        return new Project(Given.seq(all), input);
     }
 
     /** The columns under other names, as many as there are. */
     public LogicalPlan renamed(LogicalPlan input, String names) {
         List all = new ArrayList();
-        for (String name : texts(names)) {
+        for (String name : Given.texts(names)) {
             all.add(name);
         }
-        return new UnresolvedSubqueryColumnAliases(seq(all), input);
+        return new UnresolvedSubqueryColumnAliases(Given.seq(all), input);
     }
 
     /** The rows for which a condition is TRUE. */
@@ -82,8 +80,8 @@ public final class Plans {
 
     /** Each row of the left, and in a new column whether some row of the right makes the condition TRUE. */
     public LogicalPlan exists(LogicalPlan left, LogicalPlan right, Expression on, String marker) {
-        Object[] given = {marker, DataTypes.BooleanType, Boolean.FALSE, Metadata.empty(), NamedExpression$.MODULE$.newExprId(), none()};
-        AttributeReference column = (AttributeReference) made(AttributeReference.class, given);
+        Object[] given = {marker, DataTypes.BooleanType, Boolean.FALSE, Metadata.empty(), NamedExpression$.MODULE$.newExprId(), Given.none()};
+        AttributeReference column = (AttributeReference) Given.made(AttributeReference.class, given);
         return join(left, right, new ExistenceJoin(column), on);
     }
 
@@ -94,7 +92,7 @@ public final class Plans {
 
     /** The rows of all inputs, column by column. */
     public LogicalPlan union(List inputs) {
-        return new Union(seq(inputs), false, false);
+        return new Union(Given.seq(inputs), false, false);
     }
 
     /** A row per group of equal {@code keys}: they, and aggregates. */
@@ -104,12 +102,12 @@ public final class Plans {
         for (int i = 0; i < aggregates.size(); i++) {
             outputs.add(named(expression(aggregates.get(i))));
         }
-        return aggregate(seq(groups), seq(outputs), input);
+        return aggregate(Given.seq(groups), Given.seq(outputs), input);
     }
 
     /** The same of what is at hand. */
     public static LogicalPlan aggregate(Seq groups, Seq outputs, LogicalPlan input) {
-        return (LogicalPlan) made(Aggregate.class, new Object[] {groups, outputs, input});
+        return (LogicalPlan) Given.made(Aggregate.class, new Object[] {groups, outputs, input});
     }
 
     /** Each row once. */
@@ -123,7 +121,7 @@ public final class Plans {
         for (int i = 0; i < keys.size(); i++) {
             orders.add(expression(keys.get(i)));
         }
-        return (LogicalPlan) made(Sort.class, new Object[] {seq(orders), Boolean.TRUE, input});
+        return (LogicalPlan) Given.made(Sort.class, new Object[] {Given.seq(orders), Boolean.TRUE, input});
     }
 
     /** The first rows. */
@@ -134,12 +132,12 @@ public final class Plans {
 
     /** The same rows, with a hint to Spark. */
     public LogicalPlan hint(LogicalPlan input, String name) {
-        return new UnresolvedHint(name, none(), input);
+        return new UnresolvedHint(name, Given.none(), input);
     }
 
     /** The rows with equal {@code keys} in the same of so many partitions. */
     public LogicalPlan partitioned(LogicalPlan input, int partitions, String keys) {
-        return new RepartitionByExpression(seq(attributes(keys)), input, Option.apply(partitions), Option.empty());
+        return new RepartitionByExpression(Given.seq(attributes(keys)), input, Option.apply(partitions), Option.empty());
     }
 
     private static LogicalPlan join(LogicalPlan left, LogicalPlan right, JoinType kind, Expression on) {
@@ -148,7 +146,7 @@ public final class Plans {
 
     private static List attributes(String names) {
         List found = new ArrayList();
-        for (String name : texts(names)) {
+        for (String name : Given.texts(names)) {
             found.add(attribute(name));
         }
         return found;
@@ -157,7 +155,7 @@ public final class Plans {
     private static List named(String items, List columns) {
         List found = new ArrayList();
         int next = 0;
-        for (String item : texts(items)) {
+        for (String item : Given.texts(items)) {
             int as = item.indexOf(AS);
             if (item.equals(VALUE)) {
                 found.add(named(expression(columns.get(next++))));
@@ -175,43 +173,17 @@ public final class Plans {
     }
 
     private static Object alias(Expression value, String name) {
-        Object[] given = {value, name, NamedExpression$.MODULE$.newExprId(), none(), Option.empty(), none()};
-        return made(Alias.class, given);
+        Object[] given = {value, name, NamedExpression$.MODULE$.newExprId(), Given.none(), Option.empty(), Given.none()};
+        return Given.made(Alias.class, given);
     }
 
     private static UnresolvedAttribute attribute(String name) {
         List parts = new ArrayList();
         parts.add(name);
-        return new UnresolvedAttribute(seq(parts));
+        return new UnresolvedAttribute(Given.seq(parts));
     }
 
     private static Expression expression(Object column) {
         return ColumnNodeToExpressionConverter$.MODULE$.apply(((Column) column).node());
-    }
-
-    private static String[] texts(String ended) {
-        return ended.isEmpty() ? new String[0] : ended.substring(0, ended.length() - 1).split(END, -1);
-    }
-
-    private static Seq none() {
-        return seq(new ArrayList());
-    }
-
-    private static Seq seq(List items) {
-        return PythonUtils.toSeq(items);
-    }
-
-    /** By the only constructor, whose further parameters, options all of them, some versions of Spark have and others do not. */
-    private static Object made(Class type, Object[] given) {
-        try {
-            java.lang.reflect.Constructor of = type.getConstructors()[0];
-            Object[] all = new Object[of.getParameterCount()];
-            for (int i = 0; i < all.length; i++) {
-                all[i] = i < given.length ? given[i] : Option.empty();
-            }
-            return of.newInstance(all);
-        } catch (ReflectiveOperationException error) {
-            throw new IllegalStateException(error);
-        }
     }
 }

@@ -8,7 +8,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedSubqueryColumnAliases;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -86,7 +85,7 @@ public final class Rows implements QueryExecutionListener {
             nameAll(output, name);
             outputs.add(output);
         }
-        return Plans.aggregate(plan.groupingExpressions(), PythonUtils.toSeq(outputs), plan.child());
+        return Plans.aggregate(plan.groupingExpressions(), Given.seq(outputs), plan.child());
     }
 
     private static void nameAll(Expression expression, String name) {

@@ -5,7 +5,6 @@ Users may name a column as they like, ``_w`` too: next to weights, columns are n
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import Column as SparkColumn
@@ -18,7 +17,7 @@ from tempura.algebra.scalar import Column
 from tempura.execute.contract import WEIGHT
 from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate, is_comparable
-from tempura.execute.naming import attribute, ids, weight
+from tempura.execute.naming import ids, weight
 from tempura.execute.relation import Relation, expand
 from tempura.execute.render import constant_rows
 from tempura.frontend.marker import MARKER
@@ -71,19 +70,28 @@ def _readings(rows: Rows, files: Sequence[str], width: int) -> list[_Reading]:
 
 def read_files(session: SparkSession, schema: StructType, files: Sequence[str], rows: Rows = _NO_ROWS) -> DataFrame:
     """Exactly these Parquet files of ``rows``, under the columns of ``schema``; columns that were added since are NULL."""
+    return _rows_of(session, schema, files, rows).dataframe()
+
+
+def _rows_of(session: SparkSession, schema: StructType, files: Sequence[str], rows: Rows) -> Draft:
     parts = [_read(session, schema, reading) for reading in _readings(rows, files, len(schema.fields))]
-    return reduce(DataFrame.unionAll, parts) if parts else no_rows(session, schema)
+    return parts[0].union(*parts[1:]) if parts else Draft.of(no_rows(session, schema))
 
 
-def _read(session: SparkSession, whole: StructType, reading: _Reading) -> DataFrame:
-    schema, base = beginning(whole, reading.width), reading.base
-    reader = session.read.schema(schema).option("__globPaths__", "false")
+def _read(session: SparkSession, whole: StructType, reading: _Reading) -> Draft:
+    schema = beginning(whole, reading.width)
+    spelled = reading.base is not None
+    found = _by_paths(session, schema, reading) if spelled else Draft.parquet(session, reading.files, schema.json())
+    later = (fn.lit(None).cast(f.dataType).alias(f.name) for f in whole.fields[reading.width :])
+    return found.select(*schema.names, *later)
+
+
+def _by_paths(session: SparkSession, schema: StructType, reading: _Reading) -> Draft:
+    """Files whose paths spell some of the columns."""
+    reader = session.read.schema(schema).option("__globPaths__", "false").option("basePath", f"file:{reading.base}")
     # The user's session may be lenient; rows that arrived must all be read.
     reader = reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
-    reader = reader.option("basePath", f"file:{base}") if base else reader
-    frame = reader.parquet(*(f"file:{file}" for file in reading.files))
-    later = (fn.lit(None).cast(f.dataType).alias(f.name) for f in whole.fields[reading.width :])
-    return frame.select(*(attribute(f.name) for f in schema.fields), *later)
+    return Draft.of(reader.parquet(*(f"file:{file}" for file in reading.files)))
 
 
 def file_path() -> SparkColumn:
@@ -118,7 +126,7 @@ def read_deletions(session: SparkSession, source: Source, read: Read) -> Draft |
 
 
 def _weighted(session: SparkSession, source: Source, files: Sequence[str], weight: int) -> Draft:
-    rows = Draft.of(read_files(session, source.schema, files, source.rows))
+    rows = _rows_of(session, source.schema, files, source.rows)
     return rows.renamed(*ids(columns_of(source.schema))).extended(_weight(weight).alias(WEIGHT))
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tempura.frontend.compiled import END, compiled, ended
 from tempura.frontend.session import clone
 
 NAMED = (
@@ -58,31 +58,14 @@ _FAMILIES = ("spark.sql.legacy.", "spark.sql.ansi.", "spark.sql.collation.")
 
 def semantic_settings(session: SparkSession) -> dict[str, str]:
     """The settings in force that change what a query means. Settings that a Spark version does not know are left out."""
-    found = {name: value for name in NAMED if (value := _value(session, name)) is not None}
-    given = {name: value for name, value in _all(session).items() if name.startswith(_FAMILIES)}
-    return dict(sorted((found | given).items()))
+    found = str(compiled(session, "Settings").of(session._jsparkSession, ended(NAMED), ended(_FAMILIES)))
+    texts = found.split(END)[:-1]
+    return dict(sorted(zip(texts[::2], texts[1::2], strict=True)))
 
 
 def session_with(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """A copy of a session, to work in, in which exactly these semantic settings are in force."""
     work = clone(session)
-    for name, value in _AT_WORK.items():
-        work.conf.set(name, value)
-    for name in _all(session):
-        if name.startswith(_FAMILIES) and name not in settings:
-            work.conf.unset(name)
-    for name, value in settings.items():
-        work.conf.set(name, value)
+    given = ended(text for item in (_AT_WORK | dict(settings)).items() for text in item)
+    compiled(session, "Settings").set(work._jsparkSession, given, ended(_FAMILIES))
     return work
-
-
-def _value(session: SparkSession, name: str) -> str | None:
-    try:
-        value = session.conf.get(name)
-    except PySparkException:
-        return None
-    return None if value is None else str(value)
-
-
-def _all(session: SparkSession) -> dict[str, str]:
-    return dict(session.conf.getAll)

@@ -24,6 +24,7 @@ from tempura.execute.metrics import clocks
 from tempura.execute.naming import attribute
 from tempura.execute.spark import Answer, SparkExecutor
 from tempura.execute.tuning import for_few_rows, hold_tables, is_small
+from tempura.execute.writing import write, writer_of
 from tempura.frontend.catalyst import first_line
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
 from tempura.frontend.session import clone, require_classic
@@ -74,13 +75,6 @@ from tempura.warehouse.spark.rows import (
 from tempura.warehouse.spark.settings import semantic_settings, session_with
 from tempura.warehouse.spark.verify import no_state, verify
 from tempura.warehouse.spark.whole import answered, is_answered_alike
-
-_WRITING = {
-    # Values are kept as they are, whatever the session prefers for files that other systems read.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-}
 
 _STEPS_RUN: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
 """Of all warehouses of a process: what they warm up is one virtual machine."""
@@ -275,11 +269,9 @@ class SparkEngine:
 
     def write(self, rows: DataFrame, schema: StructType, folder: Path, table: str) -> None:
         fitting = conform(rows, schema, table)
-        writer = clone(rows.sparkSession)
-        for name, value in _WRITING.items():
-            writer.conf.set(name, value)
+        writer = writer_of(rows.sparkSession, marked=True)
         with cancelled_when_interrupted(writer.sparkContext):
-            Jvm(writer).in_session(writer, fitting).write.mode("error").parquet(f"file:{folder}")
+            write(Jvm(writer).in_session(writer, fitting), folder)
 
     def look(self, rows: DataFrame, schema: StructType, table: str) -> FileSummary:
         with cancelled_when_interrupted(rows.sparkSession.sparkContext):

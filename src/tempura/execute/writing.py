@@ -1,0 +1,44 @@
+"""Writing Parquet files: by which settings, and into a folder that nobody looks at before all is there.
+
+Hadoop starts a process, ``chmod``, for each folder and file that it makes on this machine: nine for a file of one row, which take longer
+than its job. So folders are made before, and what is of no use here is not made: the mark that all was written, which a ledger is.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tempura.frontend.session import clone
+
+_WRITING = {
+    # Values are stored as they are, whatever the session prefers for files that other systems read.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    # A task puts its files where they belong, and the job does not move them again: who writes drops the folder if anything fails.
+    "mapreduce.fileoutputcommitter.algorithm.version": "2",
+}
+_UNMARKED = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+
+_MADE_BY_HADOOP = Path("_temporary", "0", "_temporary")
+"""Where tasks of a job have their folders until they end."""
+
+
+def writer_of(
+    session: SparkSession, marked: bool = False, also: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
+    """A copy of a session for writing. ``marked``: a folder in which all was written has a file ``_SUCCESS``. ``also``: more settings."""
+    writer = clone(session)
+    for name, value in (_WRITING | ({} if marked else _UNMARKED) | dict(also)).items():
+        writer.conf.set(name, value)
+    return writer
+
+
+def write(rows: DataFrame, folder: Path) -> None:
+    """Write rows of a writer's session into a folder, which must not be there. Raises FileExistsError if it is, and what Spark raises."""
+    folder.mkdir(parents=True)
+    (folder / _MADE_BY_HADOOP).mkdir(parents=True)
+    # Hadoop takes the text after the scheme as it is: nothing must be escaped.
+    rows.write.mode("append").parquet(f"file://{folder.absolute()}")
