@@ -49,6 +49,16 @@ def hold_tables(session: SparkSession) -> bool:
     return is_adaptive and _task_bytes(session.sparkContext) >= _UNPACKED * gathered
 
 
+_SHARE, _MOST = 32, 256 << 20
+"""The part of an executor's memory that a table may take that is sent to every task, and its bytes at most: a step holds several, estimates
+are wrong by some part, and while a table is sent the driver holds it twice. Chosen, not measured."""
+
+
+def sendable_bytes(session: SparkSession) -> int:
+    """How large a side of a join may be that is sent to every task, for the executors' memory; 0 where that is not known."""
+    return min(_MOST, min(_memory(session.sparkContext), default=0) // _SHARE)
+
+
 def _bytes(session: SparkSession, text: str) -> int:
     """A size as Spark reads it."""
     read = java(session.sparkContext._jvm).static("org.apache.spark.network.util.JavaUtils", "byteStringAsBytes")
@@ -57,10 +67,15 @@ def _bytes(session: SparkSession, text: str) -> int:
 
 def _task_bytes(context: SparkContext) -> float:
     """The memory that a task has for what it holds, when as many run as can; 0 where that is not known."""
-    status: Any = context._jsc.sc().getExecutorMemoryStatus()
-    bytes: list[int] = [memory._1() for memory in each(status.values().toSeq())]
+    bytes = _memory(context)
     if context._jsc.sc().isLocal():
         return min(bytes) / context.defaultParallelism
     cores = int(context.getConf().get("spark.executor.cores", "0") or 0)
     # The driver is among them, and runs no tasks.
     return min(bytes) / cores if cores and len(bytes) > 1 else 0.0
+
+
+def _memory(context: SparkContext) -> list[int]:
+    """The bytes that each executor, and the driver, has for what it holds."""
+    status: Any = context._jsc.sc().getExecutorMemoryStatus()
+    return [int(memory._1()) for memory in each(status.values().toSeq())]

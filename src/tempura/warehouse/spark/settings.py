@@ -53,6 +53,11 @@ _AT_WORK = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
 }
 """Settings that change how Spark works and not what results are."""
+_UNSEEN = {
+    # A text of the plan for the user interface, made anew as often as a plan is adapted: a sixth of what the driver takes for a small step.
+    "spark.sql.ui.explainMode": "simple",
+}
+"""The same, where nobody can look at Spark's user interface, now or later."""
 _FAMILIES = ("spark.sql.legacy.", "spark.sql.ansi.", "spark.sql.collation.")
 
 
@@ -66,6 +71,14 @@ def semantic_settings(session: SparkSession) -> dict[str, str]:
 def session_with(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """A copy of a session, to work in, in which exactly these semantic settings are in force."""
     work = clone(session)
-    given = ended(text for item in (_AT_WORK | dict(settings)).items() for text in item)
+    ways = _AT_WORK | ({} if _is_watched(session) else _UNSEEN)
+    given = ended(text for item in (ways | dict(settings)).items() for text in item)
     compiled(session, "Settings").set(work._jsparkSession, given, ended(_FAMILIES))
     return work
+
+
+def _is_watched(session: SparkSession) -> bool:
+    """Whether Spark shows what it does, or writes it down."""
+    conf = session.sparkContext.getConf()
+    shows = conf.get("spark.ui.enabled", "true") == "true"
+    return shows or conf.get("spark.eventLog.enabled", "false") == "true"

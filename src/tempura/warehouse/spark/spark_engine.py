@@ -23,7 +23,7 @@ from tempura.execute.machine import machine_of
 from tempura.execute.metrics import clocks
 from tempura.execute.naming import attribute
 from tempura.execute.spark import Answer, SparkExecutor
-from tempura.execute.tuning import for_few_rows, hold_tables, is_small
+from tempura.execute.tuning import for_few_rows, hold_tables, is_small, sendable_bytes
 from tempura.execute.writing import write, writer_of
 from tempura.frontend.catalyst import first_line
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
@@ -110,7 +110,10 @@ class SparkEngine:
         prices = self._prices or prices_of(machine_of(self._session))
         settings = self._session._jsparkSession.sessionState().conf()
         sent = int(settings.autoBroadcastJoinThreshold())
-        return replace(prices, spark_broadcast_bytes=sent, hashed_joins=hold_tables(self._session))
+        most = max(prices.broadcast_bytes, sendable_bytes(self._session))
+        return replace(
+            prices, broadcast_bytes=most, spark_broadcast_bytes=sent, hashed_joins=hold_tables(self._session)
+        )
 
     @property
     def is_measured(self) -> bool:

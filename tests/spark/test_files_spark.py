@@ -1,0 +1,79 @@
+"""Parquet files of this machine as leaves of plans, and as what plans are written to."""
+
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from tempura.execute.draft import Draft
+from tempura.execute.writing import write, writer_of
+from tempura.frontend.session import clone
+from tempura.warehouse.spark.settings import semantic_settings, session_with
+
+Rows = list[tuple[object, ...]]
+
+
+def written(spark: SparkSession, folder: Path, rows: int = 3) -> str:
+    """Write numbers and texts; the schema."""
+    frame = writer_of(spark).range(rows).selectExpr("id", "CAST(id AS STRING) AS s")
+    write(frame, folder)
+    return frame.schema.json()
+
+
+def read(spark: SparkSession, schema: str, *paths: Path) -> Rows:
+    return sorted(map(tuple, Draft.parquet(spark, map(str, paths), schema).dataframe().collect()))
+
+
+@pytest.mark.parametrize("name", ["plain", "k=1", "id=7", "a b%20+", "[x]*", "ü{1,2}"])
+def test_a_path_is_a_name_and_spells_no_column(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    schema = written(spark, tmp_path / name / "s=z")
+    files = sorted((tmp_path / name / "s=z").glob("*.parquet"))
+    assert Draft.parquet(spark, [str(tmp_path / name / "s=z")], schema).dataframe().columns == ["id", "s"]
+    assert (
+        read(spark, schema, tmp_path / name / "s=z") == read(spark, schema, *files) == [(i, str(i)) for i in range(3)]
+    )
+
+
+def test_what_is_missing_is_not_taken_for_empty(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's index of files passes over paths that are not there."""
+    schema = written(spark, tmp_path / "a")
+    with pytest.raises(Py4JJavaError, match=r"FileNotFoundException.*b"):
+        Draft.parquet(spark, [str(tmp_path / "a"), str(tmp_path / "b")], schema)
+
+
+def test_a_lenient_session_reads_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    schema = written(spark, tmp_path / "a")
+    (tmp_path / "a" / "broken.parquet").write_bytes(b"PAR1 and nothing else")
+    lenient = clone(spark)
+    lenient.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    with pytest.raises(Exception, match=r"broken\.parquet"):
+        read(lenient, schema, tmp_path / "a")
+
+
+def test_a_folder_is_written_once_and_has_files_of_rows_only(spark: SparkSession, tmp_path: Path) -> None:
+    schema = written(spark, tmp_path / "a")
+    assert {path.suffix for path in (tmp_path / "a").iterdir()} == {".parquet", ".crc"}
+    with pytest.raises(FileExistsError):
+        written(spark, tmp_path / "a")
+    assert len(read(spark, schema, tmp_path / "a")) == 3
+    write(writer_of(spark, marked=True).range(1), tmp_path / "b")
+    assert (tmp_path / "b" / "_SUCCESS").exists()
+
+
+def test_a_relation_without_rows_has_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    schema = written(spark, tmp_path / "none", rows=0)
+    assert list((tmp_path / "none").glob("*.parquet"))
+    assert read(spark, schema, tmp_path / "none") == []
+
+
+def test_a_session_has_exactly_the_settings_that_it_is_given(spark: SparkSession) -> None:
+    given = semantic_settings(spark) | {
+        "spark.sql.session.timeZone": "Asia/Kolkata",
+        "spark.sql.legacy.sizeOfNull": "true",
+    }
+    changed = clone(spark)
+    changed.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    found = semantic_settings(session_with(changed, given))
+    assert found == given
+    assert "spark.sql.legacy.timeParserPolicy" in semantic_settings(changed)
