@@ -10,7 +10,11 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Aggregate, Join, Rel
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
 from tempura.cost.bounds import Bounds
+from tempura.cost.model import CostModel
+from tempura.execute import tuning
+from tempura.execute.tuning import sendable_bytes
 from tempura.plan.progressive import Note, Step
+from tempura.warehouse.spark.spark_engine import SparkEngine
 from tests.spark.bags import executor, read, signed_bag
 
 L, R = read("l", "int", "string", signed=False), read("r", "int", "string", signed=False)
@@ -69,3 +73,12 @@ def test_bounds_hold_what_keys_warrant() -> None:
     assert bounds.rows(join("inner")) == 4000
     assert bounds.rows(replace(join("inner"), on=Ref(L.columns[0]))) == 10_000
     assert bounds.rows(Join(L, R, "left", equal(Ref(L.columns[0]), Ref(R.columns[0])))) == 5000
+
+
+def test_a_session_with_more_memory_sends_more(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "_memory", lambda context: [64 << 30, 3200 << 20])
+    assert SparkEngine(lambda: spark, CostModel()).prices.counted_bytes == sendable_bytes(spark) == 100 << 20
+    monkeypatch.setattr(tuning, "_memory", lambda context: [])
+    assert SparkEngine(lambda: spark, CostModel()).prices.counted_bytes == 0, "nothing is known"
+    monkeypatch.undo()
+    assert 0 < sendable_bytes(spark) <= 256 << 20

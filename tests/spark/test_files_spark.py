@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from tempura.execute.draft import Draft
 from tempura.execute.writing import write, writer_of
 from tempura.frontend.session import clone
+from tempura.warehouse.spark import settings
 from tempura.warehouse.spark.settings import semantic_settings, session_with
 
 Rows = list[tuple[object, ...]]
@@ -77,3 +78,15 @@ def test_a_session_has_exactly_the_settings_that_it_is_given(spark: SparkSession
     found = semantic_settings(session_with(changed, given))
     assert found == given
     assert "spark.sql.legacy.timeParserPolicy" in semantic_settings(changed)
+
+
+def test_plans_are_texts_where_somebody_may_look(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    for watched, mode in ((True, "formatted"), (False, "simple")):
+        monkeypatch.setattr(settings, "_is_watched", lambda session, watched=watched: watched)
+        assert session_with(clone_of(spark, mode="formatted"), {}).conf.get("spark.sql.ui.explainMode") == mode
+
+
+def clone_of(spark: SparkSession, mode: str) -> SparkSession:
+    made = clone(spark)
+    made.conf.set("spark.sql.ui.explainMode", mode)
+    return made

@@ -131,6 +131,22 @@ def test_no_table_is_made_of_many_rows_that_share_a_key() -> None:
         assert (MODEL.held_side(Join(R, S, "inner", on), estimate) is not None) == held
 
 
+def test_larger_sides_are_sent_where_their_rows_were_counted() -> None:
+    """What is a guess may be many times as large as it seems."""
+    some = filtered(R)
+    known = {some: 2.0 * 10**5}
+    estimates = {False: estimator(), True: Estimator(estimator()._tables, known=known.get)}
+    model = replace(MODEL, counted_bytes=10_000_000)
+    for is_counted, estimate in estimates.items():
+        for rel in (some, renamed(some)):
+            assert estimate.is_counted(rel) == is_counted
+            assert (model.broadcast_sides(joined(T, rel), estimate) == [1]) == is_counted
+    assert all(estimator().is_counted(rel) for rel in (R, View(R, Snapshot(1)), renamed(R))), "tables are known"
+    assert model.broadcast_sides(joined(T, R), estimator()) == [], "a million rows are too many"
+    guessed = View(counted(R), Snapshot(1))
+    assert not estimator().is_counted(guessed)
+
+
 def test_what_is_joined_with_a_table_that_is_sent_lies_as_before() -> None:
     sent = CostModel(broadcast_bytes=1_000)
     assert sent.broadcast_sides(joined(SEMI, SMALL, i=1), estimator()) == [1]

@@ -162,6 +162,19 @@ class Estimator:
         own = [rel.columns[view.columns.index(column)] for column in columns]
         return rel.with_inputs(*(View(i, view.at) for i in rel.inputs)), own
 
+    def is_counted(self, rel: Rel) -> bool:
+        """Whether the rows of a relation are no guess: those of tables, and of what earlier runs have counted."""
+        match rel:
+            case Read() | Scan() | Values():
+                return True
+            case Project() | Sort() | Negate():
+                return self.is_counted(rel.input)
+            case View() if isinstance(self._meaning(rel.tvr), Scan):
+                return True
+            case View() if self._known(rel) is None and (defined := self.defined(rel, ())):
+                return self.is_counted(defined[0])
+        return self._known(rel) is not None
+
     def few_deleted(self, rel: Rel) -> float | None:
         """How many deletions are among rows as they were read, if they are few of many; None when they are not, or are not read."""
         deleted, size = self._deleted(rel), self.width(rel)

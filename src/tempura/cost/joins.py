@@ -49,7 +49,12 @@ class Joins:
     def small(self, join: Join) -> list[int]:
         """The sides, 0 or 1, that are small enough to be sent to every task, the smaller first; of a join that is not inner only the right
         one can be."""
-        return small_sides(join, list(map(self._bytes, join.inputs)), self._prices.broadcast_bytes)
+        sizes = list(map(self._bytes, join.inputs))
+        return [side for side in small_sides(join, sizes, inf) if sizes[side] <= self._most(join.inputs[side])]
+
+    def _most(self, rel: Rel) -> int:
+        counted = self._prices.counted_bytes if self._estimate.is_counted(rel) else 0
+        return max(counted, self._prices.broadcast_bytes)
 
     def lies(self, rel: Rel, keys: Sequence[Expr]) -> Lies | None:
         """How rows lie by the keys of a join that would shuffle and sort them, because a join or an aggregation below has put them so; None

@@ -12,12 +12,12 @@ FIXED = ("node", "scan", "file", "job", "exchange")
 class Prices:
     """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each, and those of ``node`` (any
     operator), ``scan`` (of files that are read together), ``exchange`` and ``job`` are the driver's for the greater part. Up to
-    ``broadcast_bytes`` a side of a join is sent to every task; where it could have more than ``broadcast_bound``, Spark decides. Of a
-    query as it is written it sends what it takes to have up to ``spark_broadcast_bytes`` (``cost.as_written``). With ``hashed_joins`` a
-    plan's joins of two shuffled sides by what is not one number are made by a table of the smaller one. With more than
-    ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they leave its fast map. ``sort_row`` is of windows,
-    ``merge_row`` of joins whose sides are sorted, by one number, and merged. ``origin``: where the prices come from, for people; prices
-    of two origins are not those of one machine."""
+    ``broadcast_bytes`` a side of a join is sent to every task, up to ``counted_bytes`` if that is more and its rows were counted; where it
+    could have more than ``broadcast_bound``, Spark decides. Of a query as it is written it sends what it takes to have up to
+    ``spark_broadcast_bytes`` (``cost.as_written``). With ``hashed_joins`` a plan's joins of two shuffled sides by what is not one number
+    are made by a table of the smaller one. With more than ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they
+    leave its fast map. ``sort_row`` is of windows, ``merge_row`` of joins whose sides are sorted, by one number, and merged. ``origin``:
+    where the prices come from, for people; prices of two origins are not those of one machine."""
 
     read_row: int = 5
     read_byte: float = 0.7
@@ -42,6 +42,7 @@ class Prices:
     sort_row: int = 400
     merge_row: int = 100
     broadcast_bytes: int = 30_000_000
+    counted_bytes: int = 0
     broadcast_bound: int = 500_000_000
     spark_broadcast_bytes: int = 10_485_760
     hashed_joins: bool = True

@@ -17,8 +17,9 @@ from tempura.search.graph import ONE_PART, Alternative, Graph
 from tempura.search.space import Goal
 from tempura.tvr.views import State, View
 
-AT_MOST = 30
-"""By how much an estimate may be too low, where keys say no more. One that is further off costs the attempt to send too much."""
+AT_MOST, COUNTED_AT_MOST = 30, 2
+"""By how much an estimate may be too low, where keys say no more; and one by what earlier runs have counted. One that is further off costs
+the attempt to send too much."""
 
 
 class CyclicPlanError(Exception):
@@ -180,7 +181,9 @@ class Extraction:
         model, estimate = self._graph.model, self._graph.estimate
 
         def is_safe(join: Join, built: Rel, side: int) -> bool:
-            most = min(bounds.rows(built.inputs[side]), AT_MOST * estimate.rows(join.inputs[side]))
+            rel = join.inputs[side]
+            most = estimate.rows(rel) * (COUNTED_AT_MOST if estimate.is_counted(rel) else AT_MOST)
+            most = min(bounds.rows(built.inputs[side]), most)
             return most * estimate.width(built.inputs[side]) <= model.broadcast_bound
 
         found: dict[Rel, Note] = {}

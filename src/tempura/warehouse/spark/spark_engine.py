@@ -110,9 +110,9 @@ class SparkEngine:
         prices = self._prices or prices_of(machine_of(self._session))
         settings = self._session._jsparkSession.sessionState().conf()
         sent = int(settings.autoBroadcastJoinThreshold())
-        most = max(prices.broadcast_bytes, sendable_bytes(self._session))
+        counted = sendable_bytes(self._session)
         return replace(
-            prices, broadcast_bytes=most, spark_broadcast_bytes=sent, hashed_joins=hold_tables(self._session)
+            prices, counted_bytes=counted, spark_broadcast_bytes=sent, hashed_joins=hold_tables(self._session)
         )
 
     @property
