@@ -69,7 +69,7 @@ def _task_bytes(context: SparkContext) -> float:
     """The memory that a task has for what it holds, when as many run as can; 0 where that is not known."""
     bytes = _memory(context)
     if context._jsc.sc().isLocal():
-        return min(bytes) / context.defaultParallelism
+        return min(bytes, default=0) / context.defaultParallelism
     cores = int(context.getConf().get("spark.executor.cores", "0") or 0)
     # The driver is among them, and runs no tasks.
     return min(bytes) / cores if cores and len(bytes) > 1 else 0.0
