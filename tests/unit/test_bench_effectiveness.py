@@ -117,9 +117,22 @@ def test_so_many_rows_leave_at_each_later_arrival(tmp_path: Path) -> None:
         assert 0.005 < changes["insert"] / first < 0.015
 
 
+def test_rows_begin_to_leave_one_refresh_before_the_measured_ones(tmp_path: Path) -> None:
+    dataset = generate(0.001, tmp_path / "cache", "tpch")
+    found = asked("ivm", pattern="retract", deleted=0.02, repeat=2, turn=True)
+    assert [found.measured(i, 0) for i in range(len(found.sizes))] == [None, None, None, None, 0, 1]
+    arrivals = cut_facts(dataset, SUITES["tpch"], found.cut, tmp_path / "cut")["lineitem"].arrivals
+    first = pq.read_metadata(arrivals[0]).num_rows
+    gone = [pq.read_table(path).column("_change").to_pylist().count("delete") / first for path in arrivals]
+    assert gone[:3] == [0.0] * 3
+    assert all(0.01 < share < 0.03 for share in gone[3:])
+
+
 @pytest.mark.parametrize(
     ("scenario", "known", "said"),
     [
+        ("ivm", {"turn": True}, "what loses rows can turn"),
+        ("pdw", {"turn": True, "pattern": "retract"}, "what loses rows can turn"),
         ("ivm", {"shares": parts("0.01,0.02")}, "has one share"),
         ("ivm", {"prices": (1.0,)}, "no prices"),
         ("pdw", {"shares": parts("0.5,0.5")}, "2 shares and 3 prices"),

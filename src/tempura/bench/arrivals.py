@@ -33,13 +33,15 @@ _GRAIN = 1_000_003
 @dataclass(frozen=True, slots=True)
 class Cut:
     """How fact tables are cut into arrivals. ``sizes`` of the arrivals, in proportion; ``duplicates``: the share of rows that occur
-    twice; ``deleted``: the share of rows that leave at a later arrival, of the tables from which the pattern deletes."""
+    twice; ``deleted``: the share of rows that leave at a later arrival, of the tables from which the pattern deletes, at the arrival
+    ``leaving`` at the earliest."""
 
     pattern: str
     split: str
     sizes: tuple[float, ...]
     duplicates: float = 0.0
     deleted: float = DELETED_SHARE
+    leaving: int = 1
 
     @staticmethod
     def of(pattern: str, split: str, times: int, duplicates: float) -> "Cut":
@@ -143,7 +145,8 @@ def _placed(file: Path, table: str, fact: Fact, cut: Cut, days: Sequence[object]
     salt = TOGETHER if cut.split == TOGETHER else table
     comes = _after_days(fact.day, days) if cut.split == "date" else _after_shares(fact.order, salt, cut)
     last = cut.times - 1
-    leaves = f"_comes + 1 + hash(_n, _copy, 'when') % greatest({last} - _comes, 1)"
+    begins = f"greatest(_comes + 1, {cut.leaving})"
+    leaves = f"{begins} + hash(_n, _copy, 'when') % greatest({last} + 1 - {begins}, 1)"
     gone = f"_comes < {last} AND {_share('_n, _copy', 'leaves')} < {cut.deleted if signed else 0}"
     return (
         "CREATE OR REPLACE TABLE cutting.placed AS "

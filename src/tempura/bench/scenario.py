@@ -39,7 +39,8 @@ class Effectiveness:
 
     ``shares`` and ``prices`` as in :data:`SHARES` and :data:`PRICES`; ``deleted`` as in :data:`DELETED`. ``repeat``: how often each thing
     is measured, after ``warm_ups`` without measuring. A set of methods is a name or several joined by ``+``. ``references``: the tables
-    declare keys and references. Raises TempuraError BAD_BENCHMARK for what does not fit together, UNKNOWN_METHOD.
+    declare keys and references. ``turn``: no rows leave before the refresh that comes right before the measured ones, so that all plans
+    before it were made for what only grows. Raises TempuraError BAD_BENCHMARK for what does not fit together, UNKNOWN_METHOD.
     """
 
     suite: str
@@ -54,6 +55,7 @@ class Effectiveness:
     repeat: int = 1
     warm_ups: int = 1
     references: bool = False
+    turn: bool = False
 
     def __post_init__(self) -> None:
         problem = _problem(self)
@@ -66,13 +68,15 @@ class Effectiveness:
     def sizes(self) -> tuple[float, ...]:
         """The sizes of the arrivals, in proportion. Refreshes are steady after two: the first finds no state that a refresh has left."""
         if self.scenario == "ivm":
-            return (1.0, *[float(self.shares[0])] * (1 + self.warm_ups + self.repeat))
+            return (1.0, *[float(self.shares[0])] * (1 + self.warm_ups + self.turn + self.repeat))
         return tuple(float(share) for share in self.shares)
 
     @property
     def cut(self) -> Cut:
         """How the fact tables are cut. Who leaves is decided once for all later arrivals."""
-        return Cut(PATTERNS[self.pattern], self.split, self.sizes, deleted=self.deleted * (len(self.sizes) - 1))
+        leaving = len(self.sizes) - self.repeat - 1 if self.turn else 1
+        deleted = self.deleted * (len(self.sizes) - leaving)
+        return Cut(PATTERNS[self.pattern], self.split, self.sizes, deleted=deleted, leaving=leaving)
 
     @property
     def schedule(self) -> Schedule:
@@ -145,6 +149,11 @@ def _problem(asked: Effectiveness) -> tuple[str, str] | None:
         return "A share is less than a minute of a day.", "Give shares that are less unequal."
     if asked.deleted and asked.pattern == "append":
         return "Nothing is deleted under the pattern append.", "Add --pattern retract, or leave --deleted out."
+    if asked.turn and (asked.scenario != "ivm" or asked.pattern != "retract"):
+        return (
+            "Only refreshes of what loses rows can turn.",
+            "Say --scenario ivm --pattern retract, or leave --turn out.",
+        )
     if not 0 <= asked.cut.deleted <= 1:
         what = f"Over {len(asked.sizes) - 1} arrivals more rows would leave than there are."
         return what, "Give a smaller --deleted."

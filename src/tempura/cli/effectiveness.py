@@ -39,6 +39,7 @@ from tempura.frontend.start import start_session
 @click.option(
     "--deleted", type=click.FloatRange(0, 1), help=f"Under retract: share of rows that leave each time; {DELETED}."
 )
+@click.option("--turn", is_flag=True, help="Under retract: rows leave since one refresh before the measured ones only.")
 @click.option(
     "--split",
     type=click.Choice(SPLITS),
@@ -69,6 +70,7 @@ def effectiveness(
     prices: str | None,
     pattern: str,
     deleted: float | None,
+    turn: bool,
     split: str,
     references: bool,
     methods: str,
@@ -96,6 +98,7 @@ def effectiveness(
         repeat=repeat,
         warm_ups=warm_ups,
         references=references,
+        turn=turn,
     )
     record = Record(out, asked.meta(), resume, summarised)
     with shell.progress("starting Spark") as progress:
