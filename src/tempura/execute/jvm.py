@@ -1,6 +1,5 @@
 """Calls into Spark's JVM classes that pyspark does not wrap."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,25 +10,10 @@ DATASET = "org.apache.spark.sql.classic.Dataset"
 
 
 class Jvm:
-    """The JVM of a session: Scala collections, and methods whose list of parameters depends on the Spark version."""
+    """The JVM of a session: plans as DataFrames, and methods whose list of parameters depends on the Spark version."""
 
     def __init__(self, session: SparkSession) -> None:
         self.java = java(session.sparkContext._jvm)
-
-    def seq(self, items: Iterable[object]) -> Any:
-        """An immutable Scala Seq."""
-        return self.java.static("PythonUtils", "toSeq")(list(items))
-
-    def map(self, entries: dict[str, str]) -> Any:
-        """An immutable Scala Map."""
-        made = self.companion("scala.collection.immutable.Map").empty()
-        for key, value in entries.items():
-            made = made.updated(key, value)
-        return made
-
-    def option(self, value: object = None) -> Any:
-        """Some(value), or None."""
-        return self.java.static("scala.Option", "apply")(value)
 
     def construct(self, name: str, *given: object) -> Any:
         """A new object; parameters after the given ones take their Scala defaults (newer Spark versions have more of them)."""
