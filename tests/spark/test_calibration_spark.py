@@ -14,9 +14,10 @@ from tempura.bench.jobs import session_as_asked
 from tempura.bench.priced import JOBS, Job, Tables
 from tempura.cost.calibration import VARIABLE, keep, with_prices
 from tempura.cost.fit import BOUND
-from tempura.cost.model import SPARK
+from tempura.cost.model import SPARK, CostModel
 from tempura.cost.prices import BUILT_IN
 from tempura.execute.machine import machine_of
+from tempura.execute.tuning import sendable_bytes
 from tempura.warehouse.spark.spark_engine import SparkEngine
 from tests.unit.test_calibration import calibration
 
@@ -91,14 +92,17 @@ def test_a_machine_is_known_by_what_matters(spark: SparkSession) -> None:
 def test_a_warehouse_plans_by_what_was_measured(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def here(prices: CostModel) -> CostModel:
+        return replace(prices, counted_bytes=sendable_bytes(spark))
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv(VARIABLE, "on")
-    assert SparkEngine(lambda: spark).prices == SPARK
+    assert SparkEngine(lambda: spark).prices == here(SPARK)
     measured = calibration(machine=machine_of(spark))
+    assert measured.model == with_prices(measured.prices, "calibrated 2026-11-22 19:30 UTC")
     keep(measured)
     engine = SparkEngine(lambda: spark)
-    assert engine.prices == measured.model == with_prices(measured.prices, "calibrated 2026-11-22 19:30 UTC")
+    assert engine.prices == here(measured.model)
 
     wh = tp.open(tmp_path / "wh", spark=spark)
     wh.add_table("t", schema="a BIGINT")
