@@ -9,8 +9,6 @@ from pyspark.sql import SparkSession
 from tempura.execute.draft import Draft
 from tempura.execute.writing import write, writer_of
 from tempura.frontend.session import clone
-from tempura.warehouse.spark import settings
-from tempura.warehouse.spark.settings import semantic_settings, session_with
 
 Rows = list[tuple[object, ...]]
 
@@ -66,27 +64,3 @@ def test_a_relation_without_rows_has_a_file(spark: SparkSession, tmp_path: Path)
     schema = written(spark, tmp_path / "none", rows=0)
     assert list((tmp_path / "none").glob("*.parquet"))
     assert read(spark, schema, tmp_path / "none") == []
-
-
-def test_a_session_has_exactly_the_settings_that_it_is_given(spark: SparkSession) -> None:
-    given = semantic_settings(spark) | {
-        "spark.sql.session.timeZone": "Asia/Kolkata",
-        "spark.sql.legacy.sizeOfNull": "true",
-    }
-    changed = clone(spark)
-    changed.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
-    found = semantic_settings(session_with(changed, given))
-    assert found == given
-    assert "spark.sql.legacy.timeParserPolicy" in semantic_settings(changed)
-
-
-def test_plans_are_texts_where_somebody_may_look(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    for watched, mode in ((True, "formatted"), (False, "simple")):
-        monkeypatch.setattr(settings, "_is_watched", lambda session, watched=watched: watched)
-        assert session_with(clone_of(spark, mode="formatted"), {}).conf.get("spark.sql.ui.explainMode") == mode
-
-
-def clone_of(spark: SparkSession, mode: str) -> SparkSession:
-    made = clone(spark)
-    made.conf.set("spark.sql.ui.explainMode", mode)
-    return made

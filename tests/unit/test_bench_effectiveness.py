@@ -133,6 +133,7 @@ def test_rows_begin_to_leave_one_refresh_before_the_measured_ones(tmp_path: Path
     [
         ("ivm", {"turn": True}, "what loses rows can turn"),
         ("pdw", {"turn": True, "pattern": "retract"}, "what loses rows can turn"),
+        ("ivm", {"turn": True, "pattern": "retract", "deleted": 0.9}, "Over 2 arrivals more rows would leave"),
         ("ivm", {"shares": parts("0.01,0.02")}, "has one share"),
         ("ivm", {"prices": (1.0,)}, "no prices"),
         ("pdw", {"shares": parts("0.5,0.5")}, "2 shares and 3 prices"),

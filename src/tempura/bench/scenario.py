@@ -155,7 +155,7 @@ def _problem(asked: Effectiveness) -> tuple[str, str] | None:
             "Say --scenario ivm --pattern retract, or leave --turn out.",
         )
     if not 0 <= asked.cut.deleted <= 1:
-        what = f"Over {len(asked.sizes) - 1} arrivals more rows would leave than there are."
+        what = f"Over {len(asked.sizes) - asked.cut.leaving} arrivals more rows would leave than there are."
         return what, "Give a smaller --deleted."
     if asked.repeat < 1 or asked.warm_ups < 0:
         return "Nothing is measured.", "Give --repeat 1 or more, and --warm-ups 0 or more."

@@ -1,7 +1,7 @@
 """Writing Parquet files: by which settings, and into a folder that nobody looks at before all is there.
 
-Hadoop starts a process, ``chmod``, for each folder and file that it makes on this machine: nine for a file of one row, which take longer
-than its job. So folders are made before, and what is of no use here is not made: the mark that all was written, which a ledger is.
+Hadoop starts a process, ``chmod``, for each folder and file that it makes on this machine: nine for a file of one row.
+So folders are made before, and what is of no use here is not made: the mark that all was written, which a ledger is.
 """
 
 from collections.abc import Mapping

@@ -7,7 +7,6 @@ import scala.collection.Iterator;
 
 /** Many settings of a session in one call. Settings come and go as a text: names and values by turns, each ended by a zero. */
 public final class Settings {
-
     /** The values of some names, as far as Spark knows any, and of all that were set whose names begin in some way. */
     public String of(SparkSession session, String names, String beginnings) {
         StringBuilder found = new StringBuilder();

@@ -54,7 +54,7 @@ _AT_WORK = {
 }
 """Settings that change how Spark works and not what results are."""
 _UNSEEN = {
-    # A text of the plan for the user interface, made anew as often as a plan is adapted: a sixth of what the driver takes for a small step.
+    # A text of the plan for the user interface, made anew as often as a plan is adapted.
     "spark.sql.ui.explainMode": "simple",
 }
 """The same, where nobody can look at Spark's user interface, now or later."""
@@ -80,5 +80,5 @@ def session_with(session: SparkSession, settings: Mapping[str, str]) -> SparkSes
 def _is_watched(session: SparkSession) -> bool:
     """Whether Spark shows what it does, or writes it down."""
     conf = session.sparkContext.getConf()
-    shows = conf.get("spark.ui.enabled", "true") == "true"
-    return shows or conf.get("spark.eventLog.enabled", "false") == "true"
+    asked = (conf.get("spark.ui.enabled", "true"), conf.get("spark.eventLog.enabled", "false"))
+    return any(str(value).lower() == "true" for value in asked)

@@ -1,0 +1,49 @@
+"""Sessions in which a query's settings are in force, and others that change how Spark works only."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tempura.frontend.session import clone
+from tempura.warehouse.spark import settings
+from tempura.warehouse.spark.settings import semantic_settings, session_with
+
+
+def test_a_session_has_exactly_the_settings_that_it_is_given(spark: SparkSession) -> None:
+    given = semantic_settings(spark) | {
+        "spark.sql.session.timeZone": "Asia/Kolkata",
+        "spark.sql.legacy.sizeOfNull": "true",
+    }
+    changed = clone(spark)
+    changed.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    found = semantic_settings(session_with(changed, given))
+    assert found == given
+    assert "spark.sql.legacy.timeParserPolicy" in semantic_settings(changed)
+
+
+def test_plans_are_texts_where_somebody_may_look(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    for watched, mode in ((True, "formatted"), (False, "simple")):
+        monkeypatch.setattr(settings, "_is_watched", lambda session, watched=watched: watched)
+        assert session_with(clone_of(spark, mode="formatted"), {}).conf.get("spark.sql.ui.explainMode") == mode
+
+
+def clone_of(spark: SparkSession, mode: str) -> SparkSession:
+    made = clone(spark)
+    made.conf.set("spark.sql.ui.explainMode", mode)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("conf", "watched"),
+    [
+        ({}, True),
+        ({"spark.ui.enabled": "false"}, False),
+        ({"spark.ui.enabled": "TRUE"}, True),
+        ({"spark.ui.enabled": "false", "spark.eventLog.enabled": "true"}, True),
+    ],
+)
+def test_somebody_may_look_at_the_interface_or_at_what_is_written_down(conf: dict[str, str], watched: bool) -> None:
+    session = SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf))
+    assert settings._is_watched(cast(Any, session)) == watched
