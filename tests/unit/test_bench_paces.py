@@ -66,10 +66,10 @@ def test_another_result_than_the_batch_s_is_an_error() -> None:
 
 
 def test_ratios_compare_what_is_added_and_say_nothing_of_nothing() -> None:
-    assert ratio(10, 100, batch=1000) == 0.1
-    assert ratio(0.5, 0.9, batch=1000) is None
-    assert ratio(5, 0, batch=1000) == 5
-    assert ratio(0, 100, batch=1000) == 0
+    assert ratio(10, 100, nothing=1) == 0.1
+    assert ratio(0.5, 0.9, nothing=1) is None
+    assert ratio(5, 0, nothing=1) == 5
+    assert ratio(0, 100, nothing=1) == 0
 
 
 def case(strategy: str, additional: int, met: bool, error: str | None = None) -> dict[str, object]:

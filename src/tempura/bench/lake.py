@@ -40,8 +40,8 @@ class SetClock:
 @dataclass(frozen=True, slots=True)
 class Lake:
     """The tables of a suite over time. ``stages`` are warehouse folders, one per arrival; ``present`` gives the Parquet files
-    with the rows that a table has then, made without Tempura; ``moments`` are the times of the arrivals, when they have some; ``keys`` and
-    ``references`` are declared of the tables."""
+    with the rows that a table has then, made without Tempura; ``moments`` are the times of the arrivals, when they have some; ``keys``,
+    ``references`` and the rows that are ``expected`` are declared of the tables."""
 
     folder: Path
     schemas: Mapping[str, StructType]
@@ -51,6 +51,7 @@ class Lake:
     moments: tuple[datetime, ...] = ()
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    expected: Mapping[str, int] = field(default_factory=dict)
 
     def present(self, table: str, i: int) -> tuple[Path, ...]:
         """The files with the rows of a table after an arrival."""
@@ -61,14 +62,22 @@ class Lake:
         tables = sorted(tables)
         for table in tables:
             waiting, schema, keys = self.waiting.get(table), self.schemas[table], self.keys.get(table, ())
+            expect = self.expected.get(table)
             if waiting and waiting.signed:
-                warehouse.add_table(table, schema=schema, keys=keys)
+                warehouse.add_table(table, schema=schema, keys=keys, expect=expect)
                 continue
             path = warehouse.path / "lake" / table
             grows = bool(waiting)
             # Files that are cut once for all lie elsewhere.
             warehouse.add_table(
-                table, path=path, schema=schema, keys=keys, static=not grows, append_only=grows, follow_links=True
+                table,
+                path=path,
+                schema=schema,
+                keys=keys,
+                static=not grows,
+                append_only=grows,
+                follow_links=True,
+                expect=expect,
             )
         for table in tables:
             to = {

@@ -47,8 +47,9 @@ CHOICES = (*STRATEGIES, REPLANNED)
 AGAIN_AT = (0.2, 0.4, 0.6, 0.8)
 """The shares of the steps after which paces are planned again."""
 
-NOTHING = 0.001
-"""Additional work of less than this part of the batch's is none: a ratio of two such would say nothing."""
+NOTHING = {"tuples": 0.001, "cpu": 0.05}
+"""Additional work of less than this part of the batch's is none: a ratio of two such would say nothing. CPU time of the same work differs
+by some percent from run to run."""
 
 PAPERS = {
     "q_aggjoin": """SELECT AVG(avg_price) FROM customer c,
@@ -70,6 +71,7 @@ class Paces:
     work: str = "tuples"
     rate: str = "steady"
     bias: float = 1.0
+    max_pace: int = MOST_PACE
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.strategies if name not in CHOICES]
@@ -83,10 +85,18 @@ class Paces:
             raise TempuraError(
                 "BAD_BENCHMARK", f"The bias is {self.bias:g}.", "Give a ratio above 0, such as 0.2 or 5."
             )
+        if self.work == "cpu" and (self.bias != 1 or REPLANNED in self.strategies):
+            what = "A warehouse knows statistics of its own, and plans paces again by itself."
+            raise TempuraError("BAD_BENCHMARK", what, f"Leave out --bias and {REPLANNED}, or count tuples.")
+        if self.work == "tuples" and self.max_pace != MOST_PACE:
+            what = f"Tuples are counted at paces up to {MOST_PACE}, not {self.max_pace}."
+            raise TempuraError("BAD_BENCHMARK", what, "Leave out --max-pace, or say --work cpu.")
+        if not 1 <= self.max_pace <= MOST_PACE:
+            raise TempuraError("BAD_BENCHMARK", f"The maximal pace is {self.max_pace}.", f"Give 1 to {MOST_PACE}.")
 
     def meta(self) -> Row:
         """The options and where it runs."""
-        return described_run("paces", asdict(self) | {"max_pace": MOST_PACE})
+        return described_run("paces", asdict(self))
 
 
 Rows = Mapping[str, Sequence[tuple[Values, int]]]
@@ -288,15 +298,15 @@ def accuracy(trial: Trial, statistics: Statistics) -> float:
 # --- the summary ---
 
 
-def summarised(rows: Sequence[Row]) -> Row:
+def summarised(rows: Sequence[Row], work: str = "tuples") -> Row:
     """Per query and constraint InQP's additional work ÷ the other strategy's, None where neither adds anything to
-    speak of; the share of cases that meet their constraint, per strategy; the planning times of InQP."""
+    speak of; the share of cases that meet their constraint, per strategy; the planning times of InQP, where they were taken."""
     strategies = list(dict.fromkeys(case["strategy"] for row in rows for case in row["cases"]))
     cases = [case for row in rows for case in row["cases"] if not case["error"]]
-    times = [case["planning_ms"] for case in cases if case["strategy"] == "inqp"]
+    times = [case["planning_ms"] for case in cases if case["strategy"] == "inqp" and "planning_ms" in case]
     return {
-        "uniform_ratio": _ratios(rows, "uniform"),
-        "leaf_ratio": _ratios(rows, "leaf"),
+        "uniform_ratio": _ratios(rows, "uniform", NOTHING[work]),
+        "leaf_ratio": _ratios(rows, "leaf", NOTHING[work]),
         "met": {name: _met([case for case in cases if case["strategy"] == name]) for name in strategies},
         "planning_ms": {"p80": _p80(times), "max": max(times, default=None)},
     }
@@ -312,24 +322,23 @@ def _p80(times: Sequence[float]) -> float | None:
     return round(quantiles(times, n=10, method="inclusive")[7], 1)
 
 
-def _ratios(rows: Sequence[Row], other: str) -> Row:
-    return {row["query"]: _ratios_of(row, other) for row in rows if row["cases"]}
+def _ratios(rows: Sequence[Row], other: str, nothing: float) -> Row:
+    return {row["query"]: _ratios_of(row, other, nothing * row["batch"]) for row in rows if row["cases"]}
 
 
-def _ratios_of(row: Row, other: str) -> Row:
+def _ratios_of(row: Row, other: str, nothing: float) -> Row:
     by = {(case["strategy"], case["constraint"]): case for case in row["cases"] if not case["error"]}
     bounds = dict.fromkeys(case["constraint"] for case in row["cases"])
     return {
-        f"{bound:g}": ratio(by["inqp", bound]["additional"], by[other, bound]["additional"], row["batch"])
+        f"{bound:g}": ratio(by["inqp", bound]["additional"], by[other, bound]["additional"], nothing)
         for bound in bounds
         if ("inqp", bound) in by and (other, bound) in by
     }
 
 
-def ratio(additional: float, others: float, batch: float) -> float | None:
-    """InQP's additional work ÷ another's; None where neither is worth a thousandth of the batch. The other's is taken
+def ratio(additional: float, others: float, nothing: float) -> float | None:
+    """InQP's additional work ÷ another's; None where neither is worth as much as ``nothing``. The other's is taken
     to be at least that, so that a ratio is never large because nothing was divided by."""
-    least = NOTHING * batch
-    if abs(additional) < least and abs(others) < least:
+    if abs(additional) < nothing and abs(others) < nothing:
         return None
-    return round(additional / max(others, least), 3)
+    return round(additional / max(others, nothing), 3)

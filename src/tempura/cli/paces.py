@@ -7,32 +7,53 @@ import click
 
 from tempura.bench.exactness import session_settings
 from tempura.bench.paces import CHOICES, Paces, Row, measure_paces, summarised
+from tempura.bench.paces_cpu import measure_cpu
 from tempura.cli.bench import out_option, split_names, write_json
 from tempura.cli.shell import DONE, FAILED, Shell, example
 from tempura.errors import TempuraError
 from tempura.frontend.start import start_session
 from tempura.pace.arrivals import RATES
+from tempura.pace.goal import MOST_PACE
+
+SCALES = {"tuples": 0.01, "cpu": 1.0}
+"""The scale, unless given: rows are counted one by one in Python, and of small tables Spark's flushes are all fixed costs."""
+
+PACES = {"tuples": MOST_PACE, "cpu": 20}
+"""The maximal pace, unless given."""
 
 
-@click.command(epilog=example("tempura bench paces --scale 0.01 --constraints 0.2,0.05 --out paces.json"))
-@click.option("--scale", default=0.01, show_default=True, help="Scale of the data (TPC-H).")
+@click.command(
+    epilog=example(
+        "tempura bench paces --scale 0.01 --constraints 0.2,0.05 --out paces.json",
+        "tempura bench paces --work cpu --queries q13,q17 --constraints 0.2 --strategies inqp,uniform --out paces.json",
+    )
+)
+@click.option("--scale", type=float, help="Scale of the data (TPC-H).  [default: 0.01; 1 for cpu]")
 @click.option("--queries", default="all", show_default=True, help="all, or q1,q_outer …")
 @click.option(
     "--constraints", default="0.5,0.2,0.1,0.05,0.02", show_default=True, help="Bounds on the final work ÷ a batch's."
 )
 @click.option("--strategies", default="inqp,uniform,leaf,hand", show_default=True, help=f"Of {', '.join(CHOICES)}.")
-@click.option("--work", type=click.Choice(["tuples"]), default="tuples", show_default=True, help="What is counted.")
+@click.option(
+    "--work",
+    type=click.Choice(list(SCALES)),
+    default="tuples",
+    show_default=True,
+    help="What is counted: tuples that operators read, or CPU seconds of Spark's tasks in a warehouse.",
+)
+@click.option("--max-pace", type=int, help="The greatest pace, and the number of arrivals.  [default: 100; 20 for cpu]")
 @click.option("--rate", type=click.Choice(RATES), default="steady", show_default=True, help="How rows arrive.")
 @click.option("--bias", default=1.0, show_default=True, help="By which factor statistics may be off, such as 0.2 or 5.")
 @out_option
 @click.pass_context
 def paces(
     ctx: click.Context,
-    scale: float,
+    scale: float | None,
     queries: str,
     constraints: str,
     strategies: str,
     work: str,
+    max_pace: int | None,
     rate: str,
     bias: float,
     out: Path,
@@ -42,14 +63,16 @@ def paces(
     Exit code 1 if a query fails.
     """
     shell = ctx.ensure_object(Shell)
-    asked = Paces(scale, _numbers(constraints), split_names(strategies), work, rate, bias)
+    scale, most = scale or SCALES[work], PACES[work] if max_pace is None else max_pace
+    asked = Paces(scale, _numbers(constraints), split_names(strategies), work, rate, bias, most)
+    measure = measure_cpu if work == "cpu" else measure_paces
     rows: list[Row] = []
     with shell.progress("starting Spark") as progress:
         spark = start_session("tempura-bench", config=session_settings())
-        for row in measure_paces(spark, asked, queries, progress):
+        for row in measure(spark, asked, queries, progress):
             rows.append(row)
-            write_json(out, {"meta": asked.meta(), "queries": rows, "summary": summarised(rows)})
-    print_paces(shell, rows)
+            write_json(out, {"meta": asked.meta(), "queries": rows, "summary": summarised(rows, work)})
+    print_paces(shell, rows, work)
     ctx.exit(FAILED if any(row["error"] for row in rows) else DONE)
 
 
@@ -61,7 +84,7 @@ def _numbers(text: str) -> tuple[float, ...]:
         raise TempuraError("BAD_BENCHMARK", what, "Write them as 0.5,0.2,0.05.") from None
 
 
-def print_paces(shell: Shell, rows: Sequence[Row]) -> None:
+def print_paces(shell: Shell, rows: Sequence[Row], work: str) -> None:
     """A line per query and constraint, and the summary."""
     head = ("query", "constraint", "strategy", "additional", "final", "met")
     shell.table(
@@ -81,6 +104,7 @@ def print_paces(shell: Shell, rows: Sequence[Row]) -> None:
         ],
     )
     shell.say(*(f"{row['query']}: {row['error']}" for row in rows if row["error"]))
-    found = summarised(rows)
+    found = summarised(rows, work)
     shell.say("constraints met: " + ", ".join(f"{name} {share}" for name, share in found["met"].items()))
-    shell.say(f"planning, ms of CPU: p80 {found['planning_ms']['p80']}, max {found['planning_ms']['max']}")
+    if work == "tuples":
+        shell.say(f"planning, ms of CPU: p80 {found['planning_ms']['p80']}, max {found['planning_ms']['max']}")
