@@ -355,6 +355,9 @@ class BagEngine:
         changes = (_load(new.path) - before).items()
         return [(*row, "insert" if n > 0 else "delete") for row, n in changes for _ in range(abs(n))]
 
+    def change(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> Changes:
+        return self.split_changes(self.delta(old, new, lifted))
+
     def merge(self, changes: Any, present: Source, keys: Sequence[str]) -> tuple[SignedBag, tuple[str, ...]]:
         signed = [(row[:-1], 1 if row[-1] == "insert" else -1) for row in changes]
         return bag(present, present.schema.names) + SignedBag(signed), ()

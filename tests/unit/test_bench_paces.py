@@ -17,7 +17,10 @@ from tempura.bench.paces import (
     require_equal,
     summarised,
 )
+from tempura.bench.paces_cpu import filling_up, sizes_of
+from tempura.bench.suites import SUITES
 from tempura.errors import TempuraError
+from tempura.pace.arrivals import RATES, arriving
 from tempura.pace.cut import cut
 from tempura.pace.simulate import Simulation
 from tempura.pace.statistics import estimated
@@ -101,6 +104,10 @@ def test_the_summary_has_the_ratios_the_met_and_the_planning_times() -> None:
         ({"constraints": (0.5, 1.5)}, "1.5"),
         ({"constraints": ()}, "none"),
         ({"bias": 0.0}, "bias"),
+        ({"work": "cpu", "bias": 2.0}, "statistics of its own"),
+        ({"work": "cpu", "strategies": ("inqp", "replanned")}, "by itself"),
+        ({"work": "cpu", "max_pace": 0}, "pace is 0"),
+        ({"max_pace": 20}, "up to 100, not 20"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, object], names: str) -> None:
@@ -108,6 +115,31 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, object], name
     with pytest.raises(TempuraError, match="BAD_BENCHMARK") as caught:
         Paces(**given)  # type: ignore[arg-type]
     assert names in caught.value.what
+
+
+def test_cpu_seconds_that_differ_by_chance_make_no_ratio() -> None:
+    rows = [{"query": "q1", "batch": 10.0, "cases": [case("inqp", 0, True), case("uniform", 0, True)], "error": None}]
+    for found, work in ((0.0, "tuples"), (None, "cpu")):
+        rows[0]["cases"][1]["additional"] = 0.3  # type: ignore[index]
+        assert summarised(rows, work)["uniform_ratio"] == {"q1": {"0.05": found}}, work
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_all_rows_come_and_each_share_of_them_no_later_than_its_arrival(rate: str) -> None:
+    sizes = sizes_of(rate, 20)
+    there = np.cumsum(sizes)
+    assert there[-1] == pytest.approx(1.0)
+    shares = arriving({}, 20, rate).shares
+    assert (there[:-1] > shares[:-1]).all(), "a hash may bring a few rows less"
+    assert (there - shares).max() < 0.1 * min(sizes), "the other paces are flushed as they are planned"
+    assert sizes_of(rate, 20) == sizes
+    assert sizes_of("steady", 1) == (1.0,)
+
+
+def test_every_table_fills_up_row_by_row() -> None:
+    facts = filling_up(SUITES["tpch"]).facts
+    assert len(facts) == 8
+    assert facts["lineitem"].order == "l_orderkey, l_linenumber"
 
 
 def test_the_paper_s_queries_come_after_those_of_the_suite() -> None:

@@ -62,6 +62,39 @@ def test_from_declaration_to_the_last_flush(world: World, tempura: Tempura) -> N
     assert list(json.loads(tempura("table", "list", "--json").stdout)) == ["sales", "returns"]
 
 
+def test_paths_are_explained_with_what_a_step_more_is_worth(world: World, tempura: Tempura, tmp_path: Path) -> None:
+    page = tmp_path / "paces.html"
+    assert tempura(*ADD, "--final-work", "0.2").exit_code == 0
+    paces_first = tempura("explain", "q").stdout
+    assert "path p0 from sales" in paces_first, "rows are declared to come"
+    world.hour(8)
+    assert tempura("run", "q").exit_code in (0, 3)
+    text = tempura("explain", "q").stdout
+    assert "paces by inqp for final work 0.2" in text
+    assert "final work" in text
+    assert "incrementability=" in text
+    found = json.loads(tempura("explain", "q", "--json").stdout)
+    assert [path["from"] for path in found["paths"]] == ["sales", "returns", "s0"]
+    assert found["curve"][0]["paces"] == [1, 1, 1]
+    assert found["segments"][0]["segment"] == 0
+    planned = tempura("plan", "q", "--html", str(page))
+    assert planned.exit_code == 0, planned.output
+    assert "planned at" in planned.stdout
+    assert "<svg" in page.read_text()
+
+
+def test_of_a_table_of_which_nothing_is_known_the_paths_are_shown(world: World, tempura: Tempura) -> None:
+    for table in ("sales", "returns"):
+        world.wh.remove_table(table)
+    world.wh.add_table("sales", schema="o_id INT, cat STRING, price INT")
+    world.wh.add_table("returns", schema="o_id INT, cost INT")
+    assert tempura(*ADD, "--final-work", "0.2").exit_code == 0
+    assert tempura("explain", "q", "--json").stdout.strip() == "null"
+    text = tempura("explain", "q").stdout
+    assert "paces are planned with the first" in text
+    assert "path p2 from s0" in text
+
+
 def test_flushes_are_followed_with_a_line_each(world: World, tempura: Tempura, monkeypatch: pytest.MonkeyPatch) -> None:
     def wait(seconds: float) -> None:
         assert seconds == 2.0

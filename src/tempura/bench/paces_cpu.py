@@ -55,7 +55,7 @@ def sizes_of(rate: str, arrivals: int) -> tuple[float, ...]:
     """The sizes of the arrivals, in proportion."""
     shares = arriving({}, arrivals, rate).shares
     sizes = np.diff(shares, prepend=0.0)
-    early = _AHEAD * sizes[-1] * (arrivals > 1)
+    early = _AHEAD * min(sizes) * (arrivals > 1)
     return tuple(map(float, (sizes[0] + early, *sizes[1:-1], sizes[-1] - early) if arrivals > 1 else sizes))
 
 

@@ -4,6 +4,7 @@ import datetime
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,8 +12,9 @@ from pyspark.sql import DataFrame
 
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, prices
 from tempura.errors import TempuraError
-from tempura.explain.paces import cut_tree
+from tempura.explain.paces import cut_tree, explain_paces, paces_json, paces_picture
 from tempura.explain.text import ASSUMED
+from tempura.pace.cut import Cut
 from tempura.plan.progressive import Step
 from tempura.warehouse.declared.declare import NO_DEMAND, REQUIRED
 from tempura.warehouse.paces.paced import PacedQuery
@@ -64,7 +66,7 @@ def plan(
     """
     schedule = Schedule.progressive(prices(times.split(","))) if times else None
     if schedule is None and isinstance(paced := shell.warehouse.query(name), PacedQuery):
-        plan_paces(shell, paced, as_json)
+        plan_paces(shell, paced, as_json, page)
         return
     with shell.progress("planning"):
         found = shell.warehouse.query(name).plan(method_names(methods), schedule, require)
@@ -76,18 +78,34 @@ def plan(
         print_plan(shell, found)
 
 
-def plan_paces(shell: Shell, query: PacedQuery, as_json: bool) -> None:
+def plan_paces(shell: Shell, query: PacedQuery, as_json: bool, page: str | None) -> None:
     """The paces of a query's paths, with what they are expected to take."""
     with shell.progress("planning"):
         found, made = query.paces(), query.cut()
+        drawn = query.paces_plan() if page else None
+    if page and drawn:
+        Path(page).write_text(paces_picture(drawn), encoding="utf-8")
     if as_json:
         shell.json(found.to_json() if found else None)
     elif found:
         shell.say(found.text(made))
     else:
-        shell.say(
-            "no rows are there, and none are known to come: paces are planned with the first", *cut_tree(made).lines()
-        )
+        shell.say(*_not_planned(made))
+
+
+def explain_query_at_paces(shell: Shell, query: PacedQuery, as_json: bool) -> None:
+    """The paths, their paces, what a step more would be worth, and the points that the search came by."""
+    with shell.progress("planning"):
+        found, made = query.paces_plan(), query.cut()
+    if as_json:
+        shell.json(paces_json(found) if found else None)
+    else:
+        shell.say(*([explain_paces(found)] if found else _not_planned(made)))
+
+
+def _not_planned(made: Cut) -> list[str]:
+    """The paths of a query of whose tables nothing is known."""
+    return ["no rows are there, and none are known to come: paces are planned with the first", *cut_tree(made).lines()]
 
 
 def print_plan(shell: Shell, found: QueryPlan) -> None:
@@ -138,10 +156,17 @@ def explain(
     The operators of each step, what is saved, and what every alternative would cost. With --show rules, for each part of the plan the
     method and the rule that it came from; memo: the classes of equal expressions, and the laws that made their members; steps: what each
     rule does to the best plan, which plans once for each rule.
+
+    Of a query with --until the paths with their paces, as they would be planned now: what a step more of each would save, and the final
+    and total work of what the search came by. As a picture: tempura plan --html.
     """
     with shell.progress("planning"):
         query = shell.warehouse.query(name)
         past = [entry for entry in query.steps() if step and step in (str(entry.slot), entry.slot.label)]
+    if isinstance(query, PacedQuery) and not step:
+        explain_query_at_paces(shell, query, as_json)
+        return
+    with shell.progress("planning"):
         future = None if past else query.plan(method_names(methods), require=require)
     if future and as_json:
         shell.json(future.to_json(show))

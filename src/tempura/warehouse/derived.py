@@ -36,8 +36,8 @@ class Upstream:
 
         def changes(present: Source) -> Changes:
             # A result that was collected meanwhile is still there as the rows of this table.
-            delta = self.engine.delta(old or present, query.stored(results[last]), query.lifted)
-            return self.engine.split_changes(delta)
+            known = old or (present if arrivals else None)
+            return self.engine.change(known, query.stored(results[last]), query.lifted)
 
         yield Batch(changes=changes, position=last, trust=True)
 

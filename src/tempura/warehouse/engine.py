@@ -279,6 +279,9 @@ class Engine(Protocol):
         """What was inserted and deleted between two results, or rows that are there and a result: under the user's column names,
         with ``_change``, a row as often as it came or went."""
 
+    def change(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> Changes:
+        """The same as inserts and deletes, none of which is of both; all rows of the new result when there is no old one."""
+
     def merge(self, changes: Any, present: Source, keys: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
         """Rows by key after some changes: the rows to be written, and the files of those present which stay as they are."""
 

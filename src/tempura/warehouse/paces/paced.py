@@ -21,13 +21,14 @@ from tempura.frontend.clock import is_clock
 from tempura.frontend.lift import Lifted
 from tempura.pace import cut as cutting
 from tempura.pace.cut import Cut
+from tempura.pace.goal import Plan
 from tempura.pace.strategies import paces_by_name
 from tempura.warehouse.commits.ledger import Ledger, attempt
 from tempura.warehouse.engine import Progress, Settings, Verification
 from tempura.warehouse.paces.cycle import Cycle, expected_in, rows_since
 from tempura.warehouse.paces.life import Born, Life
 from tempura.warehouse.paces.moment import Moment
-from tempura.warehouse.paces.pacing import Known, Paces, plan
+from tempura.warehouse.paces.pacing import Known, Paces, plan, search
 from tempura.warehouse.paces.segments import stored_segments
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.replace import ReplaceReport
@@ -64,7 +65,7 @@ class PacedQuery(Query):
         due, and :meth:`paces` says when that is."""
         if schedule is None:
             what = f"Query {self.name} runs at paces: the steps of a flush are planned when it is due."
-            raise TempuraError("NOT_PLANNED", what, "Ask for paces().", f"Ask for: tempura query show {self.name}")
+            raise TempuraError("NOT_PLANNED", what, "Ask for paces().", f"Ask for: tempura explain {self.name}")
         return super().plan(methods, schedule, require)
 
     def check_unchanged(self) -> None:
@@ -83,6 +84,13 @@ class PacedQuery(Query):
 
         Raises TempuraError BAD_PACES, and what is wrong with the query or its tables."""
         return self._moment(self._life(), dry=True).paces
+
+    @errors_by_code()
+    def paces_plan(self) -> Plan | None:
+        """The paces as they would be planned now, with the points that the search comes by, and what a step more of each path would be
+        worth: for :mod:`tempura.explain.paces`. None while nothing is known to plan them from. Writes nothing. Raises as :meth:`paces`."""
+        found = search(self._known(self._looked_at(self._life(), dry=True)), self.deadline)
+        return found.plan if found else None
 
     @errors_by_code()
     def cut(self) -> Cut:
@@ -291,15 +299,17 @@ class PacedQuery(Query):
 
     def _moment(self, life: Life, dry: bool = False) -> Moment:
         """Look what has come, and register it unless ``dry``; plan the paces if that is to be done, and note them."""
+        moment = self._looked_at(life, dry)
+        return replace(moment, paces=self._paces_at(moment, dry))
+
+    def _looked_at(self, life: Life, dry: bool) -> Moment:
         now = self._now(life)
         tables = self._inputs(life, now, dry)
         zone = self._deadline_zone()
         since = self.deadline.beginning(zone) or life.begun or now
         cycle = self._cycle(life, since, self.deadline.moment(zone), tables)
         came = {name: rows_since(table.arrivals(), since) for name, table in tables.items() if isinstance(table, Use)}
-        cycle = cycle.observed(came, now)
-        moment = Moment(now, life, tables, cycle, came, self.deadline.until)
-        return replace(moment, paces=self._paces_at(moment, dry))
+        return Moment(now, life, tables, cycle.observed(came, now), came, self.deadline.until)
 
     def _now(self, life: Life) -> datetime:
         """The logical time of a flush: never before that of any step."""
@@ -333,10 +343,8 @@ class PacedQuery(Query):
             return None
         return Cycle(datetime.fromisoformat(last.since), Deadline(last.until, final_work=1.0).moment(zone), {})
 
-    def _paces_at(self, moment: Moment, dry: bool) -> Paces | None:
-        planned = moment.life.planned(self._site.files)
-        last = planned[-1] if planned else None
-        known = Known(
+    def _known(self, moment: Moment) -> Known:
+        return Known(
             cut=moment.life.cut,
             tables=moment.tables,
             cycle=moment.cycle,
@@ -346,6 +354,10 @@ class PacedQuery(Query):
             prices=self._site.engine.prices,
             seen=moment.seen(),
         )
+
+    def _paces_at(self, moment: Moment, dry: bool) -> Paces | None:
+        planned, known = moment.life.planned(self._site.files), self._known(moment)
+        last = planned[-1] if planned else None
         why = known.why_again(last, self.deadline)
         if why is None:
             return last

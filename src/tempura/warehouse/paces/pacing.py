@@ -14,6 +14,7 @@ from tempura.explain.paces import cut_tree
 from tempura.pace.arrivals import following
 from tempura.pace.cut import Cut, Operator
 from tempura.pace.flow import Mask
+from tempura.pace.goal import Plan
 from tempura.pace.simulate import Simulation
 from tempura.pace.statistics import Statistics, estimated, groups_in_the_end, groups_there, rows_in_the_end
 from tempura.pace.strategies import paces_by_name, plan_paces
@@ -140,11 +141,42 @@ class Known:
                 yield f"segment s{number} has {found:,} rows, {expected:,.0f} were expected by now"
 
 
+@dataclass(frozen=True)
+class Searched:
+    """Paces that were looked for: the ``plan`` with the points that the search came by, and the ``steps`` of equal progress, the work of
+    all flushes at each; by ``statistics`` of the operators, with so many ``rows`` of each table in the end, of which the share ``before``
+    was there before the cycle."""
+
+    plan: Plan
+    steps: tuple[int, ...]
+    statistics: Statistics
+    rows: Mapping[str, float]
+    before: float
+
+
+def search(known: Known, deadline: Deadline) -> Searched | None:
+    """Look for paces by what is known; None while no rows are there or expected. Raises TempuraError BAD_PACES."""
+    made, total, chosen = known.cut, known.cycle.total(known.came, known.now), deadline.chosen_by
+    facts = {
+        name: _in_the_end(table, total.get(name, 0) - known.came.get(name, 0)) for name, table in known.tables.items()
+    }
+    if not any(found.rows(0) for name, found in facts.items() if not isinstance(known.tables[name], Clock)):
+        return None
+    rows = {name: float(max(1, found.rows(0))) for name, found in facts.items()}
+    before = max(0.0, 1 - sum(total.values()) / sum(rows.values()))
+    arrivals = following(rows, before, deadline.max_pace)
+    statistics, work = _with_groups(known, estimated(made, facts), rows, before), nanoseconds(made, facts, known.prices)
+    whole = Simulation(made, statistics, arrivals, work)
+    batch = float(whole.run([[1] * len(made.paths)]).total[0])
+    simulation = replace(whole, past=_past(known, deadline.max_pace)) if isinstance(chosen, str) else whole
+    found = plan_paces(simulation, deadline.goal, chosen, batch=batch)
+    steps = tuple(round(float(nanos)) for nanos in simulation.run([found.paces]).steps[0])
+    return Searched(found, steps, statistics, rows, before)
+
+
 def plan(known: Known, deadline: Deadline, why: str) -> Paces | None:
-    """Paces for what is known; None while no rows are there or expected. Raises TempuraError BAD_PACES."""
-    made, cycle = known.cut, known.cycle
-    total = cycle.total(known.came, known.now)
-    chosen = deadline.chosen_by
+    """Paces for what is known; None while no rows are there or expected, unless they are given. Raises TempuraError BAD_PACES."""
+    made, cycle, chosen = known.cut, known.cycle, deadline.chosen_by
     paces = Paces(
         time=known.now.isoformat(timespec="seconds"),
         since=cycle.since.isoformat(),
@@ -152,7 +184,7 @@ def plan(known: Known, deadline: Deadline, why: str) -> Paces | None:
         strategy=_said(deadline),
         goal=str(deadline.goal),
         names=tuple(path.name for path in made.paths),
-        paces=(),
+        paces=() if isinstance(chosen, str) else paces_by_name(made, chosen, deadline.max_pace),
         expected=dict(cycle.expected),
         came=sum(known.came.values()),
         work=(),
@@ -162,28 +194,21 @@ def plan(known: Known, deadline: Deadline, why: str) -> Paces | None:
         meets=True,
         why=why,
     )
-    if not isinstance(chosen, str):
-        paces = replace(paces, paces=paces_by_name(made, chosen, deadline.max_pace))
-    facts = {
-        name: _in_the_end(table, total.get(name, 0) - known.came.get(name, 0)) for name, table in known.tables.items()
-    }
-    rows = {name: float(max(1, found.rows(0))) for name, found in facts.items()}
-    coming = sum(total.values())
-    if not any(found.rows(0) for name, found in facts.items() if not isinstance(known.tables[name], Clock)):
+    found = search(known, deadline)
+    if found is None:
         return paces if paces.paces else None
-    before = max(0.0, 1 - coming / sum(rows.values()))
-    arrivals = following(rows, before, deadline.max_pace)
-    statistics, work = _with_groups(known, estimated(made, facts), rows, before), nanoseconds(made, facts, known.prices)
-    whole = Simulation(made, statistics, arrivals, work)
-    batch = float(whole.run([[1] * len(made.paths)]).total[0])
-    simulation = replace(whole, past=_past(known, deadline.max_pace)) if isinstance(chosen, str) else whole
-    found = plan_paces(simulation, deadline.goal, chosen, batch=batch)
-    steps = simulation.run([found.paces]).steps[0]
-    work_of = tuple(round(float(nanos)) for nanos in steps)
-    point = found.chosen
-    chosen_paces = replace(paces, paces=found.paces, work=work_of, before=before, meets=found.meets)
-    groups = {str(n): (statistics[op].factor, given) for n, (op, given) in _grouping(made, statistics, rows).items()}
-    return replace(chosen_paces, batch=batch, final=point.final, total=point.total, groups=groups)
+    grouping = _grouping(made, found.statistics, found.rows).items()
+    return replace(
+        paces,
+        paces=found.plan.paces,
+        work=found.steps,
+        batch=found.plan.batch,
+        final=found.plan.chosen.final,
+        total=found.plan.chosen.total,
+        meets=found.plan.meets,
+        before=found.before,
+        groups={str(n): (found.statistics[op].factor, given) for n, (op, given) in grouping},
+    )
 
 
 def _grouping(made: Cut, statistics: Statistics, rows: Mapping[str, float]) -> dict[int, tuple[Operator, float]]:

@@ -100,11 +100,16 @@ def differing_rows(session: SparkSession, now: Sequence[DataFrame], before: Sour
     was = signed_rows(session, before).select(*ids(columns), (-weight()).alias(WEIGHT))
     present = (Draft.of(rows).select(*names).renamed(*ids(columns)) for rows in now)
     weighted = [rows.extended(one().alias(WEIGHT)) for rows in present]
+    return sides_of(consolidate(was.union(*weighted), columns).dataframe(), columns, names)
+
+
+def sides_of(net: DataFrame, columns: Sequence[Column], names: Sequence[str]) -> Changes:
+    """The inserts and deletes of a bag of rows each of which occurs once, with a weight; under other names."""
     # Both sides come from one look at the files, which others may be writing.
-    net = consolidate(was.union(*weighted), columns).dataframe().localCheckpoint(eager=True)
-    sides = (net.filter(fn.col(WEIGHT) > 0), net.filter(fn.col(WEIGHT) < 0).withColumn(WEIGHT, -fn.col(WEIGHT)))
-    rows = [None if side.isEmpty() else bag_of(side, columns, names) for side in sides]
-    return Changes(inserts=rows[0], deletes=rows[1])
+    rows = net.localCheckpoint(eager=True)
+    sides = (rows.filter(fn.col(WEIGHT) > 0), rows.filter(fn.col(WEIGHT) < 0).withColumn(WEIGHT, -fn.col(WEIGHT)))
+    found = [None if side.isEmpty() else bag_of(side, columns, names) for side in sides]
+    return Changes(inserts=found[0], deletes=found[1])
 
 
 def missing_row(session: SparkSession, present: Source, arriving: Rows) -> str | None:

@@ -59,6 +59,7 @@ from tempura.warehouse.spark.incoming import (
     merged_rows,
     missing_row,
     replaced_rows,
+    sides_of,
     split_changes,
 )
 from tempura.warehouse.spark.partners import unmatched
@@ -200,8 +201,21 @@ class SparkEngine:
         copies = fn.explode(fn.array_repeat(fn.lit(True), fn.col(WEIGHT).cast("int")))
         return counted.select(*names, copies.alias(WEIGHT)).drop(WEIGHT)
 
+    def change(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> Changes:
+        visible, names = lifted.rel.columns[: lifted.visible], lifted.names[: lifted.visible]
+        if old is None:
+            return Changes(inserts=self._results().result(new, lifted.rel.columns, names)) if new.rows else Changes()
+        return sides_of(self._net(old, new, lifted), visible, names)
+
     def _difference(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
         """The rows that are not in both, under the user's names, with ``_change``, and how often."""
+        visible = lifted.rel.columns[: lifted.visible]
+        kind = fn.when(fn.col(WEIGHT) > 0, "insert").otherwise("delete").alias(CHANGE)
+        named = (attribute(c.id).alias(name) for c, name in zip(visible, lifted.names, strict=True))
+        return self._net(old, new, lifted).select(*named, kind, fn.abs(WEIGHT).alias(WEIGHT))
+
+    def _net(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
+        """The rows that are not in both, with how much more often each is in the new result."""
         visible = lifted.rel.columns[: lifted.visible]
         names = [column.id for column in visible]
         now = self._results().result(new, lifted.rel.columns, names)
@@ -212,10 +226,7 @@ class SparkEngine:
                 before = plain_rows(now.sparkSession, old).toDF(*names)
             case StoredOutput():
                 before = self._results().result(old, lifted.rel.columns, names)
-        delta = difference(now, before, visible)
-        kind = fn.when(fn.col(WEIGHT) > 0, "insert").otherwise("delete").alias(CHANGE)
-        named = (attribute(c.id).alias(name) for c, name in zip(visible, lifted.names, strict=True))
-        return delta.select(*named, kind, fn.abs(WEIGHT).alias(WEIGHT))
+        return difference(now, before, visible)
 
     def merge(self, changes: DataFrame, present: Source, keys: Sequence[str]) -> tuple[DataFrame, tuple[str, ...]]:
         return merged_rows(clone(self._session), changes, present, keys)
