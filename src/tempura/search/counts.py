@@ -9,15 +9,16 @@ import hashlib
 from collections.abc import Mapping
 from math import ceil
 
-from tempura.algebra.canonical import operator_text
+from tempura.algebra.canonical import fingerprint, operator_text
 from tempura.algebra.rel import Aggregate, Filter, Join, Rel
 from tempura.algebra.states import Partial
 from tempura.cost.estimate import Estimator
 from tempura.memo.memo import Memo
+from tempura.physical.operators import Read
 from tempura.plan.progressive import Size
 from tempura.search.facts import PlanFacts
 from tempura.tvr.staircase import Staircase, Time
-from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
 
 COUNTED = (Join, Aggregate, Partial, Filter)
 """Operators whose rows are neither those of their input nor known. Spark counts what comes out of them anyway."""
@@ -65,27 +66,44 @@ class Counts:
         return self._names[rel]
 
     def _find_name(self, rel: Rel) -> str | None:
-        views = [leaf for leaf in rel.walk() if not leaf.inputs]
-        if not all(isinstance(leaf, View) for leaf in views):
+        leaves = [leaf for leaf in rel.walk() if not leaf.inputs]
+        views = [view for leaf in leaves if (view := _viewed(leaf))]
+        if not views or len(views) < len(leaves):
             return None
-        now = max(ceil(leaf.at.until) for leaf in views if isinstance(leaf, View))
-        return hashlib.sha256(self._text(rel, now).encode()).hexdigest()[:20]
+        return _hashed(self._text(rel, max(ceil(at.until) for _, at in views)))
 
     def _text(self, rel: Rel, now: int) -> str:
-        if isinstance(rel, View):
-            return f"{self._memo.fingerprint(rel.tvr)}{self._at(rel, now)}"
+        view = _viewed(rel)
+        if view:
+            return f"{self._memo.fingerprint(view[0])}{self._at(*view, now)}"
         return operator_text(rel, [f"({self._text(input, now)})" for input in rel.inputs])
 
-    def _at(self, view: View, now: int) -> str:
-        match view.at:
+    def _at(self, tvr: Rel, at: ViewKind, now: int) -> str:
+        match at:
             case Snapshot(t) | State(t):
                 times: tuple[Time, ...] = (t,)
             case Delta(t, u) | StateDelta(t, u):
                 times = (t, u)
-        return f"{type(view.at).__name__} {' '.join(self._before(view.tvr, t, now) for t in times)}"
+        return f"{type(at).__name__} {' '.join(self._before(tvr, t, now) for t in times)}"
 
     def _before(self, tvr: Rel, t: Time, now: int) -> str:
         """How many times before now a point is: none where nothing has changed since."""
         if self._facts.is_unchanged(tvr, t, now):
             return "0"
         return f"{now - t}" if t == int(t) else f"{now - t} of {self._order}"
+
+
+def _viewed(leaf: Rel) -> tuple[Rel, ViewKind] | None:
+    """What a leaf is a view of: the rows of a table are one of its scan."""
+    if isinstance(leaf, View):
+        return leaf.tvr, leaf.at
+    return (leaf.scan, leaf.at) if isinstance(leaf, Read) else None
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def snapshot_name(rel: Rel) -> str:
+    """The name of an operator over time-free inputs where it was applied to all of their rows that were there."""
+    return _hashed(operator_text(rel, [f"({fingerprint(input)}Snapshot 0)" for input in rel.inputs]))
