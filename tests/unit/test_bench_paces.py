@@ -9,6 +9,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Rel
 from tempura.bench.paces import (
     PAPERS,
+    STATISTICS,
     Paces,
     Trial,
     chosen_with_papers,
@@ -46,7 +47,21 @@ def test_every_case_counts_what_its_flushes_did() -> None:
     assert by["inqp", 0.1]["met"]
     assert by["inqp", 0.1]["additional"] < 0.2 * by["uniform", 0.1]["additional"]
     assert by["hand", 0.1]["paces"] == [10] * 4
+    assert list(row["accuracy"]) == ["measured", "tables", "sample"]
     assert abs(row["accuracy"]["measured"]) < 0.2
+    assert row["sample"]["p1 items"] == 100
+    assert 700 < row["sample"]["p0 sales"] < 1300
+
+
+def test_paces_are_planned_from_the_statistics_that_are_asked_for() -> None:
+    asked = trial(per_item())
+    wrong = estimated(asked.cut, facts(3000, 3))
+    plans = {}
+    for kind in STATISTICS:
+        row = measured_trial(asked, Paces(0.01, (0.1,), ("inqp",), statistics=kind), wrong)
+        plans[kind] = row["cases"][0]["expected"]
+    assert plans["sample"]["additional"] == pytest.approx(plans["measured"]["additional"], rel=0.2, abs=0.01)
+    assert plans["tables"] != plans["measured"] != plans["sample"]
 
 
 def test_a_burst_at_the_end_is_answered_by_planning_again() -> None:
@@ -101,6 +116,7 @@ def test_the_summary_has_the_ratios_the_met_and_the_planning_times() -> None:
         ({"constraints": (0.5, 1.5)}, "1.5"),
         ({"constraints": ()}, "none"),
         ({"bias": 0.0}, "bias"),
+        ({"statistics": "guessed"}, "guessed"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, object], names: str) -> None:

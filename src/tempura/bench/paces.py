@@ -2,8 +2,8 @@
 Incrementability, 5).
 
 The 22 queries of TPC-H and the paper's two run over data that arrives row by row in a random order, all tables at one
-rate. Each strategy chooses paces for each bound on the final work, by the statistics of one batch run; then the
-flushes are run over bags and what every operator processes is counted. A result that is not that of the batch run is an error.
+rate. Each strategy chooses paces for each bound on the final work, by the statistics of one batch run, of the tables, or of a sample;
+then the flushes are run over bags and what every operator processes is counted. A result that is not that of the batch run is an error.
 """
 
 import time
@@ -28,11 +28,12 @@ from tempura.errors import TempuraError
 from tempura.frontend.lift import lift_sql
 from tempura.pace.arrivals import Arrivals, arriving
 from tempura.pace.cut import Cut, cut
-from tempura.pace.flow import Mask
+from tempura.pace.flow import Array, Mask
 from tempura.pace.goal import MOST_PACE, STRATEGIES, Goal, Plan, StrategyName
 from tempura.pace.replan import planned_again
 from tempura.pace.rowwise import forget
 from tempura.pace.run import PacedRun
+from tempura.pace.sample import Sample, drawn, sampled
 from tempura.pace.simulate import Simulation
 from tempura.pace.statistics import Statistics, biased, estimated, measured
 from tempura.pace.strategies import plan_paces
@@ -46,6 +47,12 @@ CHOICES = (*STRATEGIES, REPLANNED)
 
 AGAIN_AT = (0.2, 0.4, 0.6, 0.8)
 """The shares of the steps after which paces are planned again."""
+
+STATISTICS = ("measured", "tables", "sample")
+"""What is known when paces are planned: from a batch run over the same rows, from the tables' statistics, from a sample of the rows."""
+
+SAMPLED = 0.01
+"""The part of the rows that a sample has, or ``pace.sample.LEAST`` where that is more."""
 
 NOTHING = 0.001
 """Additional work of less than this part of the batch's is none: a ratio of two such would say nothing."""
@@ -70,6 +77,7 @@ class Paces:
     work: str = "tuples"
     rate: str = "steady"
     bias: float = 1.0
+    statistics: str = "measured"
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.strategies if name not in CHOICES]
@@ -83,6 +91,10 @@ class Paces:
             raise TempuraError(
                 "BAD_BENCHMARK", f"The bias is {self.bias:g}.", "Give a ratio above 0, such as 0.2 or 5."
             )
+
+        if self.statistics not in STATISTICS:
+            what = f"There are no statistics {self.statistics!r}."
+            raise TempuraError("BAD_BENCHMARK", what, f"Choose of {', '.join(STATISTICS)}.")
 
     def meta(self) -> Row:
         """The options and where it runs."""
@@ -110,6 +122,10 @@ class Trial:
     def arrivals(self, rate: str | None = None) -> Arrivals:
         """How they arrive in steps."""
         return arriving(self.totals, MOST_PACE, rate or self.rate)
+
+    def sample(self, seed: int = 0) -> Sample:
+        """A random sample of the rows, for each use of a table."""
+        return drawn(self.cut, self.rows, self.columns, SAMPLED, seed)
 
     def batch(self) -> PacedRun:
         """One flush of all rows."""
@@ -191,9 +207,14 @@ def shuffled_rows(dataset: Dataset) -> tuple[Rows, dict[str, tuple[str, ...]]]:
 
 
 def measured_trial(trial: Trial, asked: Paces, from_tables: Statistics) -> Row:
-    """All cases of a query, the work of a batch, and how far expected work of flushes was off."""
-    batch = trial.batch()
-    statistics = measured(trial.cut, batch, from_tables, trial.totals)
+    """All cases of a query, the work of a batch, and how far expected work of flushes was off by each kind of statistics."""
+    batch, sample = trial.batch(), trial.sample()
+    kinds = {
+        "measured": measured(trial.cut, batch, from_tables, trial.totals),
+        "tables": from_tables,
+        "sample": sampled(trial.cut, sample, trial.columns, from_tables, trial.totals),
+    }
+    statistics = kinds[asked.statistics]
     known = biased(statistics, asked.bias, Random(trial.name)) if asked.bias != 1 else statistics
     done: dict[bytes, PacedRun] = {}
     cases = [
@@ -204,7 +225,8 @@ def measured_trial(trial: Trial, asked: Paces, from_tables: Statistics) -> Row:
     return {
         "batch": batch.work,
         "paths": len(trial.cut.paths),
-        "accuracy": {"measured": accuracy(trial, statistics), "tables": accuracy(trial, from_tables)},
+        "sample": sample.sizes,
+        "accuracy": accuracy(trial, kinds),
         "cases": cases,
     }
 
@@ -274,13 +296,17 @@ def _part(work: float, batch: float) -> float:
     return round(work / max(batch, 1), 5)
 
 
-def accuracy(trial: Trial, statistics: Statistics) -> float:
-    """The mean of (expected - true) ÷ true over the flushes of the greatest uniform pace, in tuples processed (5.5,
-    Table 1)."""
-    simulation = Simulation(trial.cut, statistics, trial.arrivals("steady"))
+def accuracy(trial: Trial, kinds: Mapping[str, Statistics]) -> dict[str, float]:
+    """By each kind of statistics the mean of (expected - true) ÷ true over the flushes of the greatest uniform pace, in tuples processed
+    (5.5, Table 1)."""
     paces = [MOST_PACE] * len(trial.cut.paths)
-    expected = simulation.run([paces]).steps[0]
-    true = [flush.tuples for flush in trial.run(simulation.flushes(paces)).flushes]
+    simulations = {kind: Simulation(trial.cut, known, trial.arrivals("steady")) for kind, known in kinds.items()}
+    flushes = next(iter(simulations.values())).flushes(paces)
+    true = [flush.tuples for flush in trial.run(flushes).flushes]
+    return {kind: _error(simulation.run([paces]).steps[0], true) for kind, simulation in simulations.items()}
+
+
+def _error(expected: Array, true: Sequence[int]) -> float:
     errors = [(e - t) / t for e, t in zip(expected, true, strict=False) if t]
     return round(fmean(errors), 4) if errors else 0.0
 

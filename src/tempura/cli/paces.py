@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from tempura.bench.exactness import session_settings
-from tempura.bench.paces import CHOICES, Paces, Row, measure_paces, summarised
+from tempura.bench.paces import CHOICES, STATISTICS, Paces, Row, measure_paces, summarised
 from tempura.cli.bench import out_option, split_names, write_json
 from tempura.cli.shell import DONE, FAILED, Shell, example
 from tempura.errors import TempuraError
@@ -24,6 +24,13 @@ from tempura.pace.arrivals import RATES
 @click.option("--work", type=click.Choice(["tuples"]), default="tuples", show_default=True, help="What is counted.")
 @click.option("--rate", type=click.Choice(RATES), default="steady", show_default=True, help="How rows arrive.")
 @click.option("--bias", default=1.0, show_default=True, help="By which factor statistics may be off, such as 0.2 or 5.")
+@click.option(
+    "--statistics",
+    type=click.Choice(STATISTICS),
+    default="measured",
+    show_default=True,
+    help="What paces are planned from.",
+)
 @out_option
 @click.pass_context
 def paces(
@@ -35,6 +42,7 @@ def paces(
     work: str,
     rate: str,
     bias: float,
+    statistics: str,
     out: Path,
 ) -> None:
     """Compare ways to choose how eagerly each part of a query runs.
@@ -42,7 +50,7 @@ def paces(
     Exit code 1 if a query fails.
     """
     shell = ctx.ensure_object(Shell)
-    asked = Paces(scale, _numbers(constraints), split_names(strategies), work, rate, bias)
+    asked = Paces(scale, _numbers(constraints), split_names(strategies), work, rate, bias, statistics)
     rows: list[Row] = []
     with shell.progress("starting Spark") as progress:
         spark = start_session("tempura-bench", config=session_settings())

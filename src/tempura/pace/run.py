@@ -85,8 +85,12 @@ class PacedRun:
         rows = list(change)
         for path in self.cut.paths:
             if path.table == table:
-                pick = self._picks[path.number]
-                self._waiting[path.number] += [(pick(row), weight) for row, weight in rows]
+                self.arrive_on(path, rows)
+
+    def arrive_on(self, path: Path, change: Iterable[tuple[Row, int]]) -> None:
+        """Rows of its table arrive on one path: other uses of the table do not get them."""
+        pick = self._picks[path.number]
+        self._waiting[path.number] += [(pick(row), weight) for row, weight in change]
 
     def flush(self, paths: Collection[int], at_end: bool = False) -> Flush:
         """Flush these paths. ``at_end``: segments without a path are run, too."""

@@ -1,10 +1,9 @@
 """What is known of each operator of a cut query: selectivities, join selectivity factors, numbers of groups. From the
-tables' statistics, or from an earlier run (Thrifty Query Execution via Incrementability, 3.1.2 and 5.2).
-Cardinalities follow from these and from what arrives; nothing is known of a query by its name."""
+tables' statistics, from an earlier run (Thrifty Query Execution via Incrementability, 3.1.2 and 5.2), or from a run over a sample
+(``pace/sample.py``). Cardinalities follow from these and from what arrives; nothing is known of a query by its name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from random import Random
 
 from tempura.algebra.expand import Expand
@@ -68,71 +67,79 @@ def _of_join(rel: Join, estimator: Estimator) -> Known:
 Node = Operator | Path
 
 
-def measured(cut: Cut, run: PacedRun, before: Statistics, tables: Mapping[str, float]) -> Statistics:
+def measured(
+    cut: Cut,
+    run: PacedRun,
+    before: Statistics,
+    tables: Mapping[str, float],
+    by_keys: Mapping[Operator, float] | None = None,
+) -> Statistics:
     """From what went through the operators of a run so far, as if the rows to come were like those that have come: of
-    ``tables`` so many in the end. ``before`` stays where nothing has been seen."""
-    shares: dict[Node, float] = {}
+    ``tables`` so many in the end. ``before`` stays where nothing has been seen, and counts as one row that was seen where a part has.
+    ``by_keys``: aggregations and joins whose inputs have, because of a sample, the rows of that share of the keys only."""
+    ends: dict[Node, float] = {}
     found: dict[Operator, Known] = {}
     for segment in cut.segments:
         for node in segment.nodes:
             if isinstance(node, Path):
-                shares[node] = _share_of_path(cut, node, run, found, tables)
+                ends[node] = tables[node.table] if node.table is not None else ends[cut.segments[node.source or 0].root]
             else:
-                given = [shares[input] for input in node.inputs]
-                found[node] = _measured(node, run, before[node], given)
-                shares[node] = _share_given_out(node, given)
+                shares = [min(1.0, run.seen[input].held / max(ends[input], 1e-9)) for input in node.inputs]
+                found[node] = _measured(node, run, before[node], shares, (by_keys or {}).get(node, 1.0))
+                ends[node] = _rows(node, found[node], [ends[input] for input in node.inputs])
     return found
 
 
-def _share_of_path(
-    cut: Cut, path: Path, run: PacedRun, found: Mapping[Operator, Known], tables: Mapping[str, float]
-) -> float:
-    """The share of a path's rows that has been released."""
-    held = run.seen[path].held
-    if path.table is not None:
-        return min(1.0, held / max(1.0, tables[path.table]))
-    root = cut.segments[path.source or 0].root
-    assert isinstance(root, Operator), "only the result is a path itself"
-    return min(1.0, held / max(1.0, found[root].factor)) if isinstance(root.rel, Aggregate) else 1.0
-
-
-def _share_given_out(op: Operator, given: list[float]) -> float:
-    """The share of an operator's rows that has come out, where the given shares of its inputs have come in."""
-    both = isinstance(op.rel, Join) and op.rel.kind in ("inner", "left", "full", "single")
-    return float(prod(given)) if both else given[0] if given else 1.0
-
-
-def _measured(op: Operator, run: PacedRun, before: Known, shares: list[float]) -> Known:
+def _measured(op: Operator, run: PacedRun, before: Known, shares: list[float], keyed: float) -> Known:
     rel, held = op.rel, [run.seen[input].held for input in op.inputs]
     if not held or min(held) <= 0:
         return before
-    out = run.seen[op].held
+    out, is_all = run.seen[op].held, min(shares) >= 1.0
     match rel:
         case Filter() | Generate() | Opaque():
-            return Known(out / sum(held))
+            return Known(_rate(out, sum(held), before.factor, is_all))
         case Join():
-            return _join_measured(op, run, held, before, shares)
+            return _join_measured(op, run, held, before, shares, keyed)
         case Aggregate() if rel.keys:
-            return Known(groups_in_the_end(out, held[0], shares[0]))
+            return Known(groups_in_the_end(out, held[0], min(1.0, shares[0] / keyed)) / keyed)
     return before
 
 
-def _join_measured(op: Operator, run: PacedRun, held: list[int], before: Known, shares: list[float]) -> Known:
+def _rate(found: int, tried: int, before: float, is_all: bool) -> float:
+    """Found ÷ tried. Of a part of the rows, what was believed before counts as one found: nothing found among a few says little, among
+    many much."""
+    return found / tried if is_all or before <= 0 else (found + 1) / (tried + 1 / before)
+
+
+def _join_measured(
+    op: Operator, run: PacedRun, held: list[int], before: Known, shares: list[float], keyed: float
+) -> Known:
+    """Where both sides have the rows of the same keys, a share of them, pairs are there with that share and not with its square, and of
+    the keys of a side all of the other."""
     pairs, matched = run.matched(op)
     left, right = (
-        _covered_in_the_end(own / rows, pairs / max(1, own), share)
+        covered_in_the_end(own / rows, pairs / max(1, own), min(1.0, share / keyed))
         for own, rows, share in zip(matched, held, reversed(shares), strict=True)
     )
-    return Known(pairs / (held[0] * held[1]), (left, right) if any(matched) else before.covered)
+    factor = keyed * _rate(pairs, held[0] * held[1], before.factor / keyed, min(shares) >= 1.0)
+    return Known(factor, (left, right) if any(matched) else before.covered)
 
 
-def _covered_in_the_end(share: float, each: float, there: float) -> float:
-    """The share of rows that match in the end, of which ``share`` match when a part of the other side is ``there``,
-    by ``each`` rows."""
-    if there >= 1.0 or share <= 0.0:
+def covered_in_the_end(share: float, each: float, there: float) -> float:
+    """The share of rows that match in the end, of which ``share`` match when a part x of the other side is ``there``, those by ``each``
+    rows. With k matches of each in the end, c (1 - (1 - x)^k) = share and k x / (1 - (1 - x)^k) = each: one row that is there of k is seen
+    more often than it is missed, so k is less than each / x. Solved by bisection."""
+    if there >= 1.0 or share <= 0.0 or there <= 0.0:
         return share
-    missed: float = (1 - there) ** max(1.0, each / there)
-    return min(1.0, share / (1 - missed))
+
+    def matching(number: float) -> float:
+        return 1.0 - float((1 - there) ** number)
+
+    low, high = 1.0, max(1.0, each / there)
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle * there < each * matching(middle) else (low, middle)
+    return min(1.0, share / matching(high))
 
 
 def groups_in_the_end(groups: int, rows: int, share: float) -> float:
