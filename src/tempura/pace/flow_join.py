@@ -15,6 +15,8 @@ where c is the share of rows that match in the end: exact at x = 1, and the pape
 Rows go from one state to the other by ``m`` after deletions and after insertions, so both directions of one flush are seen.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tempura.algebra.rel import JoinKind
@@ -39,22 +41,33 @@ class Matching:
 
 
 def joined(
-    kind: JoinKind, left: Flow, right: Flow, factor: float, flip: tuple[Array, Array], of: tuple[Matching, Matching]
+    kind: JoinKind,
+    left: Flow,
+    right: Flow,
+    factor: float,
+    flip: tuple[Array, Array],
+    of: tuple[Matching, Matching],
+    shows: tuple[bool, bool] = (True, True),
 ) -> Flow:
     """The changes of a join. ``flip[side]`` is the share of a side's updates that change what the condition looks at;
-    ``of[side]`` says which of its rows match."""
+    ``of[side]`` says which of its rows match; ``shows[side]`` whether updates change a column that is still there. Where none is, a row
+    that is updated is the same as before: pairs are taken away and added as they come, a row by itself stays."""
+    if kind == "inner":
+        return _pairs(left, right, factor, flip)
+    kept = [
+        side if shown else replace(side, upd=np.zeros_like(side.upd))
+        for side, shown in zip((left, right), shows, strict=True)
+    ]
     match kind:
-        case "inner":
-            return _pairs(left, right, factor, flip)
         case "semi":
-            return _kept(left, right, of[0], flip[1])[0]
+            return _kept(kept[0], right, of[0], flip[1])[0]
         case "anti":
-            return _kept(left, right, of[0], flip[1])[1]
+            return _kept(kept[0], right, of[0], flip[1])[1]
         case "exists":
-            return _marked(left, right, of[0], flip[1])
-    alone = [_kept(left, right, of[0], flip[1])[1]]
+            return _marked(kept[0], right, of[0], flip[1])
+    alone = [_kept(kept[0], right, of[0], flip[1])[1]]
     if kind == "full":
-        alone.append(_kept(right, left, of[1], flip[0])[1])
+        alone.append(_kept(kept[1], left, of[1], flip[0])[1])
     total = _pairs(left, right, factor, flip)
     for part in alone:
         total = Flow(total.ins + part.ins, total.upd + part.upd, total.dele + part.dele, total.moved)

@@ -24,10 +24,8 @@ from math import ceil
 from random import Random
 
 from tempura.algebra.bag import Row
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Scan, Sort
-from tempura.algebra.scalar import Column, Expr, Ref
-from tempura.cost.conditions import split_equalities
 from tempura.pace.cut import Cut, Operator, Path, Segment
+from tempura.pace.origin import equalities, key_origins
 from tempura.pace.run import PacedRun
 from tempura.pace.statistics import Statistics, measured
 
@@ -116,20 +114,7 @@ def _of_some_keys(rows: Weighted, at: int, share: float, seed: str) -> tuple[Wei
 def _keys(segment: Segment, partial: Mapping[Path, int]) -> dict[Path, str]:
     """The uses of tables that are sampled by keys of the aggregation above, with the column that is the key. ``partial`` are the uses of
     which rows are missing in the sample, with how many. Of several keys the one by which most rows are taken."""
-    root = segment.root
-    if not isinstance(root, Operator) or not isinstance(root.rel, Aggregate):
-        return {}
-    equal = list(_equalities(segment))
-    found: list[dict[Path, str]] = []
-    for key in root.rel.keys:
-        origin = _origin(root.inputs[0], _place(key.expr, root.rel.input.columns))
-        if origin is not None:
-            own = {origin[0]: origin[1]}
-            for _, left, right in equal * len(equal):
-                for one, other in ((left, right), (right, left)):
-                    if own.get(one[0]) == one[1]:
-                        own.setdefault(*other)
-            found.append({path: name for path, name in own.items() if path in partial})
+    found = [{path: name for path, name in origins.items() if path in partial} for origins in key_origins(segment)]
     return max(found, key=lambda own: sum(partial[path] for path in own), default={})
 
 
@@ -137,46 +122,6 @@ def _linked(segment: Segment, keys: Mapping[Path, str]) -> Iterator[Operator]:
     """The aggregation, and the joins of what is sampled by the same keys."""
     assert isinstance(segment.root, Operator), "it is an aggregation"
     yield segment.root
-    for op, left, right in _equalities(segment):
+    for op, left, right in equalities(segment):
         if all(keys.get(path) == name for path, name in (left, right)):
             yield op
-
-
-Origin = tuple[Path, str]
-
-
-def _equalities(segment: Segment) -> Iterator[tuple[Operator, Origin, Origin]]:
-    """Columns of tables that joins equate."""
-    for op in segment.operators:
-        if isinstance(op.rel, Join):
-            for left, right in split_equalities(op.rel)[0]:
-                one = _origin(op.inputs[0], _place(left, op.rel.left.columns))
-                other = _origin(op.inputs[1], _place(right, op.rel.right.columns))
-                if one is not None and other is not None:
-                    yield op, one, other
-
-
-def _place(expr: Expr, columns: Sequence[Column]) -> int | None:
-    """The position of the column that an expression is; None for one that is computed."""
-    if not isinstance(expr, Ref):
-        return None
-    return next((i for i, column in enumerate(columns) if column.id == expr.column.id), None)
-
-
-def _origin(node: Operator | Path, place: int | None) -> Origin | None:
-    """The column of a table that stands at a place of an operator's rows: the use of the table, and its name."""
-    if place is None:
-        return None
-    if isinstance(node, Path):
-        return (node, node.rel.fields[place]) if isinstance(node.rel, Scan) else None
-    match node.rel:
-        case Filter() | Sort():
-            return _origin(node.inputs[0], place)
-        case Project():
-            return _origin(node.inputs[0], _place(node.rel.outputs[place].expr, node.rel.input.columns))
-        case Join():
-            width = len(node.rel.left.columns)
-            if place < width:
-                return _origin(node.inputs[0], place) if node.rel.kind != "full" else None
-            return _origin(node.inputs[1], place - width) if node.rel.kind in ("inner", "single") else None
-    return None
