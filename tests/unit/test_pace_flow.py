@@ -196,6 +196,30 @@ def test_the_share_that_matches_is_exact_in_the_end_and_the_paper_s_before() -> 
     assert float(matching.share(np.asarray([100.0]))[0]) == pytest.approx(0.4 * (1 - 0.9**5))
 
 
+def test_rows_with_few_matches_are_those_that_find_one_late() -> None:
+    """Half of the items have one sale, the others nineteen: in the last tenth it is nearly only the former that find their first."""
+    made = cut(join("semi"))
+    sold = [item for item in range(400) for _ in range(1 if item % 2 else 19)]
+    Random(1).shuffle(sold)
+    found = PacedRun(made, COLUMNS)
+    for table, change in (("items", [((i, 0), 1) for i in range(400)]), ("sales", [((i, 1), 1) for i in sold[:3600]])):
+        found.arrive(table, change)
+    found.flush({0, 1})
+    late = found.seen[made.result.root].inserted
+    found.arrive("sales", [((i, 1), 1) for i in sold[3600:]])
+    found.flush({0, 1}, at_end=True)
+    late = found.seen[made.result.root].inserted - late
+    known = measured(made, found, estimated(made, facts(4000, 400)), {"sales": 4000.0, "items": 400.0})
+    (op,) = (op for op in made.result.operators if isinstance(op.rel, Join))
+    assert known[op].unlike[0] == ((0.1, 0.5), (1.9, 0.5))
+    whole, nine = (np.asarray([rows]) for rows in (4000.0, 3600.0))
+    of = Matching(1.0, 10.0, 4000.0, known[op].unlike[0])
+    assert 400 * float((of.share(whole) - of.share(nine))[0]) == pytest.approx(20, rel=0.01)
+    assert late == pytest.approx(20, abs=8)
+    alike = Matching(1.0, 10.0, 4000.0)
+    assert 400 * float((alike.share(whole) - alike.share(nine))[0]) < 1
+
+
 def test_bias_changes_rows_and_keeps_shares_at_most_one() -> None:
     made = cut(join("semi"))
     known = estimated(made, facts(SALES_ROWS, ITEM_ROWS))

@@ -12,9 +12,12 @@ match yet, when the share x of them is there, with probability
     1 - m(x),    m(x) = c (1 - (1 - x)^k)
 
 where c is the share of rows that match in the end: exact at x = 1, and the paper's formula for c = 1 and many rows.
-Rows go from one state to the other by ``m`` after deletions and after insertions, so both directions of one flush are seen.
+Where it is known how the numbers k differ, m is the average over them: late in the day nearly all rows that find their
+first match are those that have one only. Rows go from one state to the other by ``m`` after deletions and after
+insertions, so both directions of one flush are seen.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,11 +28,12 @@ from tempura.pace.flow import Array, Flow
 
 class Matching:
     """Which share of the rows of one side match something: ``covered`` in the end, by ``each`` rows on average of the
-    ``total`` rows that the other side has then."""
+    ``total`` rows that the other side has then. ``unlike``: multiples of that average with the shares of the matching rows that have
+    them."""
 
-    def __init__(self, covered: float, each: float, total: float) -> None:
+    def __init__(self, covered: float, each: float, total: float, unlike: Sequence[tuple[float, float]] = ()) -> None:
         self._covered = min(1.0, covered)
-        self._each = max(1.0, each)
+        self._each = [(max(1.0, each * times), share) for times, share in unlike or [(1.0, 1.0)]]
         self._total = total
 
     def share(self, rows: Array) -> Array:
@@ -37,7 +41,9 @@ class Matching:
         if self._total <= 0:
             return np.zeros_like(rows)
         missing = np.clip(1.0 - rows / self._total, 0.0, 1.0)
-        return self._covered * (1.0 - missing**self._each)
+        return self._covered * (
+            1.0 - sum((share * missing**each for each, share in self._each), np.zeros_like(missing))
+        )
 
 
 def joined(

@@ -188,7 +188,8 @@ class Simulation:
         rows = [self._final[input] for input in op.inputs]
         pairs = known.factor * rows[0] * rows[1]
         return tuple(  # type: ignore[return-value]
-            Matching(known.covered[i], pairs / max(known.covered[i] * rows[i], 1e-9), rows[1 - i]) for i in (0, 1)
+            Matching(known.covered[i], pairs / max(known.covered[i] * rows[i], 1e-9), rows[1 - i], known.unlike[i])
+            for i in (0, 1)
         )
 
     def _anchor(self, segment: Segment) -> Node | None:

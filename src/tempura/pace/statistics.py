@@ -15,15 +15,23 @@ from tempura.cost.stats import TableFacts
 from tempura.pace.cut import Cut, Operator, Path
 from tempura.pace.run import PacedRun
 
+Unlike = tuple[tuple[float, float], ...]
+"""Multiples of an average with their shares."""
+
+_APART = 8
+"""Numbers of matches that are told apart; rows with more have their average."""
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """``factor`` is, of a filter, a generator or what is recomputed, rows out ÷ rows in; of a join, pairs ÷ (left
     rows x right rows); of an aggregation or a window, the number of groups in the end. ``covered``: the shares of a
-    join's left and right rows that match in the end."""
+    join's left and right rows that match in the end. ``unlike``: how these differ, as multiples of the average number of matches with the
+    shares of rows that have them; empty where that is not known, and all have the average."""
 
     factor: float = 1.0
     covered: tuple[float, float] = (1.0, 1.0)
+    unlike: tuple[Unlike, Unlike] = ((), ())
 
 
 Statistics = Mapping[Operator, Known]
@@ -116,13 +124,36 @@ def _join_measured(
 ) -> Known:
     """Where both sides have the rows of the same keys, a share of them, pairs are there with that share and not with its square, and of
     the keys of a side all of the other."""
-    pairs, matched = run.matched(op)
+    pairs, numbers = run.matched(op)
+    matched = [sum(own.values()) for own in numbers]
+    there = [min(1.0, share / keyed) for share in reversed(shares)]  # of what a side may match
     left, right = (
-        covered_in_the_end(own / rows, pairs / max(1, own), min(1.0, share / keyed))
-        for own, rows, share in zip(matched, held, reversed(shares), strict=True)
+        covered_in_the_end(own / rows, pairs / max(1, own), share)
+        for own, rows, share in zip(matched, held, there, strict=True)
     )
     factor = keyed * _rate(pairs, held[0] * held[1], before.factor / keyed, min(shares) >= 1.0)
-    return Known(factor, (left, right) if any(matched) else before.covered)
+    if not any(matched):
+        return Known(factor, before.covered, before.unlike)
+    # Of a part of the other side it is not known how many matches a row will have.
+    first, second = (
+        _unlike(own) if share >= 1.0 else old for own, share, old in zip(numbers, there, before.unlike, strict=True)
+    )
+    return Known(factor, (left, right), (first, second))
+
+
+def _unlike(numbers: Mapping[int, int]) -> Unlike:
+    """How numbers of matches differ, given how many rows have each."""
+    rows = sum(numbers.values())
+    if not rows:
+        return ()
+    few = {number: count for number, count in numbers.items() if number <= _APART}
+    many = rows - sum(few.values())
+    total = sum(number * count for number, count in numbers.items())
+    found = [(number * rows / total, count / rows) for number, count in sorted(few.items())]
+    if many:
+        rest = (total - sum(number * count for number, count in few.items())) / many
+        found.append((rest * rows / total, many / rows))
+    return tuple(found)
 
 
 def covered_in_the_end(share: float, each: float, there: float) -> float:
@@ -172,7 +203,8 @@ def biased(statistics: Statistics, ratio: float, random: Random) -> Statistics:
         if isinstance(op.rel, Filter):
             return Known(min(1.0, known.factor * by))
         if isinstance(op.rel, Join):
-            return Known(known.factor * by, (min(1.0, known.covered[0] * by), min(1.0, known.covered[1] * by)))
+            covered = (min(1.0, known.covered[0] * by), min(1.0, known.covered[1] * by))
+            return replace(known, factor=known.factor * by, covered=covered)
         if isinstance(op.rel, Aggregate | Window):
             return Known(max(1.0, known.factor * by))
         return known
