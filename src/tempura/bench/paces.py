@@ -69,7 +69,8 @@ PAPERS = {
 
 @dataclass(frozen=True, slots=True)
 class Paces:
-    """What is measured. ``bias`` is the ratio by which statistics may be off. Raises TempuraError BAD_BENCHMARK."""
+    """What is measured. ``bias`` is the ratio by which statistics may be off; ``draws`` is how often it is drawn by how much they are, or
+    a sample; ``spike`` is how many times as many rows a burst brings as a steady rate. Raises TempuraError BAD_BENCHMARK."""
 
     scale: float
     constraints: tuple[float, ...]
@@ -78,6 +79,8 @@ class Paces:
     rate: str = "steady"
     bias: float = 1.0
     statistics: str = "measured"
+    draws: int = 1
+    spike: float = 5.0
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.strategies if name not in CHOICES]
@@ -96,6 +99,15 @@ class Paces:
             what = f"There are no statistics {self.statistics!r}."
             raise TempuraError("BAD_BENCHMARK", what, f"Choose of {', '.join(STATISTICS)}.")
 
+        if self.draws < 1 or (self.draws > 1 and not self.is_random):
+            what = f"{self.draws} draws are asked for, of which all would be the same."
+            raise TempuraError("BAD_BENCHMARK", what, "Draws differ with --bias or --statistics sample.")
+
+    @property
+    def is_random(self) -> bool:
+        """Whether something is drawn."""
+        return self.bias != 1 or self.statistics == "sample"
+
     def meta(self) -> Row:
         """The options and where it runs."""
         return described_run("paces", asdict(self) | {"max_pace": MOST_PACE})
@@ -113,6 +125,7 @@ class Trial:
     rows: Rows
     columns: Mapping[str, tuple[str, ...]]
     rate: str = "steady"
+    spike: float = 5.0
 
     @property
     def totals(self) -> dict[str, float]:
@@ -121,7 +134,7 @@ class Trial:
 
     def arrivals(self, rate: str | None = None) -> Arrivals:
         """How they arrive in steps."""
-        return arriving(self.totals, MOST_PACE, rate or self.rate)
+        return arriving(self.totals, MOST_PACE, rate or self.rate, self.spike)
 
     def sample(self, seed: int = 0) -> Sample:
         """A random sample of the rows, for each use of a table."""
@@ -153,24 +166,29 @@ class Trial:
         return run
 
 
-def measure_paces(spark: SparkSession, asked: Paces, queries: str, report: Callable[[str], None]) -> Iterator[Row]:
-    """A row per query, in order, with its ``cases``: one per strategy and constraint. A query that fails has its ``error``."""
+def measure_paces(
+    spark: SparkSession, asked: Paces, queries: str, report: Callable[[str], None], settings: Sequence[Paces] = ()
+) -> Iterator[Row]:
+    """A row per query, in order, and per one of ``settings`` where several are given, with its ``cases``: one per strategy, constraint and
+    draw. A query that fails has its ``error``."""
     dataset = generate(asked.scale, suite="tpch")
     tables = Tables.of(spark, dataset, times=1)
     rows, columns = shuffled_rows(dataset)
     texts = chosen_with_papers(queries)
     for name, sql in texts.items():
-        try:
-            lifted = lift_sql(spark, sql, tables.schemas)
-            report(f"{name} is being run")
-            trial = Trial(name, cut(lifted.rel), rows, columns, asked.rate)
-            statistics = estimated(trial.cut, {scan.table: tables.facts[scan.table] for scan in scans(lifted.rel)})
-            row = {"query": name, **measured_trial(trial, asked, statistics), "error": None}
-            row["as_spark"] = _visible(trial.batch(), lifted.visible) == answer_of_spark(spark, dataset, sql)
-        except TempuraError as error:
-            row = {"query": name, "cases": [], "error": f"{error.code}: {error.what}"}
+        for setting in settings or (asked,):
+            row: Row = {"query": name, "bias": setting.bias, "spike": setting.spike}
+            try:
+                lifted = lift_sql(spark, sql, tables.schemas)
+                report(f"{name} is being run")
+                trial = Trial(name, cut(lifted.rel), rows, columns, setting.rate, setting.spike)
+                statistics = estimated(trial.cut, {scan.table: tables.facts[scan.table] for scan in scans(lifted.rel)})
+                row |= {**measured_trial(trial, setting, statistics), "error": None}
+                row["as_spark"] = _visible(trial.batch(), lifted.visible) == answer_of_spark(spark, dataset, sql)
+            except TempuraError as error:
+                row |= {"cases": [], "error": f"{error.code}: {error.what}"}
+            yield row
         forget()
-        yield row
 
 
 def answer_of_spark(spark: SparkSession, dataset: Dataset, sql: str) -> SignedBag:
@@ -214,14 +232,19 @@ def measured_trial(trial: Trial, asked: Paces, from_tables: Statistics) -> Row:
         "tables": from_tables,
         "sample": sampled(trial.cut, sample, trial.columns, from_tables, trial.totals),
     }
-    statistics = kinds[asked.statistics]
-    known = biased(statistics, asked.bias, Random(trial.name)) if asked.bias != 1 else statistics
     done: dict[bytes, PacedRun] = {}
-    cases = [
-        _case(trial, known, Goal(final_work=bound), strategy, batch, done)
-        for bound in asked.constraints
-        for strategy in asked.strategies
-    ]
+    cases: list[Row] = []
+    for draw in range(asked.draws):
+        known = kinds[asked.statistics]
+        if asked.statistics == "sample":
+            known = sampled(trial.cut, trial.sample(draw), trial.columns, from_tables, trial.totals)
+        if asked.bias != 1:
+            known = biased(known, asked.bias, Random(f"{trial.name} {draw}"))
+        cases += [
+            {"draw": draw} | _case(trial, known, Goal(final_work=bound), strategy, batch, done)
+            for bound in asked.constraints
+            for strategy in asked.strategies
+        ]
     return {
         "batch": batch.work,
         "paths": len(trial.cut.paths),
@@ -314,18 +337,41 @@ def _error(expected: Array, true: Sequence[int]) -> float:
 # --- the summary ---
 
 
+ABOVE = 1.02
+"""A ratio above it is told of: InQP adds more than another strategy."""
+
+
 def summarised(rows: Sequence[Row]) -> Row:
     """Per query and constraint InQP's additional work ÷ the other strategy's, None where neither adds anything to
-    speak of; the share of cases that meet their constraint, per strategy; the planning times of InQP."""
+    speak of; the cases in which that is above ``ABOVE``, with the shares of draws in which each strategy was within the bound: one that
+    adds less and misses it did something else. The share of cases that meet their constraint, per strategy; the planning times of InQP."""
     strategies = list(dict.fromkeys(case["strategy"] for row in rows for case in row["cases"]))
     cases = [case for row in rows for case in row["cases"] if not case["error"]]
     times = [case["planning_ms"] for case in cases if case["strategy"] == "inqp"]
+    ratios = {other: _ratios(rows, other) for other in ("uniform", "leaf")}
     return {
-        "uniform_ratio": _ratios(rows, "uniform"),
-        "leaf_ratio": _ratios(rows, "leaf"),
+        "uniform_ratio": ratios["uniform"],
+        "leaf_ratio": ratios["leaf"],
+        "above": [
+            found for row in rows for other, of in ratios.items() for found in _above(row, other, of[label(row, rows)])
+        ],
         "met": {name: _met([case for case in cases if case["strategy"] == name]) for name in strategies},
         "planning_ms": {"p80": _p80(times), "max": max(times, default=None)},
     }
+
+
+def label(row: Row, rows: Sequence[Row]) -> str:
+    """A row's query, and what it was run under where that differs."""
+    told = [f"{name} {row[name]:g}" for name in ("bias", "spike") if len({other.get(name) for other in rows}) > 1]
+    return " ".join([row["query"], *told])
+
+
+def _above(row: Row, other: str, ratios: Mapping[str, float | None]) -> Iterator[Row]:
+    for bound, found in ratios.items():
+        if found is not None and found > ABOVE:
+            own = [case for case in row["cases"] if not case["error"] and f"{case['constraint']:g}" == bound]
+            within = {name: _met([case for case in own if case["strategy"] == name]) for name in ("inqp", other)}
+            yield {"query": row["query"], "constraint": float(bound), "than": other, "ratio": found, "met": within}
 
 
 def _met(cases: Sequence[Row]) -> float | None:
@@ -339,15 +385,18 @@ def _p80(times: Sequence[float]) -> float | None:
 
 
 def _ratios(rows: Sequence[Row], other: str) -> Row:
-    return {row["query"]: _ratios_of(row, other) for row in rows if row["cases"]}
+    return {label(row, rows): _ratios_of(row, other) for row in rows}
 
 
 def _ratios_of(row: Row, other: str) -> Row:
-    by = {(case["strategy"], case["constraint"]): case for case in row["cases"] if not case["error"]}
-    bounds = dict.fromkeys(case["constraint"] for case in row["cases"])
+    """Of additional work on average over draws."""
+    by: dict[tuple[str, float], list[float]] = {}
+    for case in row["cases"]:
+        if not case["error"]:
+            by.setdefault((case["strategy"], case["constraint"]), []).append(case["additional"])
     return {
-        f"{bound:g}": ratio(by["inqp", bound]["additional"], by[other, bound]["additional"], row["batch"])
-        for bound in bounds
+        f"{bound:g}": ratio(fmean(by["inqp", bound]), fmean(by[other, bound]), row["batch"])
+        for bound in dict.fromkeys(case["constraint"] for case in row["cases"])
         if ("inqp", bound) in by and (other, bound) in by
     }
 
