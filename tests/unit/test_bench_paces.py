@@ -1,6 +1,8 @@
 """``tempura bench paces`` without Spark: cases of a query over rows, the ratios, and what is refused."""
 
 from random import Random
+from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Rel
 from tempura.bench.paces import (
     PAPERS,
+    STATISTICS,
     Paces,
     Trial,
     chosen_with_papers,
@@ -18,6 +21,7 @@ from tempura.bench.paces import (
     summarised,
 )
 from tempura.bench.paces_cpu import filling_up, sizes_of
+from tempura.bench.paces_spread import pictured, require_one_varies, settings, spread
 from tempura.bench.suites import SUITES
 from tempura.errors import TempuraError
 from tempura.pace.arrivals import RATES, arriving
@@ -49,7 +53,21 @@ def test_every_case_counts_what_its_flushes_did() -> None:
     assert by["inqp", 0.1]["met"]
     assert by["inqp", 0.1]["additional"] < 0.2 * by["uniform", 0.1]["additional"]
     assert by["hand", 0.1]["paces"] == [10] * 4
+    assert list(row["accuracy"]) == ["measured", "tables", "sample"]
     assert abs(row["accuracy"]["measured"]) < 0.2
+    assert row["sample"]["p1 items"] == 100
+    assert 700 < row["sample"]["p0 sales"] < 1300
+
+
+def test_paces_are_planned_from_the_statistics_that_are_asked_for() -> None:
+    asked = trial(per_item())
+    wrong = estimated(asked.cut, facts(3000, 3))
+    plans = {}
+    for kind in STATISTICS:
+        row = measured_trial(asked, Paces(0.01, (0.1,), ("inqp",), statistics=kind), wrong)
+        plans[kind] = row["cases"][0]["expected"]
+    assert plans["sample"]["additional"] == pytest.approx(plans["measured"]["additional"], rel=0.2, abs=0.01)
+    assert plans["tables"] != plans["measured"] != plans["sample"]
 
 
 def test_a_burst_at_the_end_is_answered_by_planning_again() -> None:
@@ -75,7 +93,7 @@ def test_ratios_compare_what_is_added_and_say_nothing_of_nothing() -> None:
     assert ratio(0, 100, nothing=1) == 0
 
 
-def case(strategy: str, additional: int, met: bool, error: str | None = None) -> dict[str, object]:
+def case(strategy: str, additional: float, met: bool, error: str | None = None) -> dict[str, object]:
     found = {"strategy": strategy, "constraint": 0.05, "additional": additional, "met": met, "planning_ms": 20.0}
     return found | {"error": error}
 
@@ -91,9 +109,68 @@ def test_the_summary_has_the_ratios_the_met_and_the_planning_times() -> None:
     assert found == {
         "uniform_ratio": {"q1": {"0.05": 0.1}},
         "leaf_ratio": {"q1": {"0.05": 0.25}},
+        "above": [],
         "met": {"inqp": 1, "uniform": 0, "leaf": 1, "exhaustive": None},
         "planning_ms": {"p80": 20.0, "max": 20.0},
     }
+
+
+def test_ratios_above_the_goal_are_told_with_who_was_within_the_bound() -> None:
+    cases = [case("inqp", 50, True), case("uniform", 40, True), case("leaf", 49.5, False)]
+    found = summarised([{"query": "q1", "batch": 1000, "cases": cases, "error": None}])["above"]
+    assert found == [
+        {"query": "q1", "constraint": 0.05, "than": "uniform", "ratio": 1.25, "met": {"inqp": 1, "uniform": 1}}
+    ]
+
+
+def test_ratios_are_of_what_is_added_on_average_over_draws() -> None:
+    cases = [case("inqp", 10, True), case("inqp", 50, True), case("uniform", 100, False), case("uniform", 20, False)]
+    rows = [
+        {"query": "q1", "bias": bias, "spike": 5.0, "batch": 1000, "cases": cases, "error": None} for bias in (2.0, 5.0)
+    ]
+    assert summarised(rows)["uniform_ratio"] == {"q1 bias 2": {"0.05": 0.5}, "q1 bias 5": {"0.05": 0.5}}
+
+
+def test_wrong_statistics_are_drawn_several_times() -> None:
+    asked = trial(per_item())
+    before = estimated(asked.cut, facts(3000, 100))
+    given = Paces(0.01, (0.1,), ("inqp", "uniform"))
+    rows: list[dict[str, Any]] = []
+    for setting in settings(given, (0.2, 1.0, 5.0), (5.0,), draws=4):
+        row = measured_trial(asked, setting, before)
+        rows.append({"query": "q", "bias": setting.bias, "spike": setting.spike, "error": None} | row)
+    assert [len(row["cases"]) for row in rows] == [8, 2, 8]
+    assert (
+        measured_trial(asked, settings(given, (5.0,), (5.0,), 4)[0], before)["cases"][0]["paces"]
+        == rows[2]["cases"][0]["paces"]
+    )
+    found = list(spread(rows))
+    assert [(one["bias"], one["strategy"], one["draws"]) for one in found] == [
+        (bias, strategy, 1 if bias == 1 else 4) for bias in (0.2, 1.0, 5.0) for strategy in ("inqp", "uniform")
+    ]
+    for one in found:
+        assert one["final"]["min"] <= one["final"]["mean"] <= one["final"]["max"]
+    wide = [one for one in found if one["bias"] != 1 and one["final"]["min"] < one["final"]["max"]]
+    assert wide
+    drawn = pictured(found)
+    root = ElementTree.fromstring(drawn)
+    titles = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}title")][1:]
+    assert len(titles) == 12
+    assert sum(told.startswith("inqp, 0.2:") for told in titles) == 2
+
+
+def test_a_burst_brings_as_many_times_the_rows_as_is_asked_for() -> None:
+    steady, five = (
+        Trial("q", cut(per_item()), trial(per_item()).rows, COLUMNS, "burst-end", spike) for spike in (1.0, 5.0)
+    )
+    assert np.allclose(np.diff(steady.arrivals().shares), 0.01)
+    assert np.diff(five.arrivals().shares)[-1] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(("biases", "spikes"), [((1.0,), (5.0,)), ((1.0, 2.0), (1.0, 5.0))])
+def test_a_figure_is_by_one_quantity(biases: tuple[float, ...], spikes: tuple[float, ...]) -> None:
+    with pytest.raises(TempuraError, match="BAD_BENCHMARK"):
+        require_one_varies(biases, spikes)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +185,9 @@ def test_the_summary_has_the_ratios_the_met_and_the_planning_times() -> None:
         ({"work": "cpu", "strategies": ("inqp", "replanned")}, "by itself"),
         ({"work": "cpu", "max_pace": 0}, "pace is 0"),
         ({"max_pace": 20}, "up to 100, not 20"),
+        ({"draws": 0, "bias": 2.0}, "0 draws"),
+        ({"draws": 10}, "same"),
+        ({"statistics": "guessed"}, "guessed"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, object], names: str) -> None:

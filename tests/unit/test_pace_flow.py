@@ -5,8 +5,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from tempura.algebra.rel import Aggregate, Filter, JoinKind, Rel, TopK, Union
-from tempura.algebra.scalar import Call, Literal, Output, Ref, SortKey
+from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union
+from tempura.algebra.scalar import Call, Column, Literal, Output, Ref, SortKey, equal
 from tempura.pace.arrivals import arriving
 from tempura.pace.cut import cut
 from tempura.pace.flow import Flow, flips, release_at
@@ -16,27 +16,41 @@ from tempura.pace.flow_linear import filtered
 from tempura.pace.run import PacedRun
 from tempura.pace.simulate import Simulation
 from tempura.pace.statistics import biased, estimated, measured, rows_in_the_end
-from tests.unit.pace_queries import COLUMNS, GROUP, ITEM, ITEMS, NAME, PRICE, SALES, counted, dearest, facts, per_item
+from tests.unit.pace_queries import (
+    COLUMNS,
+    COUNT,
+    GROUP,
+    ITEM,
+    ITEMS,
+    NAME,
+    PRICE,
+    SALES,
+    counted,
+    dearest,
+    facts,
+    per_item,
+    summed,
+)
 from tests.unit.pace_queries import joined as join
 
 SALES_ROWS, ITEM_ROWS, STEPS = 6000, 600, 12
 ROWS = {"sales": float(SALES_ROWS), "items": float(ITEM_ROWS)}
 
 
-def rows(seed: int) -> dict[str, list[tuple[object, ...]]]:
-    """Sales of two thirds of the items, in any order."""
+def rows(seed: int, sold_items: int = ITEM_ROWS * 2 // 3) -> dict[str, list[tuple[object, ...]]]:
+    """Sales of two thirds of the items, unless another number is given, in any order."""
     random = Random(seed)
-    sold = range(ITEM_ROWS * 2 // 3)
+    sold = range(sold_items)
     items: list[tuple[object, ...]] = [(i, random.randrange(4)) for i in range(ITEM_ROWS)]
     random.shuffle(items)
     return {"sales": [(random.choice(sold), random.randint(1, 50)) for _ in range(SALES_ROWS)], "items": items}
 
 
 def run(
-    query: Rel, paces: list[int] | None = None, seed: int = 0
+    query: Rel, paces: list[int] | None = None, sold_items: int = ITEM_ROWS * 2 // 3
 ) -> tuple[PacedRun, np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]:
     """A query run over the rows, at paces (one flush unless given)."""
-    made, data = cut(query), rows(seed)
+    made, data = cut(query), rows(0, sold_items)
     paces = paces or [1] * len(made.paths)
     flushes = Simulation(made, estimated(made, facts(SALES_ROWS, ITEM_ROWS)), arriving(ROWS, STEPS)).flushes(paces)
     found = PacedRun(made, COLUMNS)
@@ -47,10 +61,12 @@ def run(
     return found, flushes
 
 
-def simulated(query: Rel, paces: list[int]) -> tuple[Simulation, PacedRun, PacedRun]:
+def simulated(
+    query: Rel, paces: list[int], sold_items: int = ITEM_ROWS * 2 // 3
+) -> tuple[Simulation, PacedRun, PacedRun]:
     """A simulation with the statistics of a batch, that batch, and the run at paces."""
-    batch, _ = run(query)
-    paced, _ = run(query, paces)
+    batch, _ = run(query, None, sold_items)
+    paced, _ = run(query, paces, sold_items)
     made = paced.cut
     known = measured(batch.cut, batch, estimated(batch.cut, facts(SALES_ROWS, ITEM_ROWS)), ROWS)
     # The same query is cut the same way each time: operators correspond by position.
@@ -58,6 +74,10 @@ def simulated(query: Rel, paces: list[int]) -> tuple[Simulation, PacedRun, Paced
     return Simulation(made, by_place, arriving(ROWS, STEPS)), batch, paced
 
 
+DEAR = Filter(
+    AGAIN := Scan("sales", ("item", "price"), (Column("z1", "item", "int"), Column("z2", "price", "bigint"))),
+    Call("GreaterThan", (Ref(AGAIN.columns[1]), Literal(45, "bigint")), "boolean"),
+)
 KINDS: tuple[JoinKind, ...] = ("inner", "left", "full", "semi", "anti", "exists", "single")
 PACES = {1: [6], 2: [6, 4], 3: [6, 4, 3], 4: [12, 6, 4, 2]}
 
@@ -71,8 +91,18 @@ def queries() -> dict[str, Rel]:
         "one group": counted(SALES),
         "distinct": Aggregate(SALES, (Output(GROUP, Ref(ITEM)),), ()),
     }
+    # Updates of totals that nothing shows any more.
+    found |= {kind: unseen_updates(kind) for kind in ("anti of updates", "semi of updates", "exists of updates")}
     found |= {"first": TopK(SALES, (SortKey(Ref(PRICE)),), 40), "union": Union((SALES, cheap))}
     return found
+
+
+def unseen_updates(name: str) -> Rel:
+    """Items that have sold, as an aggregation says whose values are dropped, with further sales or without."""
+    totals = summed(SALES, ITEM)
+    sold = Project(totals, (Output(NAME, Ref(totals.columns[0])),))
+    kind: JoinKind = name.split()[0]  # type: ignore[assignment]
+    return Join(sold, DEAR, kind, equal(Ref(NAME), Ref(DEAR.columns[0])), COUNT if kind == "exists" else None)
 
 
 @pytest.mark.parametrize("name", list(queries()))
@@ -92,6 +122,16 @@ def test_expected_tuples_are_those_that_are_counted(name: str) -> None:
         expected = float((flow.ins + flow.upd).sum()), float((flow.dele + flow.upd).sum())
         assert expected[0] == pytest.approx(seen.inserted, rel=0.12, abs=20), node
         assert expected[1] == pytest.approx(seen.deleted, rel=0.12, abs=20), node
+
+
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_rows_of_a_group_that_wait_for_its_item_come_with_it_as_one_change(kind: JoinKind) -> None:
+    query = counted(join(kind), NAME)
+    simulation, _, paced = simulated(query, [12, 12, 12], ITEM_ROWS)
+    (released,) = (path for path in paced.cut.paths if path.source is not None)
+    out, seen = simulation.flows([12, 12, 12])[released], paced.seen[released]
+    assert float((out.ins + out.upd).sum()) == pytest.approx(seen.inserted, rel=0.05)
+    assert float((out.dele + out.upd).sum()) == pytest.approx(seen.deleted, rel=0.06)
 
 
 def flow(ins: list[float], upd: list[float], dele: list[float], moved: float = 0.0) -> Flow:
@@ -154,6 +194,30 @@ def test_the_share_that_matches_is_exact_in_the_end_and_the_paper_s_before() -> 
     matching = Matching(covered=0.4, each=5.0, total=1000.0)
     assert float(matching.share(np.asarray([1000.0]))[0]) == pytest.approx(0.4)
     assert float(matching.share(np.asarray([100.0]))[0]) == pytest.approx(0.4 * (1 - 0.9**5))
+
+
+def test_rows_with_few_matches_are_those_that_find_one_late() -> None:
+    """Half of the items have one sale, the others nineteen: in the last tenth it is nearly only the former that find their first."""
+    made = cut(join("semi"))
+    sold = [item for item in range(400) for _ in range(1 if item % 2 else 19)]
+    Random(1).shuffle(sold)
+    found = PacedRun(made, COLUMNS)
+    for table, change in (("items", [((i, 0), 1) for i in range(400)]), ("sales", [((i, 1), 1) for i in sold[:3600]])):
+        found.arrive(table, change)
+    found.flush({0, 1})
+    late = found.seen[made.result.root].inserted
+    found.arrive("sales", [((i, 1), 1) for i in sold[3600:]])
+    found.flush({0, 1}, at_end=True)
+    late = found.seen[made.result.root].inserted - late
+    known = measured(made, found, estimated(made, facts(4000, 400)), {"sales": 4000.0, "items": 400.0})
+    (op,) = (op for op in made.result.operators if isinstance(op.rel, Join))
+    assert known[op].unlike[0] == ((0.1, 0.5), (1.9, 0.5))
+    whole, nine = (np.asarray([rows]) for rows in (4000.0, 3600.0))
+    of = Matching(1.0, 10.0, 4000.0, known[op].unlike[0])
+    assert 400 * float((of.share(whole) - of.share(nine))[0]) == pytest.approx(20, rel=0.01)
+    assert late == pytest.approx(20, abs=8)
+    alike = Matching(1.0, 10.0, 4000.0)
+    assert 400 * float((alike.share(whole) - alike.share(nine))[0]) < 1
 
 
 def test_bias_changes_rows_and_keeps_shares_at_most_one() -> None:

@@ -2,8 +2,8 @@
 Incrementability, 5).
 
 The 22 queries of TPC-H and the paper's two run over data that arrives row by row in a random order, all tables at one
-rate. Each strategy chooses paces for each bound on the final work, by the statistics of one batch run; then the
-flushes are run over bags and what every operator processes is counted. A result that is not that of the batch run is an error.
+rate. Each strategy chooses paces for each bound on the final work, by the statistics of one batch run, of the tables, or of a sample;
+then the flushes are run over bags and what every operator processes is counted. A result that is not that of the batch run is an error.
 """
 
 import time
@@ -28,11 +28,12 @@ from tempura.errors import TempuraError
 from tempura.frontend.lift import lift_sql
 from tempura.pace.arrivals import Arrivals, arriving
 from tempura.pace.cut import Cut, cut
-from tempura.pace.flow import Mask
+from tempura.pace.flow import Array, Mask
 from tempura.pace.goal import MOST_PACE, STRATEGIES, Goal, Plan, StrategyName
 from tempura.pace.replan import planned_again
 from tempura.pace.rowwise import forget
 from tempura.pace.run import PacedRun
+from tempura.pace.sample import Sample, drawn, sampled
 from tempura.pace.simulate import Simulation
 from tempura.pace.statistics import Statistics, biased, estimated, measured
 from tempura.pace.strategies import plan_paces
@@ -46,6 +47,12 @@ CHOICES = (*STRATEGIES, REPLANNED)
 
 AGAIN_AT = (0.2, 0.4, 0.6, 0.8)
 """The shares of the steps after which paces are planned again."""
+
+STATISTICS = ("measured", "tables", "sample")
+"""What is known when paces are planned: from a batch run over the same rows, from the tables' statistics, from a sample of the rows."""
+
+SAMPLED = 0.01
+"""The part of the rows that a sample has, or ``pace.sample.LEAST`` where that is more."""
 
 NOTHING = {"tuples": 0.001, "cpu": 0.05}
 """Additional work of less than this part of the batch's is none: a ratio of two such would say nothing. CPU time of the same work differs
@@ -63,7 +70,8 @@ PAPERS = {
 
 @dataclass(frozen=True, slots=True)
 class Paces:
-    """What is measured. ``bias`` is the ratio by which statistics may be off. Raises TempuraError BAD_BENCHMARK."""
+    """What is measured. ``bias`` is the ratio by which statistics may be off; ``draws`` is how often it is drawn by how much they are, or
+    a sample; ``spike`` is how many times as many rows a burst brings as a steady rate. Raises TempuraError BAD_BENCHMARK."""
 
     scale: float
     constraints: tuple[float, ...]
@@ -72,6 +80,9 @@ class Paces:
     rate: str = "steady"
     bias: float = 1.0
     max_pace: int = MOST_PACE
+    statistics: str = "measured"
+    draws: int = 1
+    spike: float = 5.0
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.strategies if name not in CHOICES]
@@ -85,14 +96,29 @@ class Paces:
             raise TempuraError(
                 "BAD_BENCHMARK", f"The bias is {self.bias:g}.", "Give a ratio above 0, such as 0.2 or 5."
             )
-        if self.work == "cpu" and (self.bias != 1 or REPLANNED in self.strategies):
+        if self.work == "cpu" and (self.is_random or self.statistics != STATISTICS[0] or REPLANNED in self.strategies):
             what = "A warehouse knows statistics of its own, and plans paces again by itself."
-            raise TempuraError("BAD_BENCHMARK", what, f"Leave out --bias and {REPLANNED}, or count tuples.")
+            raise TempuraError(
+                "BAD_BENCHMARK", what, f"Leave out --bias, --statistics and {REPLANNED}, or count tuples."
+            )
         if self.work == "tuples" and self.max_pace != MOST_PACE:
             what = f"Tuples are counted at paces up to {MOST_PACE}, not {self.max_pace}."
             raise TempuraError("BAD_BENCHMARK", what, "Leave out --max-pace, or say --work cpu.")
         if not 1 <= self.max_pace <= MOST_PACE:
             raise TempuraError("BAD_BENCHMARK", f"The maximal pace is {self.max_pace}.", f"Give 1 to {MOST_PACE}.")
+
+        if self.statistics not in STATISTICS:
+            what = f"There are no statistics {self.statistics!r}."
+            raise TempuraError("BAD_BENCHMARK", what, f"Choose of {', '.join(STATISTICS)}.")
+
+        if self.draws < 1 or (self.draws > 1 and not self.is_random):
+            what = f"{self.draws} draws are asked for, of which all would be the same."
+            raise TempuraError("BAD_BENCHMARK", what, "Draws differ with --bias or --statistics sample.")
+
+    @property
+    def is_random(self) -> bool:
+        """Whether something is drawn."""
+        return self.bias != 1 or self.statistics == "sample"
 
     def meta(self) -> Row:
         """The options and where it runs."""
@@ -111,6 +137,7 @@ class Trial:
     rows: Rows
     columns: Mapping[str, tuple[str, ...]]
     rate: str = "steady"
+    spike: float = 5.0
 
     @property
     def totals(self) -> dict[str, float]:
@@ -119,7 +146,11 @@ class Trial:
 
     def arrivals(self, rate: str | None = None) -> Arrivals:
         """How they arrive in steps."""
-        return arriving(self.totals, MOST_PACE, rate or self.rate)
+        return arriving(self.totals, MOST_PACE, rate or self.rate, self.spike)
+
+    def sample(self, seed: int = 0) -> Sample:
+        """A random sample of the rows, for each use of a table."""
+        return drawn(self.cut, self.rows, self.columns, SAMPLED, seed)
 
     def batch(self) -> PacedRun:
         """One flush of all rows."""
@@ -147,24 +178,29 @@ class Trial:
         return run
 
 
-def measure_paces(spark: SparkSession, asked: Paces, queries: str, report: Callable[[str], None]) -> Iterator[Row]:
-    """A row per query, in order, with its ``cases``: one per strategy and constraint. A query that fails has its ``error``."""
+def measure_paces(
+    spark: SparkSession, asked: Paces, queries: str, report: Callable[[str], None], settings: Sequence[Paces] = ()
+) -> Iterator[Row]:
+    """A row per query, in order, and per one of ``settings`` where several are given, with its ``cases``: one per strategy, constraint and
+    draw. A query that fails has its ``error``."""
     dataset = generate(asked.scale, suite="tpch")
     tables = Tables.of(spark, dataset, times=1)
     rows, columns = shuffled_rows(dataset)
     texts = chosen_with_papers(queries)
     for name, sql in texts.items():
-        try:
-            lifted = lift_sql(spark, sql, tables.schemas)
-            report(f"{name} is being run")
-            trial = Trial(name, cut(lifted.rel), rows, columns, asked.rate)
-            statistics = estimated(trial.cut, {scan.table: tables.facts[scan.table] for scan in scans(lifted.rel)})
-            row = {"query": name, **measured_trial(trial, asked, statistics), "error": None}
-            row["as_spark"] = _visible(trial.batch(), lifted.visible) == answer_of_spark(spark, dataset, sql)
-        except TempuraError as error:
-            row = {"query": name, "cases": [], "error": f"{error.code}: {error.what}"}
+        for setting in settings or (asked,):
+            row: Row = {"query": name, "bias": setting.bias, "spike": setting.spike}
+            try:
+                lifted = lift_sql(spark, sql, tables.schemas)
+                report(f"{name} is being run")
+                trial = Trial(name, cut(lifted.rel), rows, columns, setting.rate, setting.spike)
+                statistics = estimated(trial.cut, {scan.table: tables.facts[scan.table] for scan in scans(lifted.rel)})
+                row |= {**measured_trial(trial, setting, statistics), "error": None}
+                row["as_spark"] = _visible(trial.batch(), lifted.visible) == answer_of_spark(spark, dataset, sql)
+            except TempuraError as error:
+                row |= {"cases": [], "error": f"{error.code}: {error.what}"}
+            yield row
         forget()
-        yield row
 
 
 def answer_of_spark(spark: SparkSession, dataset: Dataset, sql: str) -> SignedBag:
@@ -201,20 +237,31 @@ def shuffled_rows(dataset: Dataset) -> tuple[Rows, dict[str, tuple[str, ...]]]:
 
 
 def measured_trial(trial: Trial, asked: Paces, from_tables: Statistics) -> Row:
-    """All cases of a query, the work of a batch, and how far expected work of flushes was off."""
-    batch = trial.batch()
-    statistics = measured(trial.cut, batch, from_tables, trial.totals)
-    known = biased(statistics, asked.bias, Random(trial.name)) if asked.bias != 1 else statistics
+    """All cases of a query, the work of a batch, and how far expected work of flushes was off by each kind of statistics."""
+    batch, sample = trial.batch(), trial.sample()
+    kinds = {
+        "measured": measured(trial.cut, batch, from_tables, trial.totals),
+        "tables": from_tables,
+        "sample": sampled(trial.cut, sample, trial.columns, from_tables, trial.totals),
+    }
     done: dict[bytes, PacedRun] = {}
-    cases = [
-        _case(trial, known, Goal(final_work=bound), strategy, batch, done)
-        for bound in asked.constraints
-        for strategy in asked.strategies
-    ]
+    cases: list[Row] = []
+    for draw in range(asked.draws):
+        known = kinds[asked.statistics]
+        if asked.statistics == "sample":
+            known = sampled(trial.cut, trial.sample(draw), trial.columns, from_tables, trial.totals)
+        if asked.bias != 1:
+            known = biased(known, asked.bias, Random(f"{trial.name} {draw}"))
+        cases += [
+            {"draw": draw} | _case(trial, known, Goal(final_work=bound), strategy, batch, done)
+            for bound in asked.constraints
+            for strategy in asked.strategies
+        ]
     return {
         "batch": batch.work,
         "paths": len(trial.cut.paths),
-        "accuracy": {"measured": accuracy(trial, statistics), "tables": accuracy(trial, from_tables)},
+        "sample": sample.sizes,
+        "accuracy": accuracy(trial, kinds),
         "cases": cases,
     }
 
@@ -284,13 +331,17 @@ def _part(work: float, batch: float) -> float:
     return round(work / max(batch, 1), 5)
 
 
-def accuracy(trial: Trial, statistics: Statistics) -> float:
-    """The mean of (expected - true) ÷ true over the flushes of the greatest uniform pace, in tuples processed (5.5,
-    Table 1)."""
-    simulation = Simulation(trial.cut, statistics, trial.arrivals("steady"))
+def accuracy(trial: Trial, kinds: Mapping[str, Statistics]) -> dict[str, float]:
+    """By each kind of statistics the mean of (expected - true) ÷ true over the flushes of the greatest uniform pace, in tuples processed
+    (5.5, Table 1)."""
     paces = [MOST_PACE] * len(trial.cut.paths)
-    expected = simulation.run([paces]).steps[0]
-    true = [flush.tuples for flush in trial.run(simulation.flushes(paces)).flushes]
+    simulations = {kind: Simulation(trial.cut, known, trial.arrivals("steady")) for kind, known in kinds.items()}
+    flushes = next(iter(simulations.values())).flushes(paces)
+    true = [flush.tuples for flush in trial.run(flushes).flushes]
+    return {kind: _error(simulation.run([paces]).steps[0], true) for kind, simulation in simulations.items()}
+
+
+def _error(expected: Array, true: Sequence[int]) -> float:
     errors = [(e - t) / t for e, t in zip(expected, true, strict=False) if t]
     return round(fmean(errors), 4) if errors else 0.0
 
@@ -298,18 +349,42 @@ def accuracy(trial: Trial, statistics: Statistics) -> float:
 # --- the summary ---
 
 
+ABOVE = 1.02
+"""A ratio above it is told of: InQP adds more than another strategy."""
+
+
 def summarised(rows: Sequence[Row], work: str = "tuples") -> Row:
     """Per query and constraint InQP's additional work ÷ the other strategy's, None where neither adds anything to
-    speak of; the share of cases that meet their constraint, per strategy; the planning times of InQP, where they were taken."""
+    speak of; the cases in which that is above ``ABOVE``, with the shares of draws in which each strategy was within the bound: one that
+    adds less and misses it did something else. The share of cases that meet their constraint, per strategy; the planning times of InQP,
+    where they were taken."""
     strategies = list(dict.fromkeys(case["strategy"] for row in rows for case in row["cases"]))
     cases = [case for row in rows for case in row["cases"] if not case["error"]]
     times = [case["planning_ms"] for case in cases if case["strategy"] == "inqp" and "planning_ms" in case]
+    ratios = {other: _ratios(rows, other, NOTHING[work]) for other in ("uniform", "leaf")}
     return {
-        "uniform_ratio": _ratios(rows, "uniform", NOTHING[work]),
-        "leaf_ratio": _ratios(rows, "leaf", NOTHING[work]),
+        "uniform_ratio": ratios["uniform"],
+        "leaf_ratio": ratios["leaf"],
+        "above": [
+            found for row in rows for other, of in ratios.items() for found in _above(row, other, of[label(row, rows)])
+        ],
         "met": {name: _met([case for case in cases if case["strategy"] == name]) for name in strategies},
         "planning_ms": {"p80": _p80(times), "max": max(times, default=None)},
     }
+
+
+def label(row: Row, rows: Sequence[Row]) -> str:
+    """A row's query, and what it was run under where that differs."""
+    told = [f"{name} {row[name]:g}" for name in ("bias", "spike") if len({other.get(name) for other in rows}) > 1]
+    return " ".join([row["query"], *told])
+
+
+def _above(row: Row, other: str, ratios: Mapping[str, float | None]) -> Iterator[Row]:
+    for bound, found in ratios.items():
+        if found is not None and found > ABOVE:
+            own = [case for case in row["cases"] if not case["error"] and f"{case['constraint']:g}" == bound]
+            within = {name: _met([case for case in own if case["strategy"] == name]) for name in ("inqp", other)}
+            yield {"query": row["query"], "constraint": float(bound), "than": other, "ratio": found, "met": within}
 
 
 def _met(cases: Sequence[Row]) -> float | None:
@@ -323,15 +398,18 @@ def _p80(times: Sequence[float]) -> float | None:
 
 
 def _ratios(rows: Sequence[Row], other: str, nothing: float) -> Row:
-    return {row["query"]: _ratios_of(row, other, nothing * row["batch"]) for row in rows if row["cases"]}
+    return {label(row, rows): _ratios_of(row, other, nothing * row.get("batch", 0.0)) for row in rows}
 
 
 def _ratios_of(row: Row, other: str, nothing: float) -> Row:
-    by = {(case["strategy"], case["constraint"]): case for case in row["cases"] if not case["error"]}
-    bounds = dict.fromkeys(case["constraint"] for case in row["cases"])
+    """Of additional work on average over draws."""
+    by: dict[tuple[str, float], list[float]] = {}
+    for case in row["cases"]:
+        if not case["error"]:
+            by.setdefault((case["strategy"], case["constraint"]), []).append(case["additional"])
     return {
-        f"{bound:g}": ratio(by["inqp", bound]["additional"], by[other, bound]["additional"], nothing)
-        for bound in bounds
+        f"{bound:g}": ratio(fmean(by["inqp", bound]), fmean(by[other, bound]), nothing)
+        for bound in dict.fromkeys(case["constraint"] for case in row["cases"])
         if ("inqp", bound) in by and (other, bound) in by
     }
 

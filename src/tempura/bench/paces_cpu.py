@@ -24,6 +24,7 @@ from tempura.bench.arrivals import Cut
 from tempura.bench.effectiveness import in_turn, recomputed
 from tempura.bench.lake import Lake, SetClock, laid_out
 from tempura.bench.paces import Paces, Row, chosen_with_papers
+from tempura.bench.paces_spread import SETTINGS
 from tempura.bench.suites import SUITES, Fact, Suite, tables_named
 from tempura.bench.trial import code_of, is_alive
 from tempura.data.tpcds import generate
@@ -51,9 +52,9 @@ def filling_up(suite: Suite) -> Suite:
     return replace(suite, facts={table: Fact(", ".join(keys), _NO_DAY) for table, keys in suite.keys.items()})
 
 
-def sizes_of(rate: str, arrivals: int) -> tuple[float, ...]:
+def sizes_of(rate: str, arrivals: int, spike: float = 5.0) -> tuple[float, ...]:
     """The sizes of the arrivals, in proportion."""
-    shares = arriving({}, arrivals, rate).shares
+    shares = arriving({}, arrivals, rate, spike).shares
     sizes = np.diff(shares, prepend=0.0)
     early = _AHEAD * min(sizes) * (arrivals > 1)
     return tuple(map(float, (sizes[0] + early, *sizes[1:-1], sizes[-1] - early) if arrivals > 1 else sizes))
@@ -64,7 +65,7 @@ def measure_cpu(spark: SparkSession, asked: Paces, queries: str, report: Callabl
     texts, suite = chosen_with_papers(queries), filling_up(SUITES["tpch"])
     dataset = generate(asked.scale, suite="tpch")
     rows = {table: pq.read_metadata(dataset.file(table)).num_rows for table in dataset.tables}
-    cut = Cut("append-big", "hash", sizes_of(asked.rate, asked.max_pace))
+    cut = Cut("append-big", "hash", sizes_of(asked.rate, asked.max_pace, asked.spike))
     with laid_out(spark, dataset, suite, cut, report) as lake:
         # The names are in the order of the suite: another strategy begins with each.
         for n, (name, sql) in enumerate(texts.items()):
@@ -84,7 +85,8 @@ class Query:
 
     def measured(self, turn: int) -> Row:
         """Its row."""
-        row: Row = {"query": self.name, "cases": [], "error": None}
+        varies = {name: getattr(self.asked, name) for name in SETTINGS}
+        row: Row = {"query": self.name, **varies, "cases": [], "error": None}
         try:
             before = self._recompute()
             self._case(ONE_FLUSH, 1.0)  # to warm up

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from tempura.bench.exactness import SQL_OF_SUITES, session_settings
-from tempura.bench.paces import CHOICES, Paces, Row, measure_paces, summarised
+from tempura.bench.paces import CHOICES, STATISTICS, Paces, Row, label, measure_paces, summarised
 from tempura.bench.paces_cpu import measure_cpu
+from tempura.bench.paces_spread import pictured, require_one_varies, settings, spread
 from tempura.cli.bench import out_option, split_names, write_json
 from tempura.cli.shell import DONE, FAILED, Shell, example
 from tempura.errors import TempuraError
@@ -43,7 +44,19 @@ PACES = {"tuples": MOST_PACE, "cpu": 20}
 )
 @click.option("--max-pace", type=int, help="The greatest pace, and the number of arrivals.  [default: 100; 20 for cpu]")
 @click.option("--rate", type=click.Choice(RATES), default="steady", show_default=True, help="How rows arrive.")
-@click.option("--bias", default=1.0, show_default=True, help="By which factor statistics may be off, such as 0.2 or 5.")
+@click.option("--spike", default="5", show_default=True, help="How many times the steady rate a burst has, 1,2,5 …")
+@click.option("--bias", default="1", show_default=True, help="By which factor statistics may be off, 0.2,5 …")
+@click.option("--draws", default=1, show_default=True, help="How often these factors, or a sample, are drawn.")
+@click.option(
+    "--statistics",
+    type=click.Choice(STATISTICS),
+    default="measured",
+    show_default=True,
+    help="What paces are planned from.",
+)
+@click.option(
+    "--figure", "drawing", type=click.Path(dir_okay=False, path_type=Path), help="An SVG file; by bias or spike."
+)
 @out_option
 @click.pass_context
 def paces(
@@ -55,7 +68,11 @@ def paces(
     work: str,
     max_pace: int | None,
     rate: str,
-    bias: float,
+    spike: str,
+    bias: str,
+    draws: int,
+    statistics: str,
+    drawing: Path | None,
     out: Path,
 ) -> None:
     """Compare ways to choose how eagerly each part of a query runs.
@@ -63,19 +80,33 @@ def paces(
     Exit code 1 if a query fails.
     """
     shell = ctx.ensure_object(Shell)
+    biases, spikes, counts = _numbers(bias), _numbers(spike), work == "tuples"
     scale, most = scale or SCALES[work], PACES[work] if max_pace is None else max_pace
-    asked = Paces(scale, _numbers(constraints), split_names(strategies), work, rate, bias, most)
-    counts = work == "tuples"
+    given = (scale, _numbers(constraints), split_names(strategies), work, rate)
+    asked = Paces(*given, statistics=statistics, max_pace=most)
+    varied = settings(asked, biases, spikes, draws)
+    if drawing:
+        require_one_varies(biases, spikes)
+    if not counts and len(varied) > 1:
+        what = "In a warehouse one setting is measured at a time."
+        raise TempuraError("BAD_BENCHMARK", what, "Give one --spike, or count tuples.")
+    meta = asked.meta()
+    meta["options"] |= {"bias": biases, "spike": spikes, "draws": draws}
     rows: list[Row] = []
     with shell.progress("starting Spark") as progress:
         # What is timed has Java's second compiler, as a user's session does.
         spark = start_session("tempura-bench", config=session_settings() if counts else SQL_OF_SUITES)
         measured = (
-            measure_paces(spark, asked, queries, progress) if counts else measure_cpu(spark, asked, queries, shell.say)
+            measure_paces(spark, asked, queries, progress, varied)
+            if counts
+            else measure_cpu(spark, varied[0], queries, shell.say)
         )
         for row in measured:
             rows.append(row)
-            write_json(out, {"meta": asked.meta(), "queries": rows, "summary": summarised(rows, work)})
+            between = list(spread(rows))
+            write_json(out, {"meta": meta, "queries": rows, "summary": summarised(rows, work), "spread": between})
+    if drawing:
+        drawing.write_text(pictured(list(spread(rows))), encoding="utf-8")
     print_paces(shell, rows, work)
     ctx.exit(FAILED if any(row["error"] for row in rows) else DONE)
 
@@ -89,22 +120,20 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def print_paces(shell: Shell, rows: Sequence[Row], work: str) -> None:
-    """A line per query and constraint, and the summary."""
-    head = ("query", "constraint", "strategy", "additional", "final", "met")
+    """A line per query, constraint and strategy, on average over draws, and the summary."""
     shell.table(
-        head,
+        ("query", "constraint", "strategy", "additional", "final", "met"),
         [
             (
-                row["query"],
-                case["constraint"],
-                case["strategy"],
-                case["additional_share"],
-                case["final_share"],
-                case["met"],
+                label(row, rows),
+                found["constraint"],
+                found["strategy"],
+                found["additional"]["mean"],
+                found["final"]["mean"],
+                found["met"],
             )
             for row in rows
-            for case in row["cases"]
-            if not case["error"]
+            for found in spread([row])
         ],
     )
     shell.say(*(f"{row['query']}: {row['error']}" for row in rows if row["error"]))

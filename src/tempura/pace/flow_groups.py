@@ -11,6 +11,10 @@ group has a row with probability 1 - (1 - x)^k:
 for inserts of the share i, in any order. u updates and deletions touch 1 - exp(-u / g) of the groups there. What was
 touched since a path was flushed last comes out once, as one update, however often it was touched: that is what a
 slower pace saves.
+
+Where a join gives a group its rows, they do not come in any order: before the one row of a table that has the group's
+key, its *anchor*, none of them is there, and with it come all that wait for it, as one change of one group. Of the
+groups whose anchor is there, a share a of all, the formulas hold with x / a in place of x.
 """
 
 from dataclasses import dataclass
@@ -40,21 +44,26 @@ class Groups:
         """Rows of a group in the end."""
         return max(1.0, self.rows / max(self.number, 1e-9))
 
-    def there(self, rows: Array) -> Array:
-        """Groups that have one of so many rows."""
-        return self.number * (1.0 - self._missing(rows) ** self.each)
+    def there(self, rows: Array, begun: Array | float = 1.0) -> Array:
+        """Groups that have one of so many rows, all of them of a share of the groups that have begun."""
+        return self.number * begun * (1.0 - (1.0 - self._share(rows, begun)) ** self.each)
 
-    def _missing(self, rows: Array) -> Array:
-        return np.clip(1.0 - rows / max(self.rows, 1e-9), 0.0, 1.0)
+    def _share(self, rows: Array, begun: Array | float) -> Array:
+        """The share that is there of the rows of a group that has begun."""
+        return np.clip(rows / np.maximum(self.rows * begun, 1e-9), 0.0, 1.0)
 
-    def released(self, given: Flow, at: Release) -> Flow:
-        """What comes out of the changes that were ``given``, when a path is flushed."""
+    def released(self, given: Flow, at: Release, anchored: Array | None = None) -> Flow:
+        """What comes out of the changes that were ``given``, when a path is flushed. ``anchored``: the share, per step, of the groups
+        that may have rows; all of them if not given."""
         inserted, updated, deleted = (at.since_last(kind) for kind in given.so_far)
         touching = (updated if self.sees_updates else 0.0) + deleted
         old = np.where(at.now, at.at_last(given.after), 0.0)
         if self.is_one:
             return self._one(at, inserted + touching, old)
-        return self._many(old, inserted, deleted, touching)
+        if anchored is None:
+            return self._many(old, inserted, deleted, touching)
+        begun = np.broadcast_to(anchored, at.now.shape)
+        return self._many(old, inserted, deleted, touching, np.where(at.now, at.at_last(begun), 0.0), begun)
 
     def _one(self, at: Release, tuples: Array, old: Array) -> Flow:
         was = at.now & (at.last > 0)
@@ -64,14 +73,29 @@ class Groups:
             changed = changed * moved
         return Flow(np.where(at.now & ~was, 1.0, 0.0), changed, np.zeros_like(old), moved)
 
-    def _many(self, old: Array, inserted: Array, deleted: Array, touching: Array) -> Flow:
+    def _many(
+        self,
+        old: Array,
+        inserted: Array,
+        deleted: Array,
+        touching: Array,
+        begun: Array | float = 1.0,
+        begun_now: Array | float = 1.0,
+    ) -> Flow:
         most = old + inserted
-        before, middle, after = self.there(old), self.there(most), self.there(most - deleted)
-        by_inserts = self.number * (
-            1.0
-            - self._missing(old) ** self.each
-            - self._missing(inserted) ** self.each
-            + self._missing(most) ** self.each
+        before, middle = self.there(old, begun), self.there(most, begun_now)
+        after = self.there(most - deleted, begun_now)
+        had, has = self._share(old, begun), self._share(most, begun_now)
+        new = np.maximum(0.0, has - had)
+        by_inserts = (
+            self.number
+            * begun
+            * (
+                1.0
+                - (1.0 - had) ** self.each
+                - (1.0 - new) ** self.each
+                + np.clip(1.0 - had - new, 0.0, 1.0) ** self.each
+            )
         )
         left_alone = 1.0 - np.clip(by_inserts / np.maximum(before, 1e-9), 0.0, 1.0)
         touched = before * (1.0 - left_alone * np.exp(-touching / np.maximum(middle, 1e-9)))

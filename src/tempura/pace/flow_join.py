@@ -12,8 +12,13 @@ match yet, when the share x of them is there, with probability
     1 - m(x),    m(x) = c (1 - (1 - x)^k)
 
 where c is the share of rows that match in the end: exact at x = 1, and the paper's formula for c = 1 and many rows.
-Rows go from one state to the other by ``m`` after deletions and after insertions, so both directions of one flush are seen.
+Where it is known how the numbers k differ, m is the average over them: late in the day nearly all rows that find their
+first match are those that have one only. Rows go from one state to the other by ``m`` after deletions and after
+insertions, so both directions of one flush are seen.
 """
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,11 +28,12 @@ from tempura.pace.flow import Array, Flow
 
 class Matching:
     """Which share of the rows of one side match something: ``covered`` in the end, by ``each`` rows on average of the
-    ``total`` rows that the other side has then."""
+    ``total`` rows that the other side has then. ``unlike``: multiples of that average with the shares of the matching rows that have
+    them."""
 
-    def __init__(self, covered: float, each: float, total: float) -> None:
+    def __init__(self, covered: float, each: float, total: float, unlike: Sequence[tuple[float, float]] = ()) -> None:
         self._covered = min(1.0, covered)
-        self._each = max(1.0, each)
+        self._each = [(max(1.0, each * times), share) for times, share in unlike or [(1.0, 1.0)]]
         self._total = total
 
     def share(self, rows: Array) -> Array:
@@ -35,26 +41,39 @@ class Matching:
         if self._total <= 0:
             return np.zeros_like(rows)
         missing = np.clip(1.0 - rows / self._total, 0.0, 1.0)
-        return self._covered * (1.0 - missing**self._each)
+        return self._covered * (
+            1.0 - sum((share * missing**each for each, share in self._each), np.zeros_like(missing))
+        )
 
 
 def joined(
-    kind: JoinKind, left: Flow, right: Flow, factor: float, flip: tuple[Array, Array], of: tuple[Matching, Matching]
+    kind: JoinKind,
+    left: Flow,
+    right: Flow,
+    factor: float,
+    flip: tuple[Array, Array],
+    of: tuple[Matching, Matching],
+    shows: tuple[bool, bool] = (True, True),
 ) -> Flow:
     """The changes of a join. ``flip[side]`` is the share of a side's updates that change what the condition looks at;
-    ``of[side]`` says which of its rows match."""
+    ``of[side]`` says which of its rows match; ``shows[side]`` whether updates change a column that is still there. Where none is, a row
+    that is updated is the same as before: pairs are taken away and added as they come, a row by itself stays."""
+    if kind == "inner":
+        return _pairs(left, right, factor, flip)
+    kept = [
+        side if shown else replace(side, upd=np.zeros_like(side.upd))
+        for side, shown in zip((left, right), shows, strict=True)
+    ]
     match kind:
-        case "inner":
-            return _pairs(left, right, factor, flip)
         case "semi":
-            return _kept(left, right, of[0], flip[1])[0]
+            return _kept(kept[0], right, of[0], flip[1])[0]
         case "anti":
-            return _kept(left, right, of[0], flip[1])[1]
+            return _kept(kept[0], right, of[0], flip[1])[1]
         case "exists":
-            return _marked(left, right, of[0], flip[1])
-    alone = [_kept(left, right, of[0], flip[1])[1]]
+            return _marked(kept[0], right, of[0], flip[1])
+    alone = [_kept(kept[0], right, of[0], flip[1])[1]]
     if kind == "full":
-        alone.append(_kept(right, left, of[1], flip[0])[1])
+        alone.append(_kept(kept[1], left, of[1], flip[0])[1])
     total = _pairs(left, right, factor, flip)
     for part in alone:
         total = Flow(total.ins + part.ins, total.upd + part.upd, total.dele + part.dele, total.moved)

@@ -5,6 +5,7 @@ what the blocking operator at the top changes waits on the paths that start ther
 result is what recomputing gives over the rows that were released, whatever the paces were.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -85,8 +86,12 @@ class PacedRun:
         rows = list(change)
         for path in self.cut.paths:
             if path.table == table:
-                pick = self._picks[path.number]
-                self._waiting[path.number] += [(pick(row), weight) for row, weight in rows]
+                self.arrive_on(path, rows)
+
+    def arrive_on(self, path: Path, change: Iterable[tuple[Row, int]]) -> None:
+        """Rows of its table arrive on one path: other uses of the table do not get them."""
+        pick = self._picks[path.number]
+        self._waiting[path.number] += [(pick(row), weight) for row, weight in change]
 
     def flush(self, paths: Collection[int], at_end: bool = False) -> Flush:
         """Flush these paths. ``at_end``: segments without a path are run, too."""
@@ -102,11 +107,11 @@ class PacedRun:
         """Tuples processed by all operators so far."""
         return sum(seen.tuples for seen in self.seen.values()) + sum(seen.read for seen in self._reading.values())
 
-    def matched(self, op: Operator) -> tuple[int, tuple[int, int]]:
-        """Of a join: the pairs that match now, and the rows of both sides that match something, where that is kept track of."""
+    def matched(self, op: Operator) -> tuple[int, tuple[Counter[int], Counter[int]]]:
+        """Of a join: the pairs that match now, and, where that is kept track of, how many rows of each side match so many rows."""
         join = self._operators[op]
         assert isinstance(join, Joining), "only joins match rows"
-        return join.pairs, join.matched
+        return join.pairs, (join.numbers(0), join.numbers(1))
 
     def _run(self, segment: Segment, paths: Collection[int]) -> None:
         out: dict[Node, Change] = {}

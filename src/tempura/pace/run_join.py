@@ -1,6 +1,7 @@
 """Joins run over changes: symmetric hash joins, which keep both inputs by their keys (Thrifty Query Execution via
 Incrementability, 3.1.2, physical design of join operators)."""
 
+from collections import Counter
 from collections.abc import Callable
 
 from tempura.algebra.bag import Row
@@ -58,12 +59,13 @@ class Joining(Running):
                 self._settle(side, touched[side], out)
         return out
 
-    @property
-    def matched(self) -> tuple[int, int]:
-        """The rows of each side that match something, of the sides whose rows come out alone where they do not; else 0."""
-        return tuple(  # type: ignore[return-value]
-            sum(self._weight(side, row) for row, count in self._matches[side].items() if count) for side in (0, 1)
-        )
+    def numbers(self, side: int) -> Counter[int]:
+        """How many rows of a side, of those that are kept track of, match so many rows."""
+        found: Counter[int] = Counter()
+        for row, count in self._matches[side].items():
+            if count:
+                found[count] += self._weight(side, row)
+        return found
 
     def _side(self, side: int, change: Change, touched: tuple[dict[Row, tuple[int, int]], ...], out: Change) -> None:
         """Join the change of one side with what is kept of the other, and keep it."""

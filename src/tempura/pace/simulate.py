@@ -17,17 +17,20 @@ from tempura.algebra.scalar import Expr
 from tempura.algebra.window import Window
 from tempura.pace.arrivals import Arrivals
 from tempura.pace.changing import changing_columns, reads_changes
-from tempura.pace.cut import Cut, Operator, Path
+from tempura.pace.cut import Cut, Operator, Path, Segment
 from tempura.pace.flow import Array, Flow, Mask, Release, flips, release_at, sensitivity
 from tempura.pace.flow_groups import Groups
 from tempura.pace.flow_join import Matching, joined
 from tempura.pace.flow_linear import added, filtered, multiplied
 from tempura.pace.flow_whole import Blocking, FirstRows, Partitions, Recomputed, Unchanged, looked_through
+from tempura.pace.origin import key_origins
 from tempura.pace.statistics import Known, Statistics, rows_in_the_end
 from tempura.pace.work import Tuples, Work
 
 Node = Operator | Path
 Paces = NDArray[np.int64]
+_ONE_EACH = 0.9
+"""From this many groups per row of a table on, a group has one."""
 FOLLOWS = 0
 """The pace of a path that is flushed whenever one of the paths below it is."""
 
@@ -70,6 +73,7 @@ class Simulation:
             if not segment.is_result and isinstance(segment.root, Operator)
         }
         flushes = np.stack([self.arrivals.flushes(pace) for pace in range(1, self.arrivals.steps + 1)])
+        self._anchors = {segment: self._anchor(segment) for segment in self._blocking}
         none = np.zeros((1, self.arrivals.steps), dtype=bool)
         none[0, -1] = True
         self._flushes: Mask = np.concatenate((none, flushes))
@@ -94,10 +98,11 @@ class Simulation:
         steps = np.zeros((len(paces), self.arrivals.steps))
         flows: dict[Node, Flow] = {}
         given: dict[int, Flow] = {}
+        anchored: dict[int, Array] = {}
         for segment in self.cut.segments:
             for node in segment.nodes:
                 if isinstance(node, Path):
-                    flows[node] = self._release(node, masks[node.number], given)
+                    flows[node] = self._release(node, masks[node.number], given, anchored)
                     steps = steps + self.work.path(node, flows[node], segment.is_result and node is segment.root)
                 elif segment.is_result or node is not segment.root:
                     flows[node] = self._made(node, [flows[input] for input in node.inputs])
@@ -106,6 +111,9 @@ class Simulation:
                 else:
                     kind = self._blocking[segment]
                     given[segment.number] = into = self._given(node, flows, masks)
+                    anchor = self._anchors[segment]
+                    if anchor is not None:
+                        anchored[segment.number] = flows[anchor].after / max(self._final[anchor], 1e-9)
                     steps = steps + self.work.operator(
                         node, [flows[i] for i in node.inputs], None, looked_through(kind, into)
                     )
@@ -132,9 +140,12 @@ class Simulation:
             found.append(now)
         return [release_at(now) for now in found]
 
-    def _release(self, path: Path, at: Release, given: Mapping[int, Flow]) -> Flow:
+    def _release(self, path: Path, at: Release, given: Mapping[int, Flow], anchored: Mapping[int, Array]) -> Flow:
         if path.source is not None:
-            return self._blocking[self.cut.segments[path.source]].released(given[path.source], at)
+            kind = self._blocking[self.cut.segments[path.source]]
+            if isinstance(kind, Groups):
+                return kind.released(given[path.source], at, anchored.get(path.source))
+            return kind.released(given[path.source], at)
         came = at.since_last(np.broadcast_to(self.arrivals.of(path.table or ""), at.now.shape))
         nothing = np.zeros_like(came)
         return Flow(came, nothing, nothing, nothing)
@@ -154,7 +165,8 @@ class Simulation:
                 return filtered(given[0], known.factor, self._flips(op, op.rel.predicate, 0, given[0]))
             case Join():
                 flip = (self._flips(op, op.rel.on, 0, given[0]), self._flips(op, op.rel.on, 1, given[1]))
-                return joined(op.rel.kind, given[0], given[1], known.factor, flip, self._matching(op, known))
+                shows = (bool(self._changing[op][0]), bool(self._changing[op][1]))
+                return joined(op.rel.kind, given[0], given[1], known.factor, flip, self._matching(op, known), shows)
             case Union():
                 return added(*given)
             case Values():
@@ -176,8 +188,27 @@ class Simulation:
         rows = [self._final[input] for input in op.inputs]
         pairs = known.factor * rows[0] * rows[1]
         return tuple(  # type: ignore[return-value]
-            Matching(known.covered[i], pairs / max(known.covered[i] * rows[i], 1e-9), rows[1 - i]) for i in (0, 1)
+            Matching(known.covered[i], pairs / max(known.covered[i] * rows[i], 1e-9), rows[1 - i], known.unlike[i])
+            for i in (0, 1)
         )
+
+    def _anchor(self, segment: Segment) -> Node | None:
+        """Of an aggregation over joins the input of which each group has one row, and none before that: what comes of a use of a table
+        whose column is a key, where there are about as many groups as rows."""
+        kind = self._blocking[segment]
+        assert isinstance(segment.root, Operator), "a path does not block"
+        if not isinstance(kind, Groups) or kind.is_one:
+            return None
+        branches = [
+            branch
+            for origins in key_origins(segment, only_inner=True)
+            for path in origins
+            if (branch := _branch(segment, path)) not in segment.root.inputs
+        ]
+        smallest = min(branches, key=self._final.__getitem__, default=None)
+        if smallest is None or kind.number < _ONE_EACH * self._final[smallest]:
+            return None
+        return smallest
 
     def _kind(self, op: Operator) -> Blocking:
         known, rows = self.statistics[op], sum(self._final[input] for input in op.inputs)
@@ -205,6 +236,15 @@ class Simulation:
             case Opaque():
                 return Recomputed(known.factor)
         raise TypeError(f"{op.rel.label} does not block")
+
+
+def _branch(segment: Segment, path: Path) -> Node:
+    """The highest operator above a path below which nothing else is."""
+    found: Node = path
+    for op in segment.operators:
+        if op.inputs == (found,) and op is not segment.root:
+            found = op
+    return found
 
 
 __all__ = ["FOLLOWS", "Effort", "Paces", "Result", "Simulation"]

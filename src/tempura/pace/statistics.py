@@ -1,10 +1,9 @@
 """What is known of each operator of a cut query: selectivities, join selectivity factors, numbers of groups. From the
-tables' statistics, or from an earlier run (Thrifty Query Execution via Incrementability, 3.1.2 and 5.2).
-Cardinalities follow from these and from what arrives; nothing is known of a query by its name."""
+tables' statistics, from an earlier run (Thrifty Query Execution via Incrementability, 3.1.2 and 5.2), or from a run over a sample
+(``pace/sample.py``). Cardinalities follow from these and from what arrives; nothing is known of a query by its name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from random import Random
 
 from tempura.algebra.expand import Expand
@@ -16,15 +15,23 @@ from tempura.cost.stats import TableFacts
 from tempura.pace.cut import Cut, Operator, Path
 from tempura.pace.run import PacedRun
 
+Unlike = tuple[tuple[float, float], ...]
+"""Multiples of an average with their shares."""
+
+_APART = 8
+"""Numbers of matches that are told apart; rows with more have their average."""
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """``factor`` is, of a filter, a generator or what is recomputed, rows out ÷ rows in; of a join, pairs ÷ (left
     rows x right rows); of an aggregation or a window, the number of groups in the end. ``covered``: the shares of a
-    join's left and right rows that match in the end."""
+    join's left and right rows that match in the end. ``unlike``: how these differ, as multiples of the average number of matches with the
+    shares of rows that have them; empty where that is not known, and all have the average."""
 
     factor: float = 1.0
     covered: tuple[float, float] = (1.0, 1.0)
+    unlike: tuple[Unlike, Unlike] = ((), ())
 
 
 Statistics = Mapping[Operator, Known]
@@ -68,71 +75,102 @@ def _of_join(rel: Join, estimator: Estimator) -> Known:
 Node = Operator | Path
 
 
-def measured(cut: Cut, run: PacedRun, before: Statistics, tables: Mapping[str, float]) -> Statistics:
+def measured(
+    cut: Cut,
+    run: PacedRun,
+    before: Statistics,
+    tables: Mapping[str, float],
+    by_keys: Mapping[Operator, float] | None = None,
+) -> Statistics:
     """From what went through the operators of a run so far, as if the rows to come were like those that have come: of
-    ``tables`` so many in the end. ``before`` stays where nothing has been seen."""
-    shares: dict[Node, float] = {}
+    ``tables`` so many in the end. ``before`` stays where nothing has been seen, and counts as one row that was seen where a part has.
+    ``by_keys``: aggregations and joins whose inputs have, because of a sample, the rows of that share of the keys only."""
+    ends: dict[Node, float] = {}
     found: dict[Operator, Known] = {}
     for segment in cut.segments:
         for node in segment.nodes:
             if isinstance(node, Path):
-                shares[node] = _share_of_path(cut, node, run, found, tables)
+                ends[node] = tables[node.table] if node.table is not None else ends[cut.segments[node.source or 0].root]
             else:
-                given = [shares[input] for input in node.inputs]
-                found[node] = _measured(node, run, before[node], given)
-                shares[node] = _share_given_out(node, given)
+                shares = [min(1.0, run.seen[input].held / max(ends[input], 1e-9)) for input in node.inputs]
+                found[node] = _measured(node, run, before[node], shares, (by_keys or {}).get(node, 1.0))
+                ends[node] = _rows(node, found[node], [ends[input] for input in node.inputs])
     return found
 
 
-def _share_of_path(
-    cut: Cut, path: Path, run: PacedRun, found: Mapping[Operator, Known], tables: Mapping[str, float]
-) -> float:
-    """The share of a path's rows that has been released."""
-    held = run.seen[path].held
-    if path.table is not None:
-        return min(1.0, held / max(1.0, tables[path.table]))
-    root = cut.segments[path.source or 0].root
-    assert isinstance(root, Operator), "only the result is a path itself"
-    return min(1.0, held / max(1.0, found[root].factor)) if isinstance(root.rel, Aggregate) else 1.0
-
-
-def _share_given_out(op: Operator, given: list[float]) -> float:
-    """The share of an operator's rows that has come out, where the given shares of its inputs have come in."""
-    both = isinstance(op.rel, Join) and op.rel.kind in ("inner", "left", "full", "single")
-    return float(prod(given)) if both else given[0] if given else 1.0
-
-
-def _measured(op: Operator, run: PacedRun, before: Known, shares: list[float]) -> Known:
+def _measured(op: Operator, run: PacedRun, before: Known, shares: list[float], keyed: float) -> Known:
     rel, held = op.rel, [run.seen[input].held for input in op.inputs]
     if not held or min(held) <= 0:
         return before
-    out = run.seen[op].held
+    out, is_all = run.seen[op].held, min(shares) >= 1.0
     match rel:
         case Filter() | Generate() | Opaque():
-            return Known(out / sum(held))
+            return Known(_rate(out, sum(held), before.factor, is_all))
         case Join():
-            return _join_measured(op, run, held, before, shares)
+            return _join_measured(op, run, held, before, shares, keyed)
         case Aggregate() if rel.keys:
-            return Known(groups_in_the_end(out, held[0], shares[0]))
+            return Known(groups_in_the_end(out, held[0], min(1.0, shares[0] / keyed)) / keyed)
     return before
 
 
-def _join_measured(op: Operator, run: PacedRun, held: list[int], before: Known, shares: list[float]) -> Known:
-    pairs, matched = run.matched(op)
+def _rate(found: int, tried: int, before: float, is_all: bool) -> float:
+    """Found ÷ tried. Of a part of the rows, what was believed before counts as one found: nothing found among a few says little, among
+    many much."""
+    return found / tried if is_all or before <= 0 else (found + 1) / (tried + 1 / before)
+
+
+def _join_measured(
+    op: Operator, run: PacedRun, held: list[int], before: Known, shares: list[float], keyed: float
+) -> Known:
+    """Where both sides have the rows of the same keys, a share of them, pairs are there with that share and not with its square, and of
+    the keys of a side all of the other."""
+    pairs, numbers = run.matched(op)
+    matched = [sum(own.values()) for own in numbers]
+    there = [min(1.0, share / keyed) for share in reversed(shares)]  # of what a side may match
     left, right = (
-        _covered_in_the_end(own / rows, pairs / max(1, own), share)
-        for own, rows, share in zip(matched, held, reversed(shares), strict=True)
+        covered_in_the_end(own / rows, pairs / max(1, own), share)
+        for own, rows, share in zip(matched, held, there, strict=True)
     )
-    return Known(pairs / (held[0] * held[1]), (left, right) if any(matched) else before.covered)
+    factor = keyed * _rate(pairs, held[0] * held[1], before.factor / keyed, min(shares) >= 1.0)
+    if not any(matched):
+        return Known(factor, before.covered, before.unlike)
+    # Of a part of the other side it is not known how many matches a row will have.
+    first, second = (
+        _unlike(own) if share >= 1.0 else old for own, share, old in zip(numbers, there, before.unlike, strict=True)
+    )
+    return Known(factor, (left, right), (first, second))
 
 
-def _covered_in_the_end(share: float, each: float, there: float) -> float:
-    """The share of rows that match in the end, of which ``share`` match when a part of the other side is ``there``,
-    by ``each`` rows."""
-    if there >= 1.0 or share <= 0.0:
+def _unlike(numbers: Mapping[int, int]) -> Unlike:
+    """How numbers of matches differ, given how many rows have each."""
+    rows = sum(numbers.values())
+    if not rows:
+        return ()
+    few = {number: count for number, count in numbers.items() if number <= _APART}
+    many = rows - sum(few.values())
+    total = sum(number * count for number, count in numbers.items())
+    found = [(number * rows / total, count / rows) for number, count in sorted(few.items())]
+    if many:
+        rest = (total - sum(number * count for number, count in few.items())) / many
+        found.append((rest * rows / total, many / rows))
+    return tuple(found)
+
+
+def covered_in_the_end(share: float, each: float, there: float) -> float:
+    """The share of rows that match in the end, of which ``share`` match when a part x of the other side is ``there``, those by ``each``
+    rows. With k matches of each in the end, c (1 - (1 - x)^k) = share and k x / (1 - (1 - x)^k) = each: one row that is there of k is seen
+    more often than it is missed, so k is less than each / x. Solved by bisection."""
+    if there >= 1.0 or share <= 0.0 or there <= 0.0:
         return share
-    missed: float = (1 - there) ** max(1.0, each / there)
-    return min(1.0, share / (1 - missed))
+
+    def matching(number: float) -> float:
+        return 1.0 - float((1 - there) ** number)
+
+    low, high = 1.0, max(1.0, each / there)
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle * there < each * matching(middle) else (low, middle)
+    return min(1.0, share / matching(high))
 
 
 def groups_in_the_end(groups: int, rows: int, share: float) -> float:
@@ -165,7 +203,8 @@ def biased(statistics: Statistics, ratio: float, random: Random) -> Statistics:
         if isinstance(op.rel, Filter):
             return Known(min(1.0, known.factor * by))
         if isinstance(op.rel, Join):
-            return Known(known.factor * by, (min(1.0, known.covered[0] * by), min(1.0, known.covered[1] * by)))
+            covered = (min(1.0, known.covered[0] * by), min(1.0, known.covered[1] * by))
+            return replace(known, factor=known.factor * by, covered=covered)
         if isinstance(op.rel, Aggregate | Window):
             return Known(max(1.0, known.factor * by))
         return known
