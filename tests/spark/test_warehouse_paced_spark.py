@@ -107,3 +107,33 @@ def test_a_flush_of_everything_now_is_verified(day: Day) -> None:
     day.arrive()
     assert query.run(now=True, methods="im1").label == "flush 2"
     assert query.verify(), str(query.verify())
+
+
+def test_paces_are_planned_again_when_a_condition_leaves_other_rows_than_expected(day: Day) -> None:
+    """Nobody knows of a pattern how many rows it leaves before it was tried: here all of them."""
+    sql = """
+    SELECT p.brand, SUM(t.total) AS total FROM parts p
+    JOIN (SELECT part, SUM(price) AS total FROM lines WHERE CAST(part AS STRING) NOT LIKE '%x' AND supplier % 7 < 5 GROUP BY part) t
+    ON t.part = p.part WHERE p.brand LIKE 'b%' GROUP BY p.brand
+    """
+    query = day.wh.add_query("q", sql, schedule=tp.Schedule.paced(SIX, final_work=0.2, timezone="UTC"))
+    assert isinstance(query, PacedQuery)
+    day.arrive()
+    first = query.paces()
+    assert first is not None
+    assert first.off == {}
+    query.run(now=True)
+    again = query.paces()
+    assert again is not None
+    assert again.why.startswith("filter "), again.off
+    assert "in segment s0 gave 12 rows, 4 were expected" in again.why
+    assert again.off["s0.0"] == pytest.approx(13 / 4.8, rel=0.01)
+    query.run(now=True)
+    known = query.paces()
+    assert known is not None
+    assert known.off["s0.0"] == again.off["s0.0"]
+    whys = [paces.why for paces in query._life().planned(query._site.files)]
+    assert sum("segment s0 gave" in why for why in whys) == 1, "what was counted is as it was taken to be since then"
+    day.arrive()
+    query.run(now=True, methods="im1")
+    assert query.verify(), str(query.verify())

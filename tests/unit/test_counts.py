@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
-from tempura.algebra.rel import Join, Rel, Support
+from tempura.algebra.rel import Filter, Join, Rel, Scan, Support
+from tempura.algebra.scalar import Call, Column, Literal, Ref
+from tempura.physical.operators import Read
 from tempura.plan.progressive import ProgressivePlan, Size
+from tempura.search.counts import counted_of
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.search.space import Space
@@ -86,3 +89,25 @@ def test_a_plan_says_what_its_rows_are_remembered_as_and_which_were_counted() ->
     assert counted
     assert all(note.rows < 10 for note in counted)
     assert again.cost < plan.cost
+
+
+PRICE = Column("p", "price", "int")
+DEAR = Call("GreaterThan", (Ref(PRICE), Literal(5, "int")), "boolean")
+
+
+def dear(price: Column = PRICE) -> Filter:
+    """What is dear of a table."""
+    return Filter(Scan("sales", ("price",), (price,)), Call("GreaterThan", (Ref(price), Literal(5, "int")), "boolean"))
+
+
+def test_a_condition_over_a_table_is_found_again_by_who_knows_no_times() -> None:
+    counts, scan = Space(refresh()).counts, Scan("sales", ("price",), (PRICE,))
+    whole, new = (counts.name(Filter(Read(scan, at), DEAR)) for at in (Snapshot(1), Delta(0, 1)))
+    assert whole is not None
+    assert new is not None
+    assert whole != new
+    assert whole == counts.name(Filter(Read(scan, Snapshot(2)), DEAR))
+    renamed = dear(Column("q", "cost", "int"))
+    assert counted_of(renamed, {whole: (7, 2), new: (3, 1)}) == (7, 2), "all rows tell more than the new ones"
+    assert counted_of(renamed, {new: (3, 1)}) == (3, 1)
+    assert counted_of(Filter(renamed, DEAR), {whole: (7, 2)}) is None

@@ -15,7 +15,7 @@ from tempura.pace.flow_join import Matching, joined
 from tempura.pace.flow_linear import filtered
 from tempura.pace.run import PacedRun
 from tempura.pace.simulate import Simulation
-from tempura.pace.statistics import biased, estimated, measured, rows_in_the_end
+from tempura.pace.statistics import Known, biased, corrected, estimated, measured, rows_in_the_end
 from tests.unit.pace_queries import (
     COLUMNS,
     COUNT,
@@ -228,3 +228,29 @@ def test_bias_changes_rows_and_keeps_shares_at_most_one() -> None:
     assert few < whole <= ITEM_ROWS
     assert NAME in ITEMS.columns
     assert ITEM in SALES.columns
+
+
+def test_rows_that_were_counted_are_those_that_are_expected_then() -> None:
+    dear = Filter(SALES, Call("GreaterThan", (Ref(PRICE), Literal(45, "bigint")), "boolean"))
+    prices = Project(dear, (Output(ITEM.primed(), Ref(ITEM)), Output(PRICE.primed(), Ref(PRICE))))
+    sold = Join(ITEMS, prices, "inner", equal(Ref(NAME), Ref(prices.columns[0])))
+    made = cut(counted(Filter(sold, Call("GreaterThan", (Ref(GROUP), Literal(1, "int")), "boolean")), GROUP))
+    before = estimated(made, facts(SALES_ROWS, ITEM_ROWS))
+    expected = rows_in_the_end(made, before, ROWS)
+    operators = [op for op in before if isinstance(op.rel, Filter | Join)]
+    for seen in (operators, operators[:1], operators[-1:], operators[1:]):
+        wrong = {op: 0.5 + 0.2 * n for n, op in enumerate(seen)}
+        found = rows_in_the_end(made, corrected(before, wrong), ROWS)
+        for op, times in wrong.items():
+            assert found[op] == pytest.approx(times * expected[op]), op.rel.label
+    assert corrected(before, {}) == before
+
+
+def test_of_a_semi_join_the_share_that_matches_is_corrected_and_of_others_nothing() -> None:
+    kinds: dict[JoinKind, float] = {"semi": 0.2, "anti": 0.4, "left": 0.4}
+    for kind, covered in kinds.items():
+        made = cut(Join(ITEMS, SALES, kind, equal(Ref(NAME), Ref(ITEM))))
+        op = next(op for segment in made.segments for op in segment.operators if isinstance(op.rel, Join))
+        found = corrected({op: Known(0.01, (0.4, 1.0))}, {op: 0.5})[op]
+        assert found.covered == (covered, 1.0), kind
+        assert found.factor == 0.01

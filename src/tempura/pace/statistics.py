@@ -4,11 +4,12 @@ tables' statistics, from an earlier run (Thrifty Query Execution via Incrementab
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from random import Random
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
-from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Rel, TopK, Values
+from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, TopK, Values
 from tempura.algebra.window import Window, partition_keys
 from tempura.cost.estimate import Estimator
 from tempura.cost.stats import TableFacts
@@ -73,6 +74,29 @@ def _of_join(rel: Join, estimator: Estimator) -> Known:
 
 
 Node = Operator | Path
+
+
+def corrected(statistics: Statistics, rows: Mapping[Operator, float]) -> Statistics:
+    """Statistics by which operators have so many times the ``rows`` that were expected: of a condition or an inner join its factor, of a
+    semi-join the share that matches. What is off already in its inputs is not counted twice. Of other joins rows tell neither."""
+
+    def off(node: Node) -> float:
+        if isinstance(node, Path):
+            return 1.0
+        passes = isinstance(node.rel, Project | Filter) or (isinstance(node.rel, Join) and node.rel.kind == "inner")
+        return rows.get(node, prod(map(off, node.inputs)) if passes else 1.0)
+
+    def better(op: Operator, known: Known) -> Known:
+        if isinstance(op.rel, Filter):
+            return replace(known, factor=min(1.0, known.factor * rows[op] / off(op.inputs[0])))
+        if isinstance(op.rel, Join) and op.rel.kind == "inner":
+            return replace(known, factor=known.factor * rows[op] / prod(map(off, op.inputs)))
+        if isinstance(op.rel, Join) and op.rel.kind == "semi":
+            left, right = known.covered
+            return replace(known, covered=(min(1.0, left * rows[op] / off(op.inputs[0])), right))
+        return known
+
+    return {op: better(op, known) if op in rows else known for op, known in statistics.items()}
 
 
 def measured(

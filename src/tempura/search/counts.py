@@ -104,6 +104,13 @@ def _hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def snapshot_name(rel: Rel) -> str:
-    """The name of an operator over time-free inputs where it was applied to all of their rows that were there."""
-    return _hashed(operator_text(rel, [f"({fingerprint(input)}Snapshot 0)" for input in rel.inputs]))
+Rows = tuple[float, float]
+"""Rows that were counted, and those that were expected then."""
+
+
+def counted_of(rel: Rel, counted: Mapping[str, Rows]) -> Rows | None:
+    """What a step has counted of an operator over time-free inputs: applied to all of their rows, or, of one input, to those that were new;
+    None when it has not."""
+    kinds = ("Snapshot 0", "Delta 1 0")[: 1 + (len(rel.inputs) == 1)]
+    names = (_hashed(operator_text(rel, [f"({fingerprint(input)}{kind})" for input in rel.inputs])) for kind in kinds)
+    return next((counted[name] for name in names if name in counted), None)

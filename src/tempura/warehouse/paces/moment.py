@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from tempura.algebra.rel import Filter, Join
 from tempura.pace import cut as cutting
-from tempura.pace.cut import Cut
+from tempura.pace.cut import Cut, Operator
+from tempura.search.counts import Rows, counted_of
 from tempura.warehouse.commits.reads import table_of
 from tempura.warehouse.paces.cycle import Cycle
 from tempura.warehouse.paces.life import Life
@@ -63,6 +65,18 @@ class Moment:
         """The rows that segments have given out by their last steps in the cycle, and how far it had come then."""
         last = ((segment.part.number, self.life.last(segment)) for segment in self.life.segments)
         return {n: (step.output.rows, self.progress_at(step)) for n, step in last if step and step.output}
+
+    def counted(self) -> dict[Operator, Rows]:
+        """The rows of conditions and joins as they were counted last in this life, and how many were expected then."""
+        found: dict[Operator, Rows] = {}
+        for segment in self.life.segments:
+            steps = [step.counted for step in reversed(self.life.steps(segment)) if step.counted]
+            for op in self.life.cut.segments[segment.part.number].operators if steps else ():
+                if isinstance(op.rel, Filter | Join):
+                    rel = segment.part.over_paths(op)
+                    rows = next(filter(None, (counted_of(rel, counted) for counted in steps)), None)
+                    found |= {op: rows} if rows else {}
+        return found
 
     def flush(self, complete: bool, until: str | None) -> Flush:
         """What is noted of a flush that begins now: of everything if ``complete``, for the deadline ``until`` if it is the last."""

@@ -353,6 +353,7 @@ class PacedQuery(Query):
             flushed=moment.flushed(),
             prices=self._site.engine.prices,
             seen=moment.seen(),
+            counted=moment.counted(),
         )
 
     def _paces_at(self, moment: Moment, dry: bool) -> Paces | None:

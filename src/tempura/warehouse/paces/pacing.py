@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from tempura.pace.cut import Cut, Operator
 from tempura.pace.flow import Mask
 from tempura.pace.goal import Plan
 from tempura.pace.simulate import Simulation
-from tempura.pace.statistics import Statistics, estimated, groups_in_the_end, groups_there, rows_in_the_end
+from tempura.pace.statistics import Statistics, corrected, estimated, groups_in_the_end, groups_there, rows_in_the_end
 from tempura.pace.strategies import paces_by_name, plan_paces
 from tempura.pace.work import nanoseconds
+from tempura.search.counts import Rows
 from tempura.warehouse.paces.cycle import Cycle
 from tempura.warehouse.tables.clock import Clock, Input, clock_facts
 from tempura.warehouse.tables.facts import table_facts
@@ -37,6 +39,12 @@ _MORE = 2.0
 _OTHER_GROUPS = 2.0
 """By such a factor the groups of a segment differ from what was expected when paces are planned again."""
 
+_OTHER_ROWS = 2.0
+"""By such a factor the rows of a condition or a join are off when paces are planned again ..."""
+
+_MATTERS = 0.01
+"""... if that is at least this part of the rows that have come."""
+
 _UNIQUE = 0.9
 """A column with so many values per row has more when there are more rows."""
 
@@ -48,7 +56,8 @@ class Paces:
     each of as many steps of equal progress are expected to take, ``batch``, ``final`` and ``total`` that of one flush of all rows, of the
     last flush and of all, in nanoseconds; ``meets``: whether the goal is expected to be met. ``why`` it was planned then. ``before`` is the
     share of all rows that was there before the cycle; ``groups`` tells of each segment that groups rows how many groups it is expected to
-    have in the end, of how many rows."""
+    have in the end, of how many rows; ``off`` how many times as many rows as the tables let expect conditions and joins were taken to
+    have, by the names of :meth:`Known.rates`."""
 
     time: str
     since: str
@@ -67,6 +76,7 @@ class Paces:
     why: str
     before: float = 0.0
     groups: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    off: Mapping[str, float] = field(default_factory=dict)
 
     def predicted(self, before: float, now: float) -> int | None:
         """What flushes after one progress up to another are expected to take."""
@@ -85,7 +95,7 @@ class Paces:
         """The inverse of :meth:`to_json`."""
         lists: dict[str, Any] = {name: tuple(data[name]) for name in ("names", "paces", "work")}
         lists["groups"] = {segment: tuple(found) for segment, found in data["groups"].items()}
-        return Paces(**{known.name: data[known.name] for known in fields(Paces)} | lists)
+        return Paces(**{known.name: data[known.name] for known in fields(Paces) if known.name in data} | lists)
 
     def text(self, made: Cut) -> str:
         """For people: the segments and paths of the query with their paces, and what is expected."""
@@ -101,7 +111,7 @@ class Paces:
 class Known:
     """What a plan of paces is made from: a cut query, its ``tables`` at present, the ``cycle`` with what ``came`` in it by ``now``, and
     the flushes that have been in it, as the numbers of the paths and the progress then. ``seen`` are the rows that segments have given
-    out by their last steps, and the progress then."""
+    out by their last steps, and the progress then; ``counted`` those of conditions and joins, and how many were expected."""
 
     cut: Cut
     tables: Mapping[str, Input]
@@ -111,6 +121,19 @@ class Known:
     flushed: Sequence[tuple[tuple[int, ...], float]]
     prices: CostModel
     seen: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    counted: Mapping[Operator, Rows] = field(default_factory=dict)
+
+    @property
+    def off(self) -> dict[Operator, float]:
+        """How many times as many rows as were expected were counted: of few rows nobody knows, so there is one more of each."""
+        return {op: (rows + 1) / (expected + 1) for op, (rows, expected) in self.counted.items()}
+
+    def rates(self) -> Iterator[tuple[str, Operator]]:
+        """The operators that were counted, by segment and place in it."""
+        for segment in self.cut.segments:
+            for place, op in enumerate(segment.operators):
+                if op in self.counted:
+                    yield f"s{segment.number}.{place}", op
 
     @property
     def progress(self) -> float:
@@ -130,7 +153,16 @@ class Known:
             return f"{now:,} rows are expected, not {before:,}"
         if sum(self.came.values()) > _MORE * last.came:
             return f"{sum(self.came.values()):,} rows have come, {last.came:,} had"
-        return next(self._other_groups(last), None)
+        return next(chain(self._other_rates(last), self._other_groups(last)), None)
+
+    def _other_rates(self, last: Paces) -> Iterator[str]:
+        """The conditions and joins of which far more or fewer rows were counted than they were taken to have, by enough to matter."""
+        matters = _MATTERS * sum(self.came.values())
+        for name, op in self.rates():
+            rows, expected = self.counted[op]
+            taken = (expected + 1) * last.off.get(name, 1.0) - 1
+            if abs(rows - taken) > matters and not 1 / _OTHER_ROWS <= (rows + 1) / (taken + 1) <= _OTHER_ROWS:
+                yield f"{op.rel.label} in segment {name.split('.')[0]} gave {rows:,.0f} rows, {taken:,.0f} were expected"
 
     def _other_groups(self, last: Paces) -> Iterator[str]:
         """The segments whose groups are far more or fewer than were expected by now."""
@@ -165,7 +197,8 @@ def search(known: Known, deadline: Deadline) -> Searched | None:
     rows = {name: float(max(1, found.rows(0))) for name, found in facts.items()}
     before = max(0.0, 1 - sum(total.values()) / sum(rows.values()))
     arrivals = following(rows, before, deadline.max_pace)
-    statistics, work = _with_groups(known, estimated(made, facts), rows, before), nanoseconds(made, facts, known.prices)
+    statistics = _with_groups(known, corrected(estimated(made, facts), known.off), rows, before)
+    work = nanoseconds(made, facts, known.prices)
     whole = Simulation(made, statistics, arrivals, work)
     batch = float(whole.run([[1] * len(made.paths)]).total[0])
     simulation = replace(whole, past=_past(known, deadline.max_pace)) if isinstance(chosen, str) else whole
@@ -208,6 +241,7 @@ def plan(known: Known, deadline: Deadline, why: str) -> Paces | None:
         meets=found.plan.meets,
         before=found.before,
         groups={str(n): (found.statistics[op].factor, given) for n, (op, given) in grouping},
+        off={name: known.off[op] for name, op in known.rates()},
     )
 
 

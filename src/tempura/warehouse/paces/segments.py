@@ -44,6 +44,10 @@ class Part:
     lifted: Lifted
     inputs: Mapping[str, int]
 
+    def over_paths(self, op: Operator) -> Rel:
+        """An operator of the segment over what it reads."""
+        return _tree(op, {number: name for name, number in self.inputs.items()})
+
 
 def parts_of(made: Cut, lifted: Lifted, life: int) -> tuple[Part, ...]:
     """The segments of a query that was cut, in the life at paces of this number. A path from a table is scanned under the table's name;
