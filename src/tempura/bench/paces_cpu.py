@@ -223,6 +223,7 @@ def _shared(case: Row, batch: float, whole: float) -> Row:
         "final_share": _part(case["final_s"], batch),
         "final_all_share": _part(case["final_all_s"], whole),
         "met": case["final_s"] <= case["constraint"] * batch,
+        "met_all": case["final_all_s"] <= case["constraint"] * whole,
     }
 
 
