@@ -16,6 +16,7 @@ from tests.spark.broker import PACKAGE
 ROOT = Path(__file__).parents[2]
 
 CONNECTORS = {
+    "4.0": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0,org.apache.spark:spark-avro_2.13:4.0.1",
     "4.3": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0,org.apache.spark:spark-avro_2.13:4.1.1",
 }
 """Per version of Spark the connectors that this was seen to work with."""
