@@ -254,12 +254,14 @@ def main(folder: Path, packages: str, seconds: int, seed: int) -> None:
             print(f"{feed.sent - before} records before the next is started", flush=True)
         with following(folder, packages) as follower:
             assert any(line == "FOLLOWED" for line in follower.tells(until))
-        feed.join()
+        feed.join(PATIENCE)
+        assert not feed.is_alive(), "a record is not taken"
         assert not feed.error, feed.error
         assert feed.last < due, "the last record came too late"
         exact(wh, feed)
-        flushes, versions = len(paced(wh).history()), {t.name: t.status()["version"] for t in wh.tables()}
-        print(f"{feed.sent} records, {versions} arrivals, {flushes} flushes, {len(feed.result)} rows", flush=True)
+        arrivals = ", ".join(f"{table.status()['version']} arrivals of {table.name}" for table in wh.tables())
+        flushes = len(paced(wh).history())
+        print(f"{feed.sent} records, {arrivals}, {flushes} flushes, {len(feed.result)} rows: exact", flush=True)
     spark.stop()
     print("DONE", flush=True)
 
