@@ -251,6 +251,7 @@ def main(folder: Path, packages: str, seconds: int, seed: int) -> None:
             committed = committed_of(paced(wh), flush)
             print(f"killed after {when:.1f} s in {flush}, at {last!r}; committed of it: {committed}", flush=True)
             time.sleep(dice.uniform(1.0, 3.0))
+            assert feed.sent > before or when > seconds, "records have to come while nobody follows"
             print(f"{feed.sent - before} records before the next is started", flush=True)
         with following(folder, packages) as follower:
             assert any(line == "FOLLOWED" for line in follower.tells(until))

@@ -50,7 +50,7 @@ def test_topics_of_a_broker_are_followed(tmp_path: Path, parts: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [20, pytest.param(180, marks=pytest.mark.full)])
+@pytest.mark.parametrize("seconds", [30, pytest.param(180, marks=pytest.mark.full)])
 def test_a_query_at_paces_on_live_topics_is_exact_though_its_followers_are_killed(tmp_path: Path, seconds: int) -> None:
     told, _ = ran("paced_kafka_program.py", tmp_path, str(seconds), timeout=seconds + 400)
     assert told.count("killed after") == 2
