@@ -1,9 +1,14 @@
 """Topics of Kafka: refused without the connector, followed with it, from a broker that is started for the test."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -16,6 +21,7 @@ from tests.spark.broker import PACKAGE
 ROOT = Path(__file__).parents[2]
 
 CONNECTORS = {
+    "4.0": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0,org.apache.spark:spark-avro_2.13:4.0.1",
     "4.3": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0,org.apache.spark:spark-avro_2.13:4.1.1",
 }
 """Per version of Spark the connectors that this was seen to work with."""
@@ -39,18 +45,55 @@ OFTEN, SELDOM = "appended,updated,bad,formats", "changed,secrets,killed"
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", [OFTEN, pytest.param(SELDOM, marks=pytest.mark.full)])
 def test_topics_of_a_broker_are_followed(tmp_path: Path, parts: str) -> None:
+    told, errors = ran("kafka_program.py", tmp_path, parts, timeout=600)
+    assert "hunter2" not in told + errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [30, pytest.param(180, marks=pytest.mark.full)])
+def test_a_query_at_paces_on_live_topics_is_exact_though_its_followers_are_killed(tmp_path: Path, seconds: int) -> None:
+    told, _ = ran("paced_kafka_program.py", tmp_path, str(seconds), timeout=seconds + 400)
+    assert told.count("killed after") == 2
+
+
+def ran(program: str, folder: Path, *arguments: str, timeout: float) -> tuple[str, str]:
+    """What a program of this folder prints, and its errors, when it works in a folder with the connectors. It has to print DONE at the
+    end, and to leave no process. Skips the test without connectors."""
     version = ".".join(pyspark.__version__.split(".")[:2])
     if version not in CONNECTORS:
         pytest.skip(f"no connector is known for Spark {version}")
     packages = f"{CONNECTORS[version]},{PACKAGE}"
-    program = [sys.executable, str(Path(__file__).with_name("kafka_program.py")), str(tmp_path), packages, parts]
+    command = [sys.executable, str(Path(__file__).with_name(program)), str(folder), packages, *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
-    done = subprocess.run(program, capture_output=True, text=True, env=environment, timeout=600, check=False)
-    if "unresolved dependenc" in done.stderr.lower() or "download failed" in done.stderr.lower():
-        pytest.skip(f"the packages cannot be resolved: {done.stderr[-300:]}")
-    assert done.stdout.splitlines()[-1:] == ["DONE"], f"{done.stdout[-500:]}\n{done.stderr[-3000:]}"
-    print(done.stdout)
-    assert "hunter2" not in done.stdout + done.stderr
-    running = [Path(f"/proc/{p}/cmdline") for p in os.listdir("/proc") if p.isdecimal()]
-    left = [path for path in running if path.exists() and str(tmp_path).encode() in path.read_bytes()]
-    assert left == [], "a broker that outlives the program"
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, start_new_session=True, **pipes) as process:
+        try:
+            told, errors = process.communicate(timeout=timeout)
+            left = left_by(process.pid, folder)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if "unresolved dependenc" in errors.lower() or "download failed" in errors.lower():
+        pytest.skip(f"the packages cannot be resolved: {errors[-300:]}")
+    assert told.splitlines()[-1:] == ["DONE"], f"{told[-500:]}\n{errors[-3000:]}"
+    print(told)
+    assert left == [], "processes that outlive the program"
+    return told, errors
+
+
+def left_by(program: int, folder: Path) -> list[str]:
+    """The processes that a program has left, as commands, when they have had some time to end."""
+    end = time.monotonic() + 20
+    while (left := list(_alive(program, folder))) and time.monotonic() < end:
+        time.sleep(0.2)
+    return left
+
+
+def _alive(program: int, folder: Path) -> Iterator[str]:
+    """The processes of a session, and those that are called with a folder."""
+    for process in (Path("/proc", name) for name in os.listdir("/proc") if name.isdecimal()):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            state, *numbers = (process / "stat").read_text().rpartition(")")[2].split()
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if state != "Z" and (int(numbers[2]) == program or str(folder) in command):
+                yield command
