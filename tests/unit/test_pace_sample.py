@@ -110,6 +110,14 @@ def test_groups_are_those_of_all_rows(column: Column) -> None:
     assert found == pytest.approx(true, rel=0.05)
 
 
+def test_where_one_key_has_few_values_rows_are_taken_by_all_keys() -> None:
+    """A tenth of the items is too few to say how many prices each has sold at, which is nearly as often as it has sold."""
+    query = Aggregate(SALES, (Output(GROUP, Ref(ITEM)), Output(NAME, Ref(PRICE))), ())
+    assert drawn(cut(query), ROWS, COLUMNS, 0.1, least=1).by_keys
+    found, true = on_average(query, Aggregate, lambda known: known.factor)
+    assert found == pytest.approx(true, rel=0.03)
+
+
 def test_groups_of_pairs_are_those_of_all_pairs() -> None:
     """The key is an item's and a sale's, so both tables are sampled by it."""
     kinds: tuple[type[Rel], ...] = (Aggregate, Join)

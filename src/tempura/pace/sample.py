@@ -8,9 +8,9 @@ itself, and its own group, too often.
 Two other quantities do not grow with the share. *Groups*: one of k rows is seen with probability 1 - (1 - x)^k. *Rows that match*: one
 with k matches finds one with the same. Both are solved for what is there in the end (``groups_in_the_end``, ``covered_in_the_end``).
 
-A group of which some rows are missing has another sum, and meets a condition on it seldom or always. So where a key of an aggregation is
-a column of a table, the use of it below is sampled *by keys*: all rows of some groups and none of the others. What is joined with it on
-the key is sampled by the same keys: a pair is there with the share x of the keys, not with its square, and the factor is x times pairs ÷
+A group of which some rows are missing has another sum, and meets a condition on it seldom or always. So where keys of an aggregation are
+columns of a table, the use of it below is sampled *by keys*: all rows of some groups and none of the others. What is joined with it on
+a key is sampled by the same keys: a pair is there with the share x of the keys, not with its square, and the factor is x times pairs ÷
 (left rows x right rows).
 
 Tables up to ``LEAST`` rows are taken as a whole, of others at least so many rows; of several tables that are sampled by the same keys the
@@ -37,6 +37,8 @@ MANY_KEYS = 50
 
 Weighted = Sequence[tuple[Row, int]]
 Rows = Mapping[str, Weighted]
+Keys = Mapping[Path, tuple[str, ...]]
+"""Uses of tables with the columns by which they are sampled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +66,19 @@ def drawn(
     for segment in cut.segments:
         of_tables = {path: path.table for path in segment.paths if path.table is not None}
         missing = {path: len(rows[table]) - sizes[table] for path, table in of_tables.items()}
-        keys = _keys(segment, {path: number for path, number in missing.items() if number})
-        if keys:
+        for keys in _keys(segment, {path: number for path, number in missing.items() if number}):
             part = min(sizes[of_tables[path]] / len(rows[of_tables[path]]) for path in keys)
             taken = {
-                path: _of_some_keys(rows[table], columns[table].index(keys[path]), part, f"{seed} {segment.number}")
+                path: _of_some_keys(
+                    rows[table], [columns[table].index(name) for name in keys[path]], part, f"{seed} {segment.number}"
+                )
                 for path, table in of_tables.items()
                 if path in keys
             }
             if all(number >= MANY_KEYS for _, number in taken.values()):
                 parts |= {path: found for path, (found, _) in taken.items()}
                 by_keys |= dict.fromkeys(_linked(segment, keys), part)
+                break
         for path, table in of_tables.items():
             if not missing[path]:
                 parts[path] = rows[table]
@@ -94,34 +98,43 @@ def sampled(
     return measured(cut, run, before, totals, sample.by_keys)
 
 
-def _of_some_keys(rows: Weighted, at: int, share: float, seed: str) -> tuple[Weighted, int]:
+def _of_some_keys(rows: Weighted, at: Sequence[int], share: float, seed: str) -> tuple[Weighted, int]:
     """All rows whose key falls into the share, the same keys for each table; and how many keys these are."""
-    known: dict[object, bool] = {}
+    known: dict[Row, bool] = {}
 
-    def is_in(key: object) -> bool:
+    def is_in(key: Row) -> bool:
         if key not in known:
             digest = blake2b(f"{seed} {key!r}".encode(), digest_size=8).digest()
             known[key] = int.from_bytes(digest) < share * 2**64
         return known[key]
 
-    found = [entry for entry in rows if is_in(entry[0][at])]
+    found = [entry for entry in rows if is_in(tuple(entry[0][i] for i in at))]
     return found, sum(known.values())
 
 
 # --- which columns of tables are keys of the aggregation above ---
 
 
-def _keys(segment: Segment, partial: Mapping[Path, int]) -> dict[Path, str]:
-    """The uses of tables that are sampled by keys of the aggregation above, with the column that is the key. ``partial`` are the uses of
-    which rows are missing in the sample, with how many. Of several keys the one by which most rows are taken."""
-    found = [{path: name for path, name in origins.items() if path in partial} for origins in key_origins(segment)]
-    return max(found, key=lambda own: sum(partial[path] for path in own), default={})
+def _keys(segment: Segment, partial: Mapping[Path, int]) -> Iterator[Keys]:
+    """Ways to sample by keys of the aggregation above, the better ones first: several uses of tables by a column that joins equate, then
+    one use by all of its columns that are keys. ``partial`` are the uses of which rows are missing in the sample, with how many."""
+    alone: dict[Path, tuple[str, ...]] = {}
+    together: list[Keys] = []
+    for origins in key_origins(segment):
+        path, name = next(iter(origins.items()))
+        alone[path] = (*alone.get(path, ()), name)
+        together.append({path: (name,) for path, name in origins.items() if path in partial})
+    together.sort(key=lambda keys: -sum(partial[path] for path in keys))
+    yield from (keys for keys in together if len(keys) > 1)
+    for path in sorted(alone.keys() & partial.keys(), key=lambda path: -partial[path]):
+        yield {path: alone[path]}
+    yield from (keys for keys in together if len(keys) == 1)
 
 
-def _linked(segment: Segment, keys: Mapping[Path, str]) -> Iterator[Operator]:
+def _linked(segment: Segment, keys: Keys) -> Iterator[Operator]:
     """The aggregation, and the joins of what is sampled by the same keys."""
     assert isinstance(segment.root, Operator), "it is an aggregation"
     yield segment.root
     for op, left, right in equalities(segment):
-        if all(keys.get(path) == name for path, name in (left, right)):
+        if all(keys.get(path) == (name,) for path, name in (left, right)):
             yield op

@@ -15,10 +15,6 @@ _MOST = 100_000
 
 _CHUNK = 256
 
-_SURE = 0.9
-"""Of the additional work of a uniform pace a found configuration has to be expected to take less than this part to be taken in its place:
-estimates are not surer than that, and one pace for all has the lower final work."""
-
 Chooser = Callable[[Search], list[Point]]
 """Gives points of which the last is chosen."""
 
@@ -79,8 +75,6 @@ def _inqp(search: Search) -> list[Point]:
         search = search.relaxed(starts)
     chosen = search.best([search.lowered(point) if search.is_met(point) else point for point in starts])
     chosen = search.with_margin(chosen)
-    if search.is_met(uniform) and chosen.total - search.batch > _SURE * (uniform.total - search.batch):
-        chosen = uniform
     return way if chosen.paces == way[-1].paces else [*way, chosen]
 
 
