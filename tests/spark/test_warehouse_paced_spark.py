@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import tempura as tp
 from tempura.warehouse.paces.paced import PacedQuery
+from tempura.warehouse.spark.spark_engine import SparkEngine
 from tempura.warehouse.warehouse import Warehouse
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -137,3 +139,43 @@ def test_paces_are_planned_again_when_a_condition_leaves_other_rows_than_expecte
     day.arrive()
     query.run(now=True, methods="im1")
     assert query.verify(), str(query.verify())
+
+
+def test_only_rows_that_somebody_reads_are_handed_over_and_compared_once(
+    day: Day, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two conditions on one sum, of which few rows meet one; both uses lead into the same segment."""
+    sql = """
+    WITH sums AS (SELECT part, SUM(price) AS total FROM lines GROUP BY part)
+    SELECT COUNT(*) AS n, MAX(a.total) AS most FROM sums a JOIN sums b ON a.part < b.part WHERE a.total > 950 AND b.total < 600
+    """
+    compared: list[tuple[str, str]] = []
+    engine_change = SparkEngine.change
+
+    def change(engine: SparkEngine, old: Any, new: Any, lifted: Any) -> Any:
+        compared.append((str(old and old.path), new.path))
+        return engine_change(engine, old, new, lifted)
+
+    monkeypatch.setattr(SparkEngine, "change", change)
+    paces = {"lines": 4, "s0": 4}
+    query = day.wh.add_query("q", sql, schedule=tp.Schedule.paced(SIX, strategy=paces, timezone="UTC"))
+    assert isinstance(query, PacedQuery)
+    for _ in range(6):
+        day.arrive()
+        report = query.run()
+        life = query._life()
+        below = life.last(life.segments[0])
+        if "lines to s0" in report.paths:
+            assert below
+            assert below.output
+            rows = day.wh.table("lines").df().groupBy("part").agg({"price": "sum"}).collect()
+            passing = [row for row in rows if row[1] > 950 or row[1] < 600]
+            assert len(rows) == 5
+            assert below.output.rows == len(passing)
+    assert below
+    assert below.output
+    assert below.output.rows < 5, "otherwise nothing was left out"
+    assert query.verify(), str(query.verify())
+    assert len(compared) >= 3
+    assert len(set(compared)) == len(compared), "what two paths release is found out once"
+    assert 0 not in query._moment(life, dry=True).seen(), "its rows are not its groups"

@@ -14,7 +14,7 @@ from tempura.pace.goal import Goal, Plan
 from tempura.pace.simulate import Simulation
 from tempura.pace.statistics import estimated
 from tempura.pace.strategies import plan_paces
-from tests.unit.pace_queries import ITEM, ITEMS, PRICE, SALES, counted, dearest, facts, joined, per_item, summed
+from tests.unit.pace_queries import ITEM, ITEMS, NAME, PRICE, SALES, counted, dearest, facts, joined, per_item, summed
 
 
 def names(query: Rel) -> list[tuple[str, list[str]]]:
@@ -95,3 +95,24 @@ def test_the_picture_has_a_dot_per_point_and_escapes_names(plan: Plan) -> None:
 def test_a_filter_above_an_aggregation_is_of_the_next_segment() -> None:
     always = Call("EqualTo", (Literal(1, "int"), Literal(1, "int")), "boolean")
     assert names(Filter(counted(SALES), always)) == [("aggregate", ["sales"]), ("result", ["s0"])]
+
+
+def above(rel: Rel, least: int) -> Filter:
+    """The rows of which the total is more."""
+    total = next(column for column in rel.columns if column.type == "bigint")
+    return Filter(rel, Call("GreaterThan", (Ref(total), Literal(least, "bigint")), "boolean"))
+
+
+def test_what_all_readers_of_a_segment_begin_with_is_known() -> None:
+    totals = summed(SALES, ITEM)
+    key, total = totals.columns
+    picked = Project(totals, (Output(Column("x", "total", "bigint"), Ref(total)),))
+    left, right = above(totals, 10), above(picked, 20)
+    both = cut(Join(left, right, "semi", equal(Ref(left.columns[1]), Ref(right.columns[0]))))
+    found = list(both.readers(both.segments[0]).values())
+    assert [str(condition) for condition in found] == [str(left.predicate), str(above(totals, 20).predicate)]
+    one = cut(Join(left, totals, "semi", equal(Ref(key), Ref(key))))
+    assert one.readers(one.segments[0]) == {}, "the other reads all of it"
+    assert both.readers(both.result) == {}, "the user reads the result"
+    joined_first = cut(above(Join(totals, ITEMS, "inner", equal(Ref(key), Ref(NAME))), 10))
+    assert joined_first.readers(joined_first.segments[0]) == {}

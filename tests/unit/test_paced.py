@@ -266,6 +266,21 @@ class TestStored:
         assert other.run(now=True)
         assert other.verify()
 
+    def test_segments_that_were_made_another_way_begin_another_life(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        query = world.query()
+        world.hour(12)
+        query.run()
+        assert query._life().number == 1
+        monkeypatch.setattr("tempura.warehouse.paces.paced.PARTS", 99)
+        world.hour(12)
+        report = query.run(now=True)
+        assert not report.nothing
+        assert query._life().number == 2
+        assert query.verify(), str(query.verify())
+        assert query._life().number == 2, "and goes on with it"
+
     def test_a_table_is_begun_anew(self, world: World) -> None:
         query = world.query()
         for _ in range(3):

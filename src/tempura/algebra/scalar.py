@@ -251,6 +251,11 @@ def conjunction(*predicates: Expr) -> Expr:
     return reduce(lambda a, b: Call("And", (a, b), "boolean"), proper) if proper else TRUE
 
 
+def either(left: Expr, right: Expr) -> Call:
+    """Whether one of two conditions holds."""
+    return Call("Or", (left, right), "boolean")
+
+
 def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
     """The parts of a conjunction; none for TRUE."""
     return predicate.conjuncts if isinstance(predicate, Call) else () if predicate == TRUE else (predicate,)

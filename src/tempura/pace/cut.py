@@ -7,13 +7,14 @@ there, and released at a pace of the path's own. Equal sub-plans are one class o
 is used twice is computed once, and has a path to each use.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from tempura.algebra.multi_join import MultiJoin, in_order
 from tempura.algebra.one import One
-from tempura.algebra.rel import Aggregate, Opaque, Rel, Scan, TopK
+from tempura.algebra.rel import Aggregate, Filter, Opaque, Project, Rel, Scan, TopK
+from tempura.algebra.scalar import Expr, Ref, substitute
 from tempura.algebra.window import Window
 from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
@@ -104,6 +105,12 @@ class Cut:
         """The paths that start at a segment."""
         return tuple(path for path in self.paths if path.source == segment.number)
 
+    def readers(self, segment: Segment) -> Mapping[Operator, Expr]:
+        """The conditions by which all that read a segment's rows begin, over its columns. Rows that meet none of them are read by nobody.
+        Empty where somebody reads all rows."""
+        found = [_condition(self.segments[path.into], path, segment) for path in self.users(segment)]
+        return dict(entry for entry in found if entry) if all(found) else {}
+
     @property
     def result(self) -> Segment:
         """The segment whose rows are the query's."""
@@ -117,6 +124,24 @@ class Cut:
     def respects(self, paces: Sequence[int]) -> bool:
         """Whether no path is faster than one below it."""
         return all(paces[path.number] <= paces[child.number] for path in self.paths for child in self.below(path))
+
+
+def _condition(into: Segment, path: Path, source: Segment) -> tuple[Operator, Expr] | None:
+    """The filter that a path leads to, through what only picks columns, with its condition over the columns of the path's source."""
+    below: Operator | Path = path
+    columns: tuple[Expr, ...] = tuple(map(Ref, source.root.rel.columns))
+    for op in into.operators:
+        if below not in op.inputs:
+            continue
+        if not isinstance(op.rel, Filter | Project):
+            return None
+        meant = dict(zip(op.rel.input.columns, columns, strict=True))
+        if isinstance(op.rel, Filter):
+            return op, substitute(op.rel.predicate, meant)
+        if not all(isinstance(output.expr, Ref) for output in op.rel.outputs):
+            return None
+        below, columns = op, tuple(substitute(output.expr, meant) for output in op.rel.outputs)
+    return None
 
 
 def cut(query: Rel, in_twos: bool = True) -> Cut:

@@ -7,7 +7,7 @@ for its jobs and plans.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from tempura.cost.model import SPARK, CostModel
 from tempura.cost.stats import TableFacts
 from tempura.pace.cut import Cut, Operator, Path
 from tempura.pace.flow import Array, Flow
+from tempura.pace.statistics import Statistics
 
 Unit = OneOf["tuples", "cpu"]
 UNITS: tuple[Unit, ...] = ("tuples", "cpu")
@@ -51,10 +52,12 @@ class Tuples:
 
 @dataclass(frozen=True)
 class Nanoseconds:
-    """CPU time of one core on Spark over stored states. ``widths`` are the bytes of a row of each operator and path."""
+    """CPU time of one core on Spark over stored states. ``widths`` are the bytes of a row of each operator and path; ``passing``: of paths
+    from segments whose readers begin with a condition the share of the rows that pass, which alone are handed over."""
 
     widths: Mapping[Operator | Path, float]
     model: CostModel = SPARK
+    passing: Mapping[Path, float] = field(default_factory=dict)
 
     def operator(self, op: Operator, given: Sequence[Flow], made: Flow | None, again: Array) -> Array:
         busy = np.zeros_like(again)
@@ -65,10 +68,22 @@ class Nanoseconds:
 
     def path(self, path: Path, released: Flow, is_read: bool) -> Array:
         """A change is read from a file, and a job writes what its segment makes of it."""
-        model, busy = self.model, released.tuples > 0
-        read = released.tuples * (model.read_row + model.read_byte * self.widths[path])
-        written = model.write_row + model.write_byte * self.widths[path] if is_read else 0.0
-        return read + released.tuples * written + busy * float(model.scan + model.job)
+        model, busy, size = self.model, released.tuples > 0, self.widths[path]
+        tuples = released.tuples * self.passing.get(path, 1.0)
+        read = tuples * (model.read_row + model.read_byte * size)
+        written = tuples * (model.write_row + model.write_byte * size) if is_read else 0.0
+        return read + written + self._handed_over(path, released, tuples) + busy * float(model.scan + model.job)
+
+    def _handed_over(self, path: Path, released: Flow, tuples: Array) -> Array:
+        """From a segment: its whole result is compared with the one that was released before, and what differs is written."""
+        if path.source is None:
+            return np.zeros_like(tuples)
+        model, busy, size = self.model, released.tuples > 0, self.widths[path]
+        compared = np.where(released.before > 0, released.before + released.after, 0.0) * self.passing.get(path, 1.0)
+        each = model.read_row + model.many_row + model.group + model.shuffle_row
+        by_byte = (model.read_byte + model.shuffle_byte) * size
+        written = tuples * (model.write_row + model.write_byte * size)
+        return busy * (compared * (each + by_byte) + 2.0 * model.job) + written
 
     def _fixed(self, rel: Rel) -> float:
         """The driver's part, of every flush in which the operator has something to do."""
@@ -113,12 +128,20 @@ class Nanoseconds:
         return self.model.read_row + self.model.read_byte * size + self.model.write_row + self.model.write_byte * size
 
 
-def nanoseconds(cut: Cut, tables: Mapping[str, TableFacts], model: CostModel = SPARK) -> Nanoseconds:
-    """Prices for a query over tables of which so much is known."""
+def nanoseconds(
+    cut: Cut, tables: Mapping[str, TableFacts], model: CostModel = SPARK, statistics: Statistics | None = None
+) -> Nanoseconds:
+    """Prices for a query over tables of which so much is known; ``statistics`` tell what passes the conditions of who reads a segment."""
     estimator = Estimator(tables, cut.memo.representative)
 
     def size(node: Operator | Path) -> float:
         rel = node.rel
         return estimator.width(rel) if isinstance(rel, Scan) or rel.inputs else width(rel)
 
-    return Nanoseconds({node: size(node) for segment in cut.segments for node in segment.nodes}, model)
+    passing = {
+        path: min(1.0, sum(statistics[op].factor for op in readers))
+        for segment in cut.segments
+        if statistics and (readers := cut.readers(segment))
+        for path in cut.users(segment)
+    }
+    return Nanoseconds({node: size(node) for segment in cut.segments for node in segment.nodes}, model, passing)

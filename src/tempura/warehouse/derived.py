@@ -1,7 +1,7 @@
 """Tables that are the results of another query: each result is an arrival of what it changed, however it was computed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql.types import StructType
 
@@ -15,11 +15,13 @@ from tempura.warehouse.times.steps import StepManifest
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The feed of a table that holds the results of a query."""
+    """The feed of a table that holds the results of a query. ``compared``: what was found to have changed between two results, for tables
+    that hold the same ones."""
 
     engine: Engine
     table: str
     query: Callable[[], Query]
+    compared: dict[tuple[str, str], Changes] = field(default_factory=dict)
 
     def pending(self, arrivals: Sequence[Arrival], schema: StructType, widen: Widen | None = None) -> Iterator[Batch]:
         """The last result, as changes to the one that arrived before. Raises TempuraError WRONG_SCHEMA when it has other columns,
@@ -37,7 +39,10 @@ class Upstream:
         def changes(present: Source) -> Changes:
             # A result that was collected meanwhile is still there as the rows of this table.
             known = old or (present if arrivals else None)
-            return self.engine.change(known, query.stored(results[last]), query.lifted)
+            if (before, last) not in self.compared:
+                self.compared.clear()
+                self.compared[before, last] = self.engine.change(known, query.stored(results[last]), query.lifted)
+            return self.compared[before, last]
 
         yield Batch(changes=changes, position=last, trust=True)
 

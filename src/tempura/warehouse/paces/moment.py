@@ -62,17 +62,22 @@ class Moment:
         return [(step.flush.paths, self.progress_at(step)) for step in steps if step.flush and self.progress_at(step)]
 
     def seen(self) -> dict[int, tuple[int, float]]:
-        """The rows that segments have given out by their last steps in the cycle, and how far it had come then."""
-        last = ((segment.part.number, self.life.last(segment)) for segment in self.life.segments)
+        """The rows that segments have given out by their last steps in the cycle, and how far it had come then; not of those that give
+        out only what is read."""
+        whole = (segment for segment in self.life.segments if not segment.part.is_filtered)
+        last = ((segment.part.number, self.life.last(segment)) for segment in whole)
         return {n: (step.output.rows, self.progress_at(step)) for n, step in last if step and step.output}
 
     def counted(self) -> dict[Operator, Rows]:
         """The rows of conditions and joins as they were counted last in this life, and how many were expected then."""
         found: dict[Operator, Rows] = {}
+        cut = self.life.cut
+        # What is filtered before it is handed over passes the same condition as a whole.
+        passed = {op for segment in cut.segments for op in cut.readers(segment)}
         for segment in self.life.segments:
             steps = [step.counted for step in reversed(self.life.steps(segment)) if step.counted]
-            for op in self.life.cut.segments[segment.part.number].operators if steps else ():
-                if isinstance(op.rel, Filter | Join):
+            for op in cut.segments[segment.part.number].operators if steps else ():
+                if isinstance(op.rel, Filter | Join) and op not in passed:
                     rel = segment.part.over_paths(op)
                     rows = next(filter(None, (counted_of(rel, counted) for counted in steps)), None)
                     found |= {op: rows} if rows else {}

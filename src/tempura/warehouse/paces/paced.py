@@ -47,6 +47,9 @@ from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import zone_of
 from tempura.warehouse.times.steps import StepManifest
 
+PARTS = 2
+"""Which way a query is divided into segments: a life whose segments were made another way is not gone on with."""
+
 
 class PacedQuery(Query):
     """A query whose result is due once, run path by path until then; made by :meth:`Warehouse.add_query` for a paced schedule."""
@@ -268,7 +271,7 @@ class PacedQuery(Query):
         history = self.committed()
         entry, lifted, settings = self._entry(history), self._lift(history), self._settings(history)
         mark, count = fingerprint(lifted.rel), self._lives.count()
-        is_on = entry is not None and entry["fingerprint"] == mark
+        is_on = entry is not None and entry["fingerprint"] == mark and entry.get("parts", 1) == PARTS
         number = count if is_on else count + 1
         begun = datetime.fromisoformat(entry["time"]) if is_on and entry else None
         noted = self._schemas(lifted)
@@ -280,7 +283,13 @@ class PacedQuery(Query):
             return life
         now = self._site.clock().astimezone(UTC)
         mark, after = fingerprint(self.lifted.rel), _replaced(self.committed())
-        entry = {"fingerprint": mark, "settings": dict(life.settings), "time": now.isoformat(), "after": after}
+        entry = {
+            "fingerprint": mark,
+            "settings": dict(life.settings),
+            "time": now.isoformat(),
+            "after": after,
+            "parts": PARTS,
+        }
         with attempt(self._site.files, self._site.attempts) as work:
             self._lives.append(work, life.number, entry)
         return replace(life, begun=now)

@@ -198,7 +198,7 @@ def search(known: Known, deadline: Deadline) -> Searched | None:
     before = max(0.0, 1 - sum(total.values()) / sum(rows.values()))
     arrivals = following(rows, before, deadline.max_pace)
     statistics = _with_groups(known, corrected(estimated(made, facts), known.off), rows, before)
-    work = nanoseconds(made, facts, known.prices)
+    work = nanoseconds(made, facts, known.prices, statistics)
     whole = Simulation(made, statistics, arrivals, work)
     batch = float(whole.run([[1] * len(made.paths)]).total[0])
     simulation = replace(whole, past=_past(known, deadline.max_pace)) if isinstance(chosen, str) else whole

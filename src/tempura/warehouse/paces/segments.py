@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 
 from tempura.algebra.canonical import fingerprint
-from tempura.algebra.rel import Rel, Scan, renamed
+from tempura.algebra.rel import Filter, Rel, Scan, renamed
+from tempura.algebra.scalar import Expr, either
 from tempura.errors import TempuraError
 from tempura.frontend.clock import is_clock
 from tempura.frontend.lift import Lifted
@@ -17,7 +19,7 @@ from tempura.warehouse.commits.ledger import Ledger
 from tempura.warehouse.commits.reads import newest_inputs, newest_life, step_folders, use_of
 from tempura.warehouse.declared.declare import QuerySpec, TableSpec
 from tempura.warehouse.derived import Upstream
-from tempura.warehouse.engine import Progress, Settings, schema_of
+from tempura.warehouse.engine import Changes, Progress, Settings, schema_of
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import Run, executed
@@ -38,11 +40,13 @@ LAST = Schedule(("last",), (1.0,), (True,))
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A segment of a query, which reads its paths: ``inputs`` gives for each name that ``lifted`` scans the number of the path."""
+    """A segment of a query, which reads its paths: ``inputs`` gives for each name that ``lifted`` scans the number of the path.
+    ``is_filtered``: its result has only the rows that somebody reads."""
 
     number: int
     lifted: Lifted
     inputs: Mapping[str, int]
+    is_filtered: bool = False
 
     def over_paths(self, op: Operator) -> Rel:
         """An operator of the segment over what it reads."""
@@ -56,10 +60,11 @@ def parts_of(made: Cut, lifted: Lifted, life: int) -> tuple[Part, ...]:
     whole = cutting.cut(lifted.rel, in_twos=False)
     same = [(p.table, p.source, p.into) for p in whole.paths] == [(p.table, p.source, p.into) for p in made.paths]
     # Joins of several relations are left to the planner of each step, which orders them.
-    return tuple(_part(segment, lifted, life) for segment in (whole if same else made).segments)
+    chosen = whole if same else made
+    return tuple(_part(segment, chosen.readers(segment), lifted, life) for segment in chosen.segments)
 
 
-def _part(segment: cutting.Segment, lifted: Lifted, life: int) -> Part:
+def _part(segment: cutting.Segment, readers: Mapping[Operator, Expr], lifted: Lifted, life: int) -> Part:
     names: dict[int, str] = {}
     seen: dict[str, int] = {}
     for path in segment.paths:
@@ -75,8 +80,11 @@ def _part(segment: cutting.Segment, lifted: Lifted, life: int) -> Part:
     inputs = {name: number for number, name in names.items()}
     if segment.is_result:
         return Part(segment.number, replace(lifted, rel=renamed(rel, lifted.rel.columns)), inputs)
+    # Of a condition on an aggregate few rows may be left: what nobody reads is neither written nor compared with what it was.
+    conditions = tuple(dict.fromkeys(readers.values()))
+    kept = Filter(rel, reduce(either, conditions)) if conditions else rel
     columns = tuple(f"c{i}" for i in range(len(rel.columns)))
-    return Part(segment.number, Lifted(rel, (), columns, len(columns), "{}"), inputs)
+    return Part(segment.number, Lifted(kept, (), columns, len(columns), "{}"), inputs, bool(conditions))
 
 
 def path_name(number: int, life: int) -> str:
@@ -102,11 +110,19 @@ def _leaf(path: cutting.Path, use: Rel, names: Mapping[int, str]) -> Scan:
 
 class PathTable(Arrivals):
     """What a path from a segment has released: each arrival is the net change from the segment's result that was released before to the
-    last one. ``reader`` is the ledger of the segment that it leads into."""
+    last one. ``reader`` is the ledger of the segment that it leads into; ``compared`` is shared by the paths from the same segment."""
 
-    def __init__(self, site: Site, home: Path, name: str, source: "Segment", reader: Ledger) -> None:
+    def __init__(
+        self,
+        site: Site,
+        home: Path,
+        name: str,
+        source: "Segment",
+        reader: Ledger,
+        compared: dict[tuple[str, str], Changes],
+    ) -> None:
         schema = site.engine.schema_text(schema_of(site.engine, source.lifted))
-        upstream = Upstream(site.engine, name, lambda: source)
+        upstream = Upstream(site.engine, name, lambda: source, compared)
         super().__init__(site, name, TableSpec(schema, query=source.name), upstream, home)
         self._reader = reader
 
