@@ -251,9 +251,9 @@ def conjunction(*predicates: Expr) -> Expr:
     return reduce(lambda a, b: Call("And", (a, b), "boolean"), proper) if proper else TRUE
 
 
-def either(left: Expr, right: Expr) -> Call:
-    """Whether one of two conditions holds."""
-    return Call("Or", (left, right), "boolean")
+def disjunction(first: Expr, *others: Expr) -> Expr:
+    """The OR of predicates."""
+    return reduce(lambda a, b: Call("Or", (a, b), "boolean"), others, first)
 
 
 def conjuncts(predicate: Expr) -> tuple[Expr, ...]:

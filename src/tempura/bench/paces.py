@@ -106,11 +106,9 @@ class Paces:
             raise TempuraError("BAD_BENCHMARK", what, "Leave out --max-pace, or say --work cpu.")
         if not 1 <= self.max_pace <= MOST_PACE:
             raise TempuraError("BAD_BENCHMARK", f"The maximal pace is {self.max_pace}.", f"Give 1 to {MOST_PACE}.")
-
         if self.statistics not in STATISTICS:
             what = f"There are no statistics {self.statistics!r}."
             raise TempuraError("BAD_BENCHMARK", what, f"Choose of {', '.join(STATISTICS)}.")
-
         if self.draws < 1 or (self.draws > 1 and not self.is_random):
             what = f"{self.draws} draws are asked for, of which all would be the same."
             raise TempuraError("BAD_BENCHMARK", what, "Draws differ with --bias or --statistics sample.")

@@ -11,7 +11,7 @@ all tables are seen at the same time.
 from collections.abc import Sequence
 
 from tempura.algebra.failing import can_fail
-from tempura.algebra.scalar import Call, Column, Expr, Output, Ref, conjunction, conjuncts, substitute
+from tempura.algebra.scalar import Call, Column, Expr, Output, Ref, conjunction, conjuncts, disjunction, substitute
 from tempura.memo.references import Pairs, equated
 from tempura.rules.dsl import (
     LOGICAL,
@@ -238,10 +238,7 @@ def eliminate_semi_join(L: Tvr, R: Tvr, on: On, promised: Promised) -> Rewrite:
 
 
 def _any(tests: Sequence[Expr]) -> Expr:
-    found = tests[0] if tests else conjunction()
-    for test in tests[1:]:
-        found = Call("Or", (found, test), "boolean")
-    return found
+    return disjunction(*tests) if tests else conjunction()
 
 
 @rule(LOGICAL)

@@ -20,6 +20,9 @@ from tempura.search.facts import PlanFacts
 from tempura.tvr.staircase import Staircase, Time
 from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View, ViewKind
 
+Rows = tuple[float, float]
+"""Rows that were counted, and those that were expected then."""
+
 COUNTED = (Join, Aggregate, Partial, Filter)
 """Operators whose rows are neither those of their input nor known. Spark counts what comes out of them anyway."""
 
@@ -30,7 +33,7 @@ class Counts:
 
     def __init__(
         self,
-        counted: Mapping[str, tuple[float, float]],
+        counted: Mapping[str, Rows],
         expected: Estimator,
         memo: Memo,
         facts: PlanFacts,
@@ -104,13 +107,10 @@ def _hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-Rows = tuple[float, float]
-"""Rows that were counted, and those that were expected then."""
-
-
-def counted_of(rel: Rel, counted: Mapping[str, Rows]) -> Rows | None:
-    """What a step has counted of an operator over time-free inputs: applied to all of their rows, or, of one input, to those that were new;
-    None when it has not."""
+def counted_names(rel: Rel) -> tuple[str, ...]:
+    """Under which names :class:`Counts` remembers an operator over time-free inputs: applied to all of their rows and, of one input, to
+    those that were new; what says more comes first."""
     kinds = ("Snapshot 0", "Delta 1 0")[: 1 + (len(rel.inputs) == 1)]
-    names = (_hashed(operator_text(rel, [f"({fingerprint(input)}{kind})" for input in rel.inputs])) for kind in kinds)
-    return next((counted[name] for name in names if name in counted), None)
+    return tuple(
+        _hashed(operator_text(rel, [f"({fingerprint(input)}{kind})" for input in rel.inputs])) for kind in kinds
+    )

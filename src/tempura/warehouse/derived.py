@@ -12,16 +12,19 @@ from tempura.warehouse.query import Query
 from tempura.warehouse.sources.feed import Batch, Widen
 from tempura.warehouse.times.steps import StepManifest
 
+Compared = dict[tuple[str, str], Changes]
+"""What was found to have changed between two results, by their positions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The feed of a table that holds the results of a query. ``compared``: what was found to have changed between two results, for tables
-    that hold the same ones."""
+    """The feed of a table that holds the results of a query. ``compared`` is shared by tables that hold the same results for as long as
+    these are released: it keeps the last changes that were found, which Spark holds in memory."""
 
     engine: Engine
     table: str
     query: Callable[[], Query]
-    compared: dict[tuple[str, str], Changes] = field(default_factory=dict)
+    compared: Compared | None = field(default=None, compare=False)
 
     def pending(self, arrivals: Sequence[Arrival], schema: StructType, widen: Widen | None = None) -> Iterator[Batch]:
         """The last result, as changes to the one that arrived before. Raises TempuraError WRONG_SCHEMA when it has other columns,
@@ -39,10 +42,12 @@ class Upstream:
         def changes(present: Source) -> Changes:
             # A result that was collected meanwhile is still there as the rows of this table.
             known = old or (present if arrivals else None)
-            if (before, last) not in self.compared:
+            found = (self.compared or {}).get((before, last))
+            found = found or self.engine.change(known, query.stored(results[last]), query.lifted)
+            if self.compared is not None:
                 self.compared.clear()
-                self.compared[before, last] = self.engine.change(known, query.stored(results[last]), query.lifted)
-            return self.compared[before, last]
+                self.compared[before, last] = found
+            return found
 
         yield Batch(changes=changes, position=last, trust=True)
 

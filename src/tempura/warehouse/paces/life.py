@@ -12,7 +12,8 @@ from tempura.pace.cut import Cut
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import Ledger
 from tempura.warehouse.declared.declare import QuerySpec
-from tempura.warehouse.engine import Changes, Settings
+from tempura.warehouse.derived import Compared
+from tempura.warehouse.engine import Settings
 from tempura.warehouse.paces.pacing import Paces
 from tempura.warehouse.paces.segments import Part, PathTable, Segment, parts_of, path_name
 from tempura.warehouse.tables.table import Site
@@ -70,7 +71,7 @@ class Born:
         """The life of a number."""
         made, home = cutting.cut(self.lifted.rel), self.folder / "paced" / str(number)
         segments = tuple(self._segment(part, made, home) for part in parts_of(made, self.lifted, number))
-        compared: list[dict[tuple[str, str], Changes]] = [{} for _ in segments]
+        compared: list[Compared] = [{} for _ in segments]
         released = {
             path.number: PathTable(
                 self.site,

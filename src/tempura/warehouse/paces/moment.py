@@ -7,7 +7,7 @@ from datetime import datetime
 from tempura.algebra.rel import Filter, Join
 from tempura.pace import cut as cutting
 from tempura.pace.cut import Cut, Operator
-from tempura.search.counts import Rows, counted_of
+from tempura.search.counts import Rows, counted_names
 from tempura.warehouse.commits.reads import table_of
 from tempura.warehouse.paces.cycle import Cycle
 from tempura.warehouse.paces.life import Life
@@ -78,8 +78,8 @@ class Moment:
             steps = [step.counted for step in reversed(self.life.steps(segment)) if step.counted]
             for op in cut.segments[segment.part.number].operators if steps else ():
                 if isinstance(op.rel, Filter | Join) and op not in passed:
-                    rel = segment.part.over_paths(op)
-                    rows = next(filter(None, (counted_of(rel, counted) for counted in steps)), None)
+                    names = counted_names(segment.part.over_paths(op))
+                    rows = next((counted[name] for counted in steps for name in names if name in counted), None)
                     found |= {op: rows} if rows else {}
         return found
 

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import reduce
 from pathlib import Path
 
 from tempura.algebra.canonical import fingerprint
 from tempura.algebra.rel import Filter, Rel, Scan, renamed
-from tempura.algebra.scalar import Expr, either
+from tempura.algebra.scalar import Expr, disjunction
 from tempura.errors import TempuraError
 from tempura.frontend.clock import is_clock
 from tempura.frontend.lift import Lifted
@@ -18,8 +17,8 @@ from tempura.plan.progressive import ProgressivePlan
 from tempura.warehouse.commits.ledger import Ledger
 from tempura.warehouse.commits.reads import newest_inputs, newest_life, step_folders, use_of
 from tempura.warehouse.declared.declare import QuerySpec, TableSpec
-from tempura.warehouse.derived import Upstream
-from tempura.warehouse.engine import Changes, Progress, Settings, schema_of
+from tempura.warehouse.derived import Compared, Upstream
+from tempura.warehouse.engine import Progress, Settings, schema_of
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import Run, executed
@@ -82,7 +81,7 @@ def _part(segment: cutting.Segment, readers: Mapping[Operator, Expr], lifted: Li
         return Part(segment.number, replace(lifted, rel=renamed(rel, lifted.rel.columns)), inputs)
     # Of a condition on an aggregate few rows may be left: what nobody reads is neither written nor compared with what it was.
     conditions = tuple(dict.fromkeys(readers.values()))
-    kept = Filter(rel, reduce(either, conditions)) if conditions else rel
+    kept = Filter(rel, disjunction(*conditions)) if conditions else rel
     columns = tuple(f"c{i}" for i in range(len(rel.columns)))
     return Part(segment.number, Lifted(kept, (), columns, len(columns), "{}"), inputs, bool(conditions))
 
@@ -119,7 +118,7 @@ class PathTable(Arrivals):
         name: str,
         source: "Segment",
         reader: Ledger,
-        compared: dict[tuple[str, str], Changes],
+        compared: Compared,
     ) -> None:
         schema = site.engine.schema_text(schema_of(site.engine, source.lifted))
         upstream = Upstream(site.engine, name, lambda: source, compared)
