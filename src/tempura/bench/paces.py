@@ -285,11 +285,11 @@ def _case(
     final = run.flushes[-1].tuples
     return found | {
         "paces": list(plan.paces),
-        "expected": {"additional": _part(plan.additional, plan.batch), "final": _part(plan.chosen.final, plan.batch)},
+        "expected": {"additional": part(plan.additional, plan.batch), "final": part(plan.chosen.final, plan.batch)},
         "meets": plan.meets,
         "additional": run.work - batch.work,
-        "additional_share": _part(run.work - batch.work, batch.work),
-        "final_share": _part(final, batch.work),
+        "additional_share": part(run.work - batch.work, batch.work),
+        "final_share": part(final, batch.work),
         "met": final <= (goal.final_work or 0.0) * batch.work,
         "planning_ms": round(planning_ms, 1),
         "simulated": plan.effort.simulated,
@@ -325,8 +325,9 @@ def require_equal(trial: Trial, found: SignedBag, batch: SignedBag) -> None:
         raise TempuraError("WRONG_RESULT", what, "This is an error of Tempura: please report it.")
 
 
-def _part(work: float, batch: float) -> float:
-    return round(work / max(batch, 1), 5)
+def part(work: float, batch: float) -> float:
+    """Work in parts of a batch's, in either unit."""
+    return round(work / max(batch, 1e-9), 5)
 
 
 def accuracy(trial: Trial, kinds: Mapping[str, Statistics]) -> dict[str, float]:

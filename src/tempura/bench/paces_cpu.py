@@ -23,7 +23,7 @@ from tempura.bench.account import Account, Taken
 from tempura.bench.arrivals import Cut
 from tempura.bench.effectiveness import in_turn, recomputed
 from tempura.bench.lake import Lake, SetClock, laid_out
-from tempura.bench.paces import Paces, Row, chosen_with_papers
+from tempura.bench.paces import Paces, Row, chosen_with_papers, part
 from tempura.bench.paces_spread import SETTINGS
 from tempura.bench.suites import SUITES, Fact, Suite, tables_named
 from tempura.bench.trial import code_of, is_alive
@@ -180,8 +180,8 @@ def _planned(paces: Planned, history: Sequence[HistoryEntry]) -> Row:
         "paths": list(paces.names),
         "meets": paces.meets,
         "expected": {
-            "additional": _part(paces.total - paces.batch, paces.batch),
-            "final": _part(paces.final, paces.batch),
+            "additional": part(paces.total - paces.batch, paces.batch),
+            "final": part(paces.final, paces.batch),
         },
         "flushes": len(history),
         "by_flush": [
@@ -218,14 +218,10 @@ def _shared(case: Row, batch: float, whole: float) -> Row:
     """A case with its work in parts of the batch's: of Spark's tasks, which the bound is compared with, and of everything."""
     return case | {
         "additional": round(case["cpu_s"] - batch, 3),
-        "additional_share": _part(case["cpu_s"] - batch, batch),
-        "additional_all_share": _part(case["all_cpu_s"] - whole, whole),
-        "final_share": _part(case["final_s"], batch),
-        "final_all_share": _part(case["final_all_s"], whole),
+        "additional_share": part(case["cpu_s"] - batch, batch),
+        "additional_all_share": part(case["all_cpu_s"] - whole, whole),
+        "final_share": part(case["final_s"], batch),
+        "final_all_share": part(case["final_all_s"], whole),
         "met": case["final_s"] <= case["constraint"] * batch,
         "met_all": case["final_all_s"] <= case["constraint"] * whole,
     }
-
-
-def _part(work: float, batch: float) -> float:
-    return round(work / max(batch, 1e-9), 5)
