@@ -141,7 +141,11 @@ def test_each_flush_is_what_recomputing_gives(block: int, tmp_path: Path, monkey
 def nothing_waits(patch: pytest.MonkeyPatch) -> None:
     """A segment reads its sources as they are, whatever was released."""
     pins = Moment.pins
-    patch.setattr(Moment, "pins", lambda self, segment, due: pins(self, segment, set(segment.part.inputs.values())))
+
+    def all_of_them(self: Moment, segment: segments.Segment, due: set[int], complete: bool) -> dict[str, Any]:
+        return dict(pins(self, segment, set(segment.part.inputs.values()), complete))
+
+    patch.setattr(Moment, "pins", all_of_them)
 
 
 def all_at_once(patch: pytest.MonkeyPatch) -> None:

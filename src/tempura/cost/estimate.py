@@ -180,12 +180,31 @@ class Estimator:
         deleted, size = self._deleted(rel), self.width(rel)
         return deleted if deleted and are_few(deleted * size, self.rows(rel) * size) else None
 
+    def entries(self, rel: Rel) -> float:
+        """Estimated number of entries: of the rows of tables as they are read also those that came and went, each twice."""
+        return self.rows(rel) + 2.0 * self._cancelling(rel)
+
+    def _cancelling(self, rel: Rel) -> float:
+        match rel:
+            case Read(at=Snapshot()):
+                return self._deleted(rel) or 0.0
+            case Filter():
+                return self._cancelling(rel.input) * self.rows(rel) / max(1.0, self.rows(rel.input))
+            case Project():
+                return self._cancelling(rel.input)
+            case Union():
+                return sum(map(self._cancelling, rel.terms))
+        return 0.0
+
     def _deleted(self, rel: Rel) -> float | None:
         match rel:
             case Read():
                 table, seen = self._tables[rel.scan.table], partial(self._staircase.seen, rel.scan.table)
-                before = table.deleted[seen(rel.at.t)] if isinstance(rel.at, Delta) else 0
-                return table.deleted[seen(rel.at.time)] - before if rel.signed else 0.0
+                if not rel.signed:
+                    return 0.0
+                if isinstance(rel.at, Snapshot):
+                    return table.deletions_read(seen(rel.at.t))
+                return table.deleted[seen(rel.at.u)] - table.deleted[seen(rel.at.t)]
             case Filter():
                 found = self._deleted(rel.input)
                 return None if found is None else found * self.rows(rel) / max(1.0, self.rows(rel.input))

@@ -57,11 +57,11 @@ class CostModel(Prices):
 
     def _own(self, rel: Rel, estimate: Estimator) -> int:
         """What an operator takes for its rows."""
-        rows_in = [estimate.rows(i) for i in rel.inputs]
+        rows_in = [estimate.entries(i) for i in rel.inputs]
         rows_out = estimate.rows(rel)
         match rel:
             case Read() | Load():
-                return self.read(rows_out, estimate.width(rel))
+                return self.read(estimate.entries(rel), estimate.width(rel))
             case Filter():
                 parts = costly_conjuncts(rel.predicate)
                 return round(rows_in[0] * (self.expression_row + sum(map(evaluation, parts)))) if parts else 0

@@ -112,6 +112,9 @@ class TableFacts:
     A step is planned when its inputs are pinned, and only that step of the plan is run: what a step relies on are facts, and
     expectations about later points decide what is worth keeping, never what is right.
 
+    ``read_deleted``: how many deletions are among the rows that the snapshots at the known points are read from; less than all when the
+    rows are also stored without what came and went. Empty: all.
+
     ``density``: the bytes of files for each that Spark takes the rows to have, by the types of all columns
     (:func:`tempura.cost.as_written.row_bytes`).
 
@@ -126,6 +129,21 @@ class TableFacts:
     density: float = 1.0
     columns: Mapping[str, ColumnStats] = field(default_factory=dict)
     keys: Keys = NO_KEYS
+    read_deleted: tuple[int, ...] = ()
+
+    def deletions_read(self, t: int) -> int:
+        """Deletions among the rows that the snapshot at point t is read from."""
+        if t < len(self.read_deleted):
+            return self.read_deleted[t]
+        return (
+            self.read_deleted[-1] + self.deleted[t] - self.deleted[self.known - 1]
+            if self.read_deleted
+            else self.deleted[t]
+        )
+
+    def is_read_signed(self, t: int) -> bool:
+        """Whether some of the rows that the snapshot at point t is read from are deletions."""
+        return not self.append_only and self.deletions_read(t) > 0
 
     def rows(self, t: int) -> int:
         """Rows in the snapshot at point t."""
@@ -140,9 +158,8 @@ class TableFacts:
         return self.changed_rows(t, u) == 0
 
     def is_insert_only(self, t: int, u: int) -> bool:
-        """Whether no row is deleted after point t up to point u; from before the first point: t = -1."""
-        before = self.deleted[t] if t >= 0 else 0
-        return self.static or self.append_only or before == self.deleted[u]
+        """Whether no row is deleted after point t up to point u."""
+        return self.static or self.append_only or self.deleted[t] == self.deleted[u]
 
     def is_delete_only(self, t: int, u: int) -> bool:
         """Whether no row is inserted after point t up to point u."""

@@ -75,14 +75,16 @@ class Nanoseconds:
         return read + written + self._handed_over(path, released, tuples) + busy * float(model.scan + model.job)
 
     def _handed_over(self, path: Path, released: Flow, tuples: Array) -> Array:
-        """From a segment: its whole result is compared with the one that was released before, and what differs is written."""
+        """From a segment: its whole result is compared with the one that was released before, and what differs is written; the whole once
+        more whenever as much has differed since it was."""
         if path.source is None:
             return np.zeros_like(tuples)
         model, busy, size = self.model, released.tuples > 0, self.widths[path]
         compared = np.where(released.before > 0, released.before + released.after, 0.0) * self.passing.get(path, 1.0)
         each = model.read_row + model.many_row + model.group + model.shuffle_row
         by_byte = (model.read_byte + model.shuffle_byte) * size
-        written = tuples * (model.write_row + model.write_byte * size)
+        whole = np.where(released.before > 0, released.after, 0.0) * self.passing.get(path, 1.0)
+        written = (tuples + np.minimum(tuples, whole)) * (model.write_row + model.write_byte * size)
         return busy * (compared * (each + by_byte) + 2.0 * model.job) + written
 
     def _fixed(self, rel: Rel) -> float:

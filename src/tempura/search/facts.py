@@ -259,9 +259,11 @@ class PlanFacts:
     def read(self, scan: Scan, at: Snapshot | Delta) -> Read:
         """The read of a table's arrivals that gives a view of it."""
         seen = partial(self._staircase.seen, scan.table)
-        since, until = (-1, seen(at.t)) if isinstance(at, Snapshot) else (seen(at.t), seen(at.u))
-        read = Snapshot(until) if isinstance(at, Snapshot) else Delta(since, until)
-        return Read(scan, read, signed=not self._tables[scan.table].is_insert_only(since, until))
+        table = self._tables[scan.table]
+        if isinstance(at, Snapshot):
+            return Read(scan, Snapshot(seen(at.t)), signed=table.is_read_signed(seen(at.t)))
+        since, until = seen(at.t), seen(at.u)
+        return Read(scan, Delta(since, until), signed=not table.is_insert_only(since, until))
 
     # --- positivity: of values (facts) and of representations ---
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql.types import StructType
 
@@ -50,6 +51,13 @@ class Upstream:
             return found
 
         yield Batch(changes=changes, position=last, trust=True)
+
+    def present(self, arrivals: Sequence[Arrival]) -> Callable[[], Changes] | None:
+        """The result that arrived last; None when it was collected."""
+        query = self.query()
+        steps = (step for step in query.outputs() if arrivals and _position(step) == arrivals[-1].position)
+        stored = query.kept(next(steps, None))
+        return partial(self.engine.change, None, stored, query.lifted) if stored else None
 
     def waits(self, arrivals: Sequence[Arrival]) -> bool:
         """Whether the query has another result than the one that arrived last."""

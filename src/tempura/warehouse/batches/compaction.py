@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, totals
+from tempura.warehouse.batches.content import last_reset
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import Attempt, commit, named_spans, span_name
 from tempura.warehouse.commits.manifests import read_manifest
@@ -71,6 +72,17 @@ class Plane:
         return self
 
 
+def _without_deletions(plane: Plane, arrivals: Sequence[Arrival], after: int, upto: int) -> tuple[Span, ...] | None:
+    """The longest block from the beginning, where nothing is deleted, and what was only inserted since; None when there is none."""
+    if after != last_reset(arrivals[:upto]):
+        return None
+    losing = max((n for n in range(after + 1, upto + 1) if arrivals[n - 1].rows[1]), default=0)
+    blocks = [b for b in plane.blocks if b[0] == after and losing <= b[1] <= upto and not plane.is_given_up(b)]
+    first = max(blocks, default=None)
+    rest = plane.cover(first[1], upto) if first and losing else None
+    return (first, *rest) if first and rest is not None else None
+
+
 def _back(last: dict[int, Span], after: int, upto: int) -> list[Span]:
     way: list[Span] = []
     while upto > after:
@@ -94,13 +106,14 @@ class Blocks:
         return Plane(frozenset(named_spans(names)), frozenset(sole))
 
     def read(self, arrivals: Sequence[Arrival], after: int, upto: int) -> tuple[Arrival, ...]:
-        """Blocks and arrivals, as few as can be, with the rows of the arrivals after one version up to another.
+        """Blocks and arrivals, as few as can be, with the rows of the arrivals after one version up to another; if those of a version
+        can be had without deletions, these. That stays so when there are more blocks.
 
         Raises TempuraError VERSION_COLLECTED when one of the versions was given up.
         """
         while True:
             plane = self.now()
-            way = plane.cover(after, upto)
+            way = _without_deletions(plane, arrivals, after, upto) or plane.cover(after, upto)
             if way is None:
                 what = f"Table {self.table}: the rows of versions {after} to {upto} are kept only together with others."
                 raise TempuraError(
@@ -118,14 +131,14 @@ class Blocks:
         for span in spans(len(arrivals)):
             if since <= span[0] and self._is_due(span):
                 yield span
-        if self._is_stale(arrivals, since):
+        if self.is_stale(arrivals, since):
             yield since, len(arrivals)
 
     def _is_due(self, span: Span) -> bool:
         plane = self.now()
         return span not in plane.blocks and len(plane.cover(*span) or ()) > 1
 
-    def _is_stale(self, arrivals: Sequence[Arrival], since: int) -> bool:
+    def is_stale(self, arrivals: Sequence[Arrival], since: int) -> bool:
         """Whether more than half of the rows that make up the table have been deleted again."""
         pieces = self.read(arrivals, since, len(arrivals))
         inserted, deleted = totals(arrivals[since:])

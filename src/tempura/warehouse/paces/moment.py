@@ -20,6 +20,9 @@ from tempura.warehouse.times.steps import StepManifest
 
 _ROUNDING = 1e-9
 
+AHEAD = 0.25
+"""What work ahead counts: of a pace of twenty, all of it as much as what it saves in the end."""
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -57,16 +60,21 @@ class Moment:
         return self.cycle.progress(step.flush.came, when)
 
     def flushed(self) -> list[tuple[tuple[int, ...], float]]:
-        """The flushes that have been in the cycle: the numbers of the paths, and the progress then."""
+        """The flushes that have been in the cycle: the numbers of the paths, and the progress then. Of a step that has left nothing what
+        was released is still to be processed."""
         steps = (step for segment in self.life.segments for step in self.life.steps(segment))
-        return [(step.flush.paths, self.progress_at(step)) for step in steps if step.flush and self.progress_at(step)]
+        worked = filter(is_of_use, steps)
+        return [(step.flush.paths, self.progress_at(step)) for step in worked if step.flush and self.progress_at(step)]
 
     def seen(self) -> dict[int, tuple[int, float]]:
         """The rows that segments have given out by their last steps in the cycle, and how far it had come then; not of those that give
         out only what is read."""
         whole = (segment for segment in self.life.segments if not segment.part.is_filtered)
-        last = ((segment.part.number, self.life.last(segment)) for segment in whole)
+        last = ((segment.part.number, self._last_result(segment)) for segment in whole)
         return {n: (step.output.rows, self.progress_at(step)) for n, step in last if step and step.output}
+
+    def _last_result(self, segment: Segment) -> StepManifest | None:
+        return next((step for step in reversed(self.life.steps(segment)) if step.output), None)
 
     def counted(self) -> dict[Operator, Rows]:
         """The rows of conditions and joins as they were counted last in this life, and how many were expected then."""
@@ -108,9 +116,13 @@ class Moment:
         )
 
     def crossed(self, segment: Segment, complete: bool) -> Iterator[cutting.Path]:
-        """The paths into a segment whose time has come: since their last flush another 1 / pace of the rows has come."""
+        """The paths into a segment whose time has come: since their last flush another 1 / pace of the rows has come. A result is not made
+        for a segment that does nothing before its own is read."""
         steps = self.life.steps(segment)
+        is_idle = self._is_idle(segment) and not self.is_read(segment, complete)
         for path in self.life.paths(segment):
+            if is_idle and path.source is not None:
+                continue
             last = next((s for s in reversed(steps) if s.flush and path.number in s.flush.paths), None)
             if complete or self._is_due(path, self.progress_at(last) if last else 0.0):
                 yield path
@@ -131,7 +143,7 @@ class Moment:
             if number in crossed or gone:
                 yield number
 
-    def pins(self, segment: Segment, due: set[int]) -> dict[str, Input]:
+    def pins(self, segment: Segment, due: set[int], complete: bool) -> dict[str, Input]:
         """What a segment reads: of the paths that are flushed all that waits, of the others what they have released."""
         last = self.life.last(segment)
         before = last.inputs if last else {}
@@ -145,19 +157,69 @@ class Moment:
                 pins[name] = Use(name, table, table.register() if number in due else before.get(name, 0))
             else:
                 assert isinstance(table, Use)
-                pins[name] = Use(name, table.table, table.version if number in due else before.get(name, 0))
+                version = table.version if number in due else before.get(name, 0)
+                pins[name] = Use(name, table.table, version, self._next_rows(segment, path, complete))
         return pins
 
+    def _next_rows(self, segment: Segment, path: cutting.Path, complete: bool) -> int | None:
+        """What a path from a table is expected to release in its next flush, or until the segment's result is read, if that is not now."""
+        expected, came = self.cycle.expected.get(path.table or ""), self.came.get(path.table or "", 0)
+        if expected is None or self.paces is None:
+            return None
+        now, to_come, pace = self.progress, max(0, expected - came), self._pace(path)
+        if self.is_read(segment, complete):
+            return round(to_come / max(1, pace - int(now * pace + _ROUNDING)))
+        return round(to_come * (self._read_at(segment) - now) / (1 - now)) if now < 1 else 0
+
     def is_run(self, segment: Segment, pins: Mapping[str, Input], due: set[int], complete: bool) -> bool:
-        """Whether a segment is run: something was released for it. When everything is, the result is always made, and a segment that
-        never was, or reads a clock, is run as well."""
+        """Whether a segment is run: something was released for it, or its result is wanted of what was released before. When everything
+        is, the result is always made, and a segment that never was, or reads a clock, is run as well."""
         last = self.life.last(segment)
         before = last.inputs if last else {}
         is_new = any(pin.version != before.get(name, 0) for name, pin in pins.items() if isinstance(pin, Use))
+        if last and not last.output and self.is_read(segment, complete):
+            return True
         if not complete:
             return bool(due) and (is_new or last is None)
         reads_clock = any(isinstance(pin, Clock) for pin in pins.values())
         return is_new or last is None or reads_clock or segment.part.number == self.life.cut.result.number
+
+    def is_read(self, segment: Segment, complete: bool) -> bool:
+        """Whether the result of a segment is read in this flush: that of the query, and what a path that is due leads on."""
+        if segment.part.number == self.life.cut.result.number:
+            return True
+        above = self.life.cut.users(self.life.cut.segments[segment.part.number])
+        return any(path in self.crossed(self.life.segments[path.into], complete) for path in above)
+
+    def _is_idle(self, segment: Segment) -> bool:
+        """Whether a segment was run, and nothing was worth doing."""
+        steps = self.life.steps(segment)
+        return bool(steps) and not any(map(is_of_use, steps))
+
+    def waits(self, segment: Segment, complete: bool) -> bool:
+        """Whether a segment that did nothing ahead of time is not even planned for again: it is when twice as many rows have come, and in
+        the last flush before its result is read."""
+        last = self.life.last(segment)
+        if complete or last is None or last.flush is None or not self._is_idle(segment):
+            return False
+        if self.is_read(segment, complete):
+            return False
+        own = max(map(self._pace, self.life.paths(segment)))
+        is_last_chance = int(self._read_at(segment) * own + _ROUNDING) - int(self.progress * own + _ROUNDING) <= 1
+        return not is_last_chance and sum(self.came.values()) < 2 * sum(last.flush.came.values())
+
+    def _read_at(self, segment: Segment) -> float:
+        """The progress at which the result of a segment is read next."""
+        above = max(map(self._pace, self.life.cut.users(self.life.cut.segments[segment.part.number])))
+        return min(1.0, (int(self.progress * above + _ROUNDING) + 1) / above)
+
+    def _pace(self, path: cutting.Path) -> int:
+        return max(1, self.paces.paces[path.number]) if self.paces else 1
+
+    def ahead(self, segment: Segment, complete: bool) -> float | None:
+        """What work of a segment counts in this flush against what it does when its result is read; None when that is now. The paces have
+        decided that work is to be done ahead, whatever it takes; the step finds out what saves work then, and does nothing else."""
+        return None if self.is_read(segment, complete) else AHEAD
 
     def to_come(self, segment: Segment, complete: bool) -> int:
         """How many flushes of a segment are to follow this one."""
@@ -171,7 +233,14 @@ class Moment:
         """Why no path is flushed."""
         if self.paces is None:
             return "no rows are there, and none are known to come: paces are planned with the first"
+        if any(any(self.crossed(segment, complete=False)) for segment in self.life.segments):
+            return "paths are due, but no work ahead pays yet: that is looked at again when more rows have come"
         return f"no path is due: {self.progress:.1%} of what is expected until {self.until} has come"
+
+
+def is_of_use(step: StepManifest) -> bool:
+    """Whether a step has left something."""
+    return bool(step.output or step.states)
 
 
 def _path_text(made: Cut, number: int) -> str:

@@ -399,15 +399,16 @@ class PacedQuery(Query):
                 failed[segment.part.number] = "reads one that failed"
                 continue
             due = set(moment.released_now(segment, flush.complete))
-            pins = moment.pins(segment, due)
-            if not moment.is_run(segment, pins, due, flush.complete):
+            pins = moment.pins(segment, due, flush.complete)
+            if not moment.is_run(segment, pins, due, flush.complete) or moment.waits(segment, flush.complete):
                 continue
             if progress:
                 progress(f"{flush.label}: {moment.life.cut.segments[segment.part.number].name}")
             own = replace(flush, segment=segment.part.number, paths=tuple(sorted(due)))
             to_come = 0 if flush.until else moment.to_come(segment, flush.complete)
             try:
-                steps.append(segment.flush(pins, moment.now, own, to_come, demand, progress))
+                ahead = None if flush.until else moment.ahead(segment, flush.complete)
+                steps.append(segment.flush(pins, moment.now, own, to_come, demand, progress, ahead))
             except Exception as error:
                 # Of rows that may be gone when the result is due, only that result fails.
                 if flush.complete or not is_of_data(error):

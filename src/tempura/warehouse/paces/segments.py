@@ -207,9 +207,11 @@ class Segment(Query):
         to_come: int,
         demand: Demand,
         progress: Progress | None = None,
+        ahead: float | None = None,
     ) -> StepManifest:
-        """Run a step over pinned inputs and commit it. ``to_come``: how many flushes of the segment are expected to follow. Raises what a
-        run raises."""
+        """Run a step over pinned inputs and commit it. ``to_come``: how many flushes of the segment are expected to follow. ``ahead``:
+        nobody reads the result of this one, and work counts so many times as much as it does when somebody will: the step has no result,
+        and keeps what then saves more than that, if anything. Raises what a run raises."""
         self._pins, self._time = pins, time
         history = self.committed()
         schedule = Schedule.view(to_come + 1) if to_come else LAST
@@ -217,6 +219,7 @@ class Segment(Query):
         watch = Stopwatch(self._site.engine.clocks)
         with watch.phase(LOOKING):
             situation = self._situation(history, slot, schedule, demand)
+            situation = situation if ahead is None else situation.ahead(ahead)
         with watch.phase(PLANNING):
             planned = self._sound_plan(situation, demand, history)
             run = self._run(history, Due(slot), *planned, demand.incremental and bool(history.outputs), watch)

@@ -17,7 +17,7 @@ from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Step
 from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
-from tempura.search.problem import Problem, TableFacts
+from tempura.search.problem import Point, Problem, TableFacts
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
 from tempura.warehouse.batches.sketch import ColumnSketch
@@ -92,6 +92,11 @@ class Situation:
         stored = self.states[key].stored
         return stored.with_parts(absolute(part, self.root) for part in stored.parts)
 
+    def ahead(self, weight: float) -> "Situation":
+        """The same run without a result, at another price of work."""
+        points = tuple(Point(weight, False) if t == self.now else point for t, point in enumerate(self.problem.points))
+        return replace(self, problem=replace(self.problem, points=points))
+
     def without_damaged(self, step: Step) -> "Situation":
         """The situation without those of the states that a step loads whose files are not what was committed; itself when all
         are."""
@@ -161,7 +166,7 @@ def assess(
 def _without_deletions(facts: Mapping[str, TableFacts], points: int) -> frozenset[int]:
     """The time points at which no table has deletions: rows net of them take longer to find than signed rows take to be computed with."""
     tables = [table for name, table in facts.items() if not is_clock(name)]
-    return frozenset(t for t in range(points) if not any(table.deleted[t] for table in tables))
+    return frozenset(t for t in range(points) if not any(table.deletions_read(t) for table in tables))
 
 
 def counted_by(steps: Sequence[StepManifest]) -> dict[str, tuple[float, float]]:

@@ -43,6 +43,13 @@ class Feed(Protocol):
         """Whether something has come since these arrivals; reads no rows. Raises as above."""
 
 
+class Derived(Feed, Protocol):
+    """A feed of what is stored elsewhere as a whole, too."""
+
+    def present(self, arrivals: Sequence[Arrival]) -> Callable[[], Changes] | None:
+        """All rows as they are after these arrivals; None when they are not stored any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Advance:
     """How to read what came since a position of a lake's table: the position then, and the options of Spark's reader."""

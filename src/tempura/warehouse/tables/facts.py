@@ -50,6 +50,7 @@ def table_facts(
             summarise(summaries(described(arrivals), table.schema)), table.schema, rows, sketches, table.spec.stats
         ),
         keys=keys,
+        read_deleted=tuple(table.deletions(version) for version in pinned) if known[-1][1] else (),
     )
 
 

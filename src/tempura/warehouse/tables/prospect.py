@@ -58,6 +58,11 @@ class Prospect:
         """As :meth:`Arrivals.mark`; "" for what is not committed."""
         return self._table.mark(version) if version <= len(self._known) else ""
 
+    def deletions(self, version: int) -> int:
+        """As :meth:`Arrivals.deletions`."""
+        known = min(version, len(self._known))
+        return self._table.deletions(known) + totals(self._coming[: version - known])[1]
+
     def source(self, after: int, upto: int) -> Source:
         """Raises TempuraError NOT_EXECUTABLE: a step is run over what is registered."""
         what = f"A step reads table {self.name} up to version {upto}, which is only looked at."

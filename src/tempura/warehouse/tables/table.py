@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from tempura.warehouse.commits.spans import FAN, Span
 from tempura.warehouse.declared.declare import DeclarationFile, TableSpec
 from tempura.warehouse.engine import Changes, Engine, Source
 from tempura.warehouse.sources import aside
-from tempura.warehouse.sources.feed import Batch, Feed, anew
+from tempura.warehouse.sources.feed import Batch, Derived, Feed, anew
 from tempura.warehouse.sources.folder import Folder, data_files, partition_columns
 from tempura.warehouse.sources.held import Held
 from tempura.warehouse.sources.lake import LAKES, Lake
@@ -81,7 +81,7 @@ class Arrivals:
     is the folder of a table that is not declared."""
 
     def __init__(
-        self, site: Site, name: str, spec: TableSpec, upstream: Feed | None = None, home: Path | None = None
+        self, site: Site, name: str, spec: TableSpec, upstream: Derived | None = None, home: Path | None = None
     ) -> None:
         self.site = site
         self.name = name
@@ -93,6 +93,7 @@ class Arrivals:
         self.folder = (site.root / spec.path).resolve() if spec.path else self.copies
         self.ledger = Ledger(self.home / "arrivals", site.files, site.fates.settled)
         self.blocks = Blocks(self.home / "blocks", site.files, name)
+        self._upstream = upstream
         self.feed = upstream or (self._feed() if spec.path or spec.kafka else None)
         self._known: tuple[tuple[Entry | None, ...], list[tuple[int, Arrival]]] = ((), [])
 
@@ -219,6 +220,11 @@ class Arrivals:
         # Beside a refresh of files that are read where they are nothing is stored together.
         return whole if whole.base else Content(None, self.blocks.read(arrivals, last_reset(arrivals[:upto]), upto))
 
+    def deletions(self, version: int) -> int:
+        """How many deletions are among the rows that those of a version are read from. Raises TempuraError VERSION_COLLECTED when they
+        cannot be read."""
+        return self._wanted(self.arrivals(), 0, version).rows[1]
+
     def _damage(self, arrivals: Iterable[Arrival]) -> str | None:
         """What is wrong with the copies of some arrivals' rows; None when nothing is."""
         files = ((self.home_of(a), f) for a in arrivals for f in (*a.inserted, *a.deleted) if f.checksum)
@@ -326,6 +332,7 @@ class Arrivals:
         for taken, batch in enumerate(self.feed.pending(live(arrivals), self.schema, self.widen)):
             tell_ignored(self.name, arrivals, batch.ignored)
             arrivals = (*arrivals, self.take(arrivals, number + taken, batch))
+        self._store_anew(arrivals)
         return len(arrivals)
 
     def is_at(self, version: int) -> bool:
@@ -486,17 +493,26 @@ class Arrivals:
         # Of a folder's files a refresh has to tell what each has brought.
         if len(arrivals) % FAN == 0 and not isinstance(self.feed, Folder):
             for span in self.blocks.due(arrivals, last_reset(arrivals)):
-                self._store_together(arrivals, span)
+                pieces = self.blocks.read(arrivals, *span)
+                # Of damaged rows whoever reads them is told.
+                if not self._damage(pieces):
+                    source = Source(self.schema, self._rows(Content(None, pieces)))
+                    self._store_together(span, partial(self.site.engine.net, source))
 
-    def _store_together(self, arrivals: Sequence[Arrival], span: Span) -> None:
-        pieces = self.blocks.read(arrivals, *span)
-        if self._damage(pieces):
-            return  # whoever reads the rows is told
+    def _store_anew(self, arrivals: Sequence[Arrival]) -> None:
+        """Store the rows of a table that are stored elsewhere as a whole, too, when most that has arrived was deleted again: a result that
+        changes as a whole is read as it is, not as the sum of its changes. Killed or failing here, all that arrived is committed."""
+        since = last_reset(arrivals)
+        if self._upstream and self.blocks.is_stale(arrivals, since) and (rows := self._upstream.present(arrivals)):
+            self._store_together((since, len(arrivals)), rows)
+
+    def _store_together(self, span: Span, found: Callable[[], Changes]) -> None:
+        """Commit a block of the net changes of a range."""
         with attempt(self.site.files, self.site.attempts) as work:
             folder = self.copies / work.id
             with discarding(self.site.files, folder):
                 self.site.files.make_folder(folder)
-                net = self.site.engine.net(Source(self.schema, self._rows(Content(None, pieces))))
+                net = found()
                 sides = (("inserted", net.inserts), ("deleted", net.deletes))
                 inserted, deleted = (self._write_side(folder / name, rows) for name, rows in sides)
                 self.site.files.sync_tree(folder)

@@ -14,16 +14,18 @@ from tempura.warehouse.tables.table import Arrivals
 @dataclass(frozen=True, slots=True)
 class Use:
     """A table at a version, whatever has arrived since. ``name`` is what the query calls this use, which may be one of several of the
-    table."""
+    table. ``next_rows``: how many rows are expected to come until the use is at its next version, if that is known of it alone."""
 
     name: str
     table: Arrivals | Prospect
     version: int
+    next_rows: int | None = None
 
     @property
     def spec(self) -> TableSpec:
         """The table's declaration. What has not been released of a static table will come."""
         spec = self.table.spec
+        spec = spec if self.next_rows is None else replace(spec, expect=str(self.next_rows))
         return spec if self.version else replace(spec, static=False)
 
     @property
@@ -46,6 +48,10 @@ class Use:
     def follows(self, version: int, mark: str | None) -> bool:
         """As :meth:`Arrivals.follows`."""
         return self.table.follows(version, mark)
+
+    def deletions(self, version: int) -> int:
+        """As :meth:`Arrivals.deletions`."""
+        return self.table.deletions(version)
 
     def source(self, after: int, upto: int) -> Source:
         """As :meth:`Arrivals.source`."""
