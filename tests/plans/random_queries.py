@@ -49,7 +49,10 @@ class Table:
         inserted = [sum(w for _, w in bag.items() if w > 0) for bag in self.arrivals]
         deleted = [-sum(w for _, w in bag.items() if w < 0) for bag in self.arrivals]
         grows = not any(deleted)
-        return TableFacts(_cumulative(inserted), _cumulative(deleted), known, self.static, append_only=grows)
+        # Every other table is also stored without what came and went.
+        read_deleted = (0,) * known if sum(inserted) % 2 else ()
+        counts = (_cumulative(inserted), _cumulative(deleted))
+        return TableFacts(*counts, known, self.static, append_only=grows, read_deleted=read_deleted)
 
 
 def _cumulative(numbers: list[int]) -> tuple[int, ...]:

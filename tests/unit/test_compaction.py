@@ -23,7 +23,7 @@ from tempura.warehouse.engine import Source
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
-from tests.unit.bag_engine import COUNT, BagEngine, Row, bag, parse, write_rows
+from tests.unit.bag_engine import COUNT, SUMMARY, BagEngine, Row, bag, parse, write_rows
 from tests.unit.test_commit import at_operation, counting, die
 from tests.unit.test_warehouse_lakes import ON, add, commit
 
@@ -449,6 +449,31 @@ class TestPlane:
                 assert not any(map(left.is_given_up, way))
                 assert len(way) >= len(plane.cover(after, upto) or ())
                 assert all(b in left.blocks or b[1] - b[0] == 1 for b in way)
+
+
+def test_a_version_without_deletions_stays_one(churning: Churning, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has planned to read no deletions finds none, whatever is stored together meanwhile."""
+    monkeypatch.setattr("tempura.warehouse.tables.table.FAN", 3)
+    random, promised = Random(1), set[int]()
+    for _ in range(60):
+        churning.step(come=40, go=random.choice((0, 0, 120)) if len(churning.rows) > 120 else 0)
+        last = churning.arrivals.version()
+        promised |= {version for version in range(last + 1) if not churning.arrivals.deletions(version)}
+        for version in promised:
+            assert not churning.arrivals.source(0, version).rows.deleted
+    assert churning.bag(0, last) == SignedBag.of(churning.rows)
+    assert 10 < len(promised) < last
+
+
+def test_a_table_that_has_lost_rows_may_be_declared_static_later(churning: Churning) -> None:
+    churning.step()
+    declared = churning.wh.path / "tempura.toml"
+    declared.write_text(declared.read_text().replace("[tables.sales]\n", "[tables.sales]\nstatic = true\n"))
+    wh = open_site(churning.wh.path, BagEngine(), Files(), lambda: NOON)
+    wh.add_table("returns", schema="o_id INT, cost INT")
+    query = wh.add_query("q", SUMMARY, schedule=Schedule.view())
+    query.run()
+    assert query.verify()
 
 
 def joined(way: Sequence[tuple[int, int]], at: int) -> int:

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.rel import Aggregate, Rel
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref
 from tempura.errors import TempuraError
 from tempura.pace.arrivals import following
 from tempura.pace.cut import cut
@@ -21,7 +23,8 @@ from tempura.warehouse.runs.run import alone
 from tempura.warehouse.times.deadline import Deadline
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
-from tests.unit.bag_engine import LARGE, PAST_DAYS, SHARES, SUMMARY, BagEngine, large_rel
+from tests.unit import bag_engine
+from tests.unit.bag_engine import LARGE, PAST_DAYS, SHARES, SUMMARY, BagEngine, large_rel, summary_rel
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SIX = "2026-03-01T18:00"
@@ -192,6 +195,81 @@ class TestFlushes:
         with pytest.raises(TempuraError):
             query.run()
         assert not query.is_done
+
+
+def numbers_rel() -> Rel:
+    """How many categories have each number of returns."""
+    below = summary_rel()
+    number = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
+    return Aggregate(below, (Output(Column("key", "back", "bigint"), Ref(below.columns[2])),), (number,))
+
+
+class TestAhead:
+    """Flushes of segments whose result nobody reads yet."""
+
+    def test_nothing_is_done_that_is_done_again_later(self, world: World) -> None:
+        query = world.query(Schedule.paced(SIX, strategy={"sales": 6, "returns": 6, "s0": 1}))
+        reports = []
+        for _ in range(6):
+            world.hour()
+            reports.append(query.run())
+        (segment,) = stored_segments(query._site, query)
+        # Groups of a few rows are not worth keeping. It is looked at again when twice as many rows have come, and at the last chance.
+        assert [report.label for report in reports] == [
+            "flush 1",
+            "flush 2",
+            "",
+            "flush 3",
+            "flush 4",
+            "flush 5 (last)",
+        ]
+        assert "no work ahead pays yet" in (reports[2].why or "")
+        steps = segment.committed().steps
+        assert [bool(step.output) for step in steps] == [False, False, False, False, True]
+        assert [step.does.kind for step in steps[:-1] if step.does] == ["nothing done"] * 4
+        assert query.verify()
+
+    def test_no_result_is_made_for_a_segment_that_does_nothing(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(bag_engine.QUERIES, "numbers", numbers_rel)
+        paces = {"sales": 6, "returns": 6, "s0": 6, "s1": 1}
+        query = world.query(Schedule.paced(SIX, strategy=paces), "numbers")
+        for _ in range(6):
+            world.hour()
+            query.run()
+        below, above = stored_segments(query._site, query)
+        first = above.committed().steps[0]
+        assert first.does
+        assert first.does.kind == "nothing done"
+        made = [bool(step.output) for step in below.committed().steps]
+        assert (made[0], made[-1]) == (True, True), "the first time nobody knows"
+        assert not any(made[1:-1])
+        assert query.verify()
+
+    def test_a_result_that_was_not_made_is_when_it_is_asked_for(self, world: World) -> None:
+        """Nothing has come since, and the segment is run all the same."""
+        query = world.query(Schedule.paced(SIX, strategy={"sales": 6, "returns": 6, "s0": 1}))
+        world.hour(10)
+        assert query.run().rows is None
+        report = query.run(now=True)
+        assert report.rows == 2
+        assert result(query) == SignedBag.of([("c0", 250, 1), ("c1", 250, 1)])
+        assert query.verify()
+
+    def test_a_use_is_expected_to_get_what_is_left_of_the_cycle(self, world: World) -> None:
+        """Not all that is expected in the cycle, each time."""
+        query = world.query(Schedule.paced(SIX, strategy={"sales": 6, "returns": 3, "s0": 1}))
+        for _ in range(2):
+            world.hour()
+        life = query._life()
+        moment = query._moment(query._begun(life))
+        pins = moment.pins(life.segments[0], {0, 1}, complete=False)
+        assert {name: pin.spec.expect for name, pin in pins.items()} == {"sales": "16", "returns": "8"}, (
+            "until it is read"
+        )
+        pins = moment.pins(life.segments[0], {0, 1}, complete=True)
+        assert {name: pin.spec.expect for name, pin in pins.items()} == {"sales": "4", "returns": "4"}
 
 
 class TestHistory:

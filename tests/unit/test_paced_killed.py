@@ -106,7 +106,7 @@ def test_the_scenario_does_what_it_is_for(tmp_path: Path, calm: Calm) -> None:
     (segment,) = stored_segments(query._site, query)
     steps = segment.committed().steps
     assert len(steps) > 3
-    assert [step.does.kind for step in steps if step.does] == ["prepared", "maintained", "nothing done", "maintained"]
+    assert [step.does.kind for step in steps if step.does] == ["prepared", "built", "nothing done", "maintained"]
     assert steps[0].states
     assert "load" in steps[-1].plan
 

@@ -305,6 +305,46 @@ class TestViewsOverViews:
         assert above.verify()
         assert [a.rows for a in above.reads[0].arrivals()] == [(2, 0), (3, 2)]
 
+    def test_a_result_that_changes_as_a_whole_is_read_as_it_is(self, world: World) -> None:
+        """By whoever reads it anew, not as the sum of its changes, which who maintains reads."""
+        query = first_run(world)
+        table = world.wh.add_table("sums", query="summary")
+        above = world.wh.add_query("above", PER_KEY, schedule=VIEW)
+        above.run()
+        for key in range(20, 24):
+            world.put(str(key), [(key, "c1", key), (key, "c2", key)])
+            query.run()
+            assert above.run(methods="im1" if key % 2 else "batch").rows
+            assert held(above) == SignedBag.of([(1, 1), (0, 1)])
+            assert above.verify()
+        arrivals = table._arrivals
+        assert [a.rows for a in arrivals.arrivals()] == [(2, 0), (2, 2), (2, 2), (2, 2), (2, 2)]
+        read = arrivals.source(0, 5).rows
+        assert (len(read.inserted), len(read.deleted), arrivals.deletions(5)) == (1, 0, 0)
+        assert arrivals.deletions(1) == 0
+        assert arrivals.source(4, 5).rows.deleted, "what has changed is told all the same"
+
+    def test_a_result_is_stored_as_it_is_by_whoever_looks_next(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Killed after the arrival: nothing is wrong, and the next look makes up for it."""
+        query = first_run(world)
+        table = world.wh.add_table("sums", query="summary")
+        arrivals = table._arrivals
+        arrivals.register()
+        world.put("c", [(30, "c1", 1), (30, "c2", 2)])
+        query.run()
+        with monkeypatch.context() as patch:
+            patch.setattr(type(arrivals), "_store_anew", stop)
+            with pytest.raises(Stopped):
+                arrivals.register()
+        assert (arrivals.version(), arrivals.deletions(2)) == (2, 2)
+        before: object = table.df()
+        arrivals.register()
+        assert (arrivals.version(), arrivals.deletions(2)) == (2, 0)
+        after: object = table.df()
+        assert after == before
+
     def test_a_query_that_would_read_its_own_results(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(bag_engine.QUERIES, "over counts", counts_rel)
         query = world.query(VIEW)
@@ -337,6 +377,10 @@ class TestViewsOverViews:
             again.query("above").run()
         assert code(error) == "CYCLIC_QUERY"
         assert again.status()["tables"]["sums"]["version"] == 0
+
+
+def stop(self: object, arrivals: object) -> None:
+    raise Stopped
 
 
 def counts_rel() -> Rel:

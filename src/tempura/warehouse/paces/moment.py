@@ -119,7 +119,7 @@ class Moment:
         """The paths into a segment whose time has come: since their last flush another 1 / pace of the rows has come. A result is not made
         for a segment that does nothing before its own is read."""
         steps = self.life.steps(segment)
-        is_idle = self._is_idle(segment) and not self.is_read(segment, complete)
+        is_idle = self._does_nothing(segment) and not self.is_read(segment, complete)
         for path in self.life.paths(segment):
             if is_idle and path.source is not None:
                 continue
@@ -191,27 +191,31 @@ class Moment:
         above = self.life.cut.users(self.life.cut.segments[segment.part.number])
         return any(path in self.crossed(self.life.segments[path.into], complete) for path in above)
 
-    def _is_idle(self, segment: Segment) -> bool:
-        """Whether a segment was run, and nothing was worth doing."""
-        steps = self.life.steps(segment)
-        return bool(steps) and not any(map(is_of_use, steps))
+    def _does_nothing(self, segment: Segment) -> bool:
+        """Whether nothing was worth doing when a segment was run last."""
+        last = self.life.last(segment)
+        return last is not None and not is_of_use(last)
 
     def waits(self, segment: Segment, complete: bool) -> bool:
         """Whether a segment that did nothing ahead of time is not even planned for again: it is when twice as many rows have come, and in
         the last flush before its result is read."""
         last = self.life.last(segment)
-        if complete or last is None or last.flush is None or not self._is_idle(segment):
+        if complete or last is None or last.flush is None or self.is_read(segment, complete):
             return False
-        if self.is_read(segment, complete):
+        if any(map(is_of_use, self.life.steps(segment))):
             return False
         own = max(map(self._pace, self.life.paths(segment)))
         is_last_chance = int(self._read_at(segment) * own + _ROUNDING) - int(self.progress * own + _ROUNDING) <= 1
         return not is_last_chance and sum(self.came.values()) < 2 * sum(last.flush.came.values())
 
     def _read_at(self, segment: Segment) -> float:
-        """The progress at which the result of a segment is read next."""
-        above = max(map(self._pace, self.life.cut.users(self.life.cut.segments[segment.part.number])))
-        return min(1.0, (int(self.progress * above + _ROUNDING) + 1) / above)
+        """The progress at which the result of a segment is read next: not before that of what reads it, if this does nothing until then."""
+        found = []
+        for path in self.life.cut.users(self.life.cut.segments[segment.part.number]):
+            above, pace = self.life.segments[path.into], self._pace(path)
+            next_flush = min(1.0, (int(self.progress * pace + _ROUNDING) + 1) / pace)
+            found.append(self._read_at(above) if self._does_nothing(above) else next_flush)
+        return min(found, default=1.0)
 
     def _pace(self, path: cutting.Path) -> int:
         return max(1, self.paces.paces[path.number]) if self.paces else 1
@@ -239,8 +243,8 @@ class Moment:
 
 
 def is_of_use(step: StepManifest) -> bool:
-    """Whether a step has left something."""
-    return bool(step.output or step.states)
+    """Whether a step has left something: a result, if one without rows, or a state with rows."""
+    return bool(step.output) or any(state.stored.rows for state in step.states)
 
 
 def _path_text(made: Cut, number: int) -> str:
