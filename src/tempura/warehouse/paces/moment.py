@@ -21,8 +21,8 @@ from tempura.warehouse.times.steps import StepManifest
 _ROUNDING = 1e-9
 
 AHEAD = 0.25
-"""What work ahead counts, where the same when the result is read counts 1: chosen, not measured. Who asks for paces pays for less work then;
-but what saves less than this part of what it takes is not worth it to anybody."""
+"""What work ahead counts, where the same when the result is read counts 1: chosen, not measured. Who asks for paces pays for less work
+then; but what saves less than this part of what it takes is not worth it to anybody."""
 
 
 @dataclass(frozen=True)
