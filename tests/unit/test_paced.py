@@ -1,6 +1,7 @@
 """Queries at paces in a warehouse: when paths are flushed, what is said of it, how paces are planned and planned again."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Outpu
 from tempura.errors import TempuraError
 from tempura.pace.arrivals import following
 from tempura.pace.cut import cut
+from tempura.pace.simulate import FOLLOWS
 from tempura.warehouse.commits.files import Files
+from tempura.warehouse.paces import paced
 from tempura.warehouse.paces.cycle import Cycle
 from tempura.warehouse.paces.paced import PacedQuery
+from tempura.warehouse.paces.pacing import Known, Paces, plan
 from tempura.warehouse.paces.segments import stored_paths, stored_segments
 from tempura.warehouse.runs.report import RunReport
 from tempura.warehouse.runs.run import alone
@@ -92,6 +96,25 @@ class TestFlushes:
         assert query.verify()
         assert query.is_done
         assert query.run().why == f"the result that was due at {SIX} is there"
+
+    def test_a_path_that_follows_is_flushed_with_each_flush_below_it(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The strategy ``leaf`` chooses paces of tables only."""
+
+        def followed(known: Known, deadline: Deadline, why: str) -> Paces | None:
+            found = plan(known, deadline, why)
+            return found and replace(found, paces=(6, 3, FOLLOWS))
+
+        monkeypatch.setattr(paced, "plan", followed)
+        query, released = world.query(Schedule.paced(SIX, final_work=0.5, strategy="leaf")), []
+        for _ in range(6):
+            world.hour()
+            released.append(query.run().paths)
+        alone = ("sales to s0", "s0 to result")
+        both = ("sales to s0", "returns to s0", "s0 to result")
+        assert released == [alone, both, alone, both, alone, both]
+        assert query.verify()
 
     def test_a_result_before_the_last_is_that_of_what_was_released(self, world: World) -> None:
         query = world.query()

@@ -177,44 +177,37 @@ class Estimator:
 
     def few_deleted(self, rel: Rel) -> float | None:
         """How many deletions are among rows as they were read, if they are few of many; None when they are not, or are not read."""
-        deleted, size = self._deleted(rel), self.width(rel)
+        deleted, size = self._deleted(rel, self._deletions), self.width(rel)
         return deleted if deleted and are_few(deleted * size, self.rows(rel) * size) else None
 
     def entries(self, rel: Rel) -> float:
         """Estimated number of entries: of the rows of tables as they are read also those that came and went, each twice."""
-        return self.rows(rel) + 2.0 * self._cancelling(rel)
+        came_and_went = self._deleted(rel, lambda read: self._deletions(read) if isinstance(read.at, Snapshot) else 0.0)
+        return self.rows(rel) + 2.0 * (came_and_went or 0.0)
 
-    def _cancelling(self, rel: Rel) -> float:
-        match rel:
-            case Read(at=Snapshot()):
-                return self._deleted(rel) or 0.0
-            case Filter():
-                return self._cancelling(rel.input) * self.rows(rel) / max(1.0, self.rows(rel.input))
-            case Project():
-                return self._cancelling(rel.input)
-            case Union():
-                return sum(map(self._cancelling, rel.terms))
-        return 0.0
-
-    def _deleted(self, rel: Rel) -> float | None:
+    def _deleted(self, rel: Rel, of_read: Callable[[Read], float]) -> float | None:
+        """The deletions among rows that are as they were read, but for conditions; None where anything else was done to them."""
         match rel:
             case Read():
-                table, seen = self._tables[rel.scan.table], partial(self._staircase.seen, rel.scan.table)
-                if not rel.signed:
-                    return 0.0
-                if isinstance(rel.at, Snapshot):
-                    return table.deletions_read(seen(rel.at.t))
-                return table.deleted[seen(rel.at.u)] - table.deleted[seen(rel.at.t)]
+                return of_read(rel)
             case Filter():
-                found = self._deleted(rel.input)
+                found = self._deleted(rel.input, of_read)
                 return None if found is None else found * self.rows(rel) / max(1.0, self.rows(rel.input))
             case Project():
-                return self._deleted(rel.input)
+                return self._deleted(rel.input, of_read)
             case Union():
-                parts = [self._deleted(term) for term in rel.terms]
+                parts = [self._deleted(term, of_read) for term in rel.terms]
                 known = [part for part in parts if part is not None]
                 return sum(known) if len(known) == len(parts) else None
         return None
+
+    def _deletions(self, read: Read) -> float:
+        table, seen = self._tables[read.scan.table], partial(self._staircase.seen, read.scan.table)
+        if not read.signed:
+            return 0.0
+        if isinstance(read.at, Snapshot):
+            return table.deletions_read(seen(read.at.t))
+        return table.deleted[seen(read.at.u)] - table.deleted[seen(read.at.t)]
 
     def width(self, rel: Rel) -> float:
         """Bytes of a row in memory, roughly."""

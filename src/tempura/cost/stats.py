@@ -135,11 +135,8 @@ class TableFacts:
         """Deletions among the rows that the snapshot at point t is read from."""
         if t < len(self.read_deleted):
             return self.read_deleted[t]
-        return (
-            self.read_deleted[-1] + self.deleted[t] - self.deleted[self.known - 1]
-            if self.read_deleted
-            else self.deleted[t]
-        )
+        left_out = self.deleted[self.known - 1] - self.read_deleted[-1] if self.read_deleted else 0
+        return self.deleted[t] - left_out
 
     def is_read_signed(self, t: int) -> bool:
         """Whether some of the rows that the snapshot at point t is read from are deletions."""

@@ -72,7 +72,7 @@ class Plane:
         return self
 
 
-def _without_deletions(plane: Plane, arrivals: Sequence[Arrival], after: int, upto: int) -> tuple[Span, ...] | None:
+def _way_without_deletions(plane: Plane, arrivals: Sequence[Arrival], after: int, upto: int) -> tuple[Span, ...] | None:
     """The longest block from the beginning, where nothing is deleted, and what was only inserted since; None when there is none."""
     if after != last_reset(arrivals[:upto]):
         return None
@@ -113,7 +113,7 @@ class Blocks:
         """
         while True:
             plane = self.now()
-            way = _without_deletions(plane, arrivals, after, upto) or plane.cover(after, upto)
+            way = _way_without_deletions(plane, arrivals, after, upto) or plane.cover(after, upto)
             if way is None:
                 what = f"Table {self.table}: the rows of versions {after} to {upto} are kept only together with others."
                 raise TempuraError(

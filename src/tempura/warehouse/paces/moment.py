@@ -7,6 +7,7 @@ from datetime import datetime
 from tempura.algebra.rel import Filter, Join
 from tempura.pace import cut as cutting
 from tempura.pace.cut import Cut, Operator
+from tempura.pace.simulate import FOLLOWS
 from tempura.search.counts import Rows, counted_names
 from tempura.warehouse.commits.reads import table_of
 from tempura.warehouse.paces.cycle import Cycle
@@ -131,8 +132,18 @@ class Moment:
     def _is_due(self, path: cutting.Path, before: float) -> bool:
         if self.paces is None:
             return False
-        pace = self.paces.paces[path.number]
-        return int(self.progress * pace + _ROUNDING) > int(before * pace + _ROUNDING)
+        if self.paces.paces[path.number] == FOLLOWS:
+            return any(self._is_due(below, before) for below in self.life.cut.below(path))
+        return self._flushes(path, self.progress) > self._flushes(path, before)
+
+    def _pace(self, path: cutting.Path) -> int:
+        """The pace of a path; of one that follows those below it the fastest of these."""
+        pace = self.paces.paces[path.number] if self.paces else 1
+        return max(map(self._pace, self.life.cut.below(path)), default=1) if pace == FOLLOWS else pace
+
+    def _flushes(self, path: cutting.Path, progress: float) -> int:
+        """How many flushes of a path are due by a progress."""
+        return int(progress * self._pace(path) + _ROUNDING)
 
     def released_now(self, segment: Segment, complete: bool) -> Iterator[int]:
         """The paths that are flushed now: whose time has come, and those of tables that do not go on from what was released."""
@@ -167,9 +178,9 @@ class Moment:
         expected, came = self.cycle.expected.get(path.table or ""), self.came.get(path.table or "", 0)
         if expected is None or self.paces is None:
             return None
-        now, to_come, pace = self.progress, max(0, expected - came), self._pace(path)
+        now, to_come = self.progress, max(0, expected - came)
         if self.is_read(segment, complete):
-            return round(to_come / max(1, pace - int(now * pace + _ROUNDING)))
+            return round(to_come / max(1, self._flushes(path, 1.0) - self._flushes(path, now)))
         return round(to_come * (self._read_at(segment) - now) / (1 - now)) if now < 1 else 0
 
     def is_run(self, segment: Segment, pins: Mapping[str, Input], due: set[int], complete: bool) -> bool:
@@ -205,21 +216,19 @@ class Moment:
             return False
         if any(map(is_of_use, self.life.steps(segment))):
             return False
-        own = max(map(self._pace, self.life.paths(segment)))
-        is_last_chance = int(self._read_at(segment) * own + _ROUNDING) - int(self.progress * own + _ROUNDING) <= 1
+        fastest = max(self.life.paths(segment), key=self._pace)
+        read_at = self._read_at(segment)
+        is_last_chance = self._flushes(fastest, read_at) - self._flushes(fastest, self.progress) <= 1
         return not is_last_chance and sum(self.came.values()) < 2 * sum(last.flush.came.values())
 
     def _read_at(self, segment: Segment) -> float:
         """The progress at which the result of a segment is read next: not before that of what reads it, if this does nothing until then."""
         found = []
         for path in self.life.cut.users(self.life.cut.segments[segment.part.number]):
-            above, pace = self.life.segments[path.into], self._pace(path)
-            next_flush = min(1.0, (int(self.progress * pace + _ROUNDING) + 1) / pace)
+            above = self.life.segments[path.into]
+            next_flush = min(1.0, (self._flushes(path, self.progress) + 1) / self._pace(path))
             found.append(self._read_at(above) if self._does_nothing(above) else next_flush)
         return min(found, default=1.0)
-
-    def _pace(self, path: cutting.Path) -> int:
-        return max(1, self.paces.paces[path.number]) if self.paces else 1
 
     def ahead(self, segment: Segment, complete: bool) -> float | None:
         """What work of a segment counts in this flush against what it does when its result is read; None when that is now. The paces have
@@ -231,8 +240,8 @@ class Moment:
         if self.paces is None:
             return 1
         done = 0.0 if complete else self.progress
-        paces = [self.paces.paces[p.number] for p in self.life.paths(segment)]
-        return max((pace - int(done * pace + _ROUNDING) for pace in paces), default=1)
+        paths = self.life.paths(segment)
+        return max((self._flushes(path, 1.0) - self._flushes(path, done) for path in paths), default=1)
 
     def why_nothing(self) -> str:
         """Why no path is flushed."""
