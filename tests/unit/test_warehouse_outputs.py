@@ -323,6 +323,11 @@ class TestViewsOverViews:
         assert (len(read.inserted), len(read.deleted), arrivals.deletions(5)) == (1, 0, 0)
         assert arrivals.deletions(1) == 0
         assert arrivals.source(4, 5).rows.deleted, "what has changed is told all the same"
+        stored = len(list(arrivals.copies.iterdir()))
+        world.wh.gc(keep=1)
+        assert len(list(arrivals.copies.iterdir())) < stored
+        assert arrivals.deletions(5) == 0
+        assert above.verify()
 
     def test_a_result_is_stored_as_it_is_by_whoever_looks_next(
         self, world: World, monkeypatch: pytest.MonkeyPatch
