@@ -68,7 +68,7 @@ def fit(rounds: list[Taken]) -> dict[str, Price]:
 
 def test_each_price_that_is_to_be_measured_is() -> None:
     rows = {n for n in CostModel.__dataclass_fields__ if n.endswith(("_row", "_byte"))} - {"output_row"}
-    assert set(MEASURED) == {*rows, "group", *FIXED}
+    assert set(MEASURED) == {*rows, *FIXED}
     assert len(MEASURED) == len(set(MEASURED))
 
 
@@ -165,11 +165,11 @@ def test_jobs_are_described_as_the_model_prices_them() -> None:
     assert read(rows, 3).cost(SPARK) == pytest.approx(SPARK.read(rows, bytes), abs=1)
     assert write(rows, 3).cost(SPARK) == pytest.approx(SPARK.write(rows, bytes), abs=1)
     assert shuffle(rows, 3).cost(SPARK) == pytest.approx(SPARK.shuffle(rows, bytes), abs=1)
-    for groups in (100.0, 90_000.0):
-        many = groups > SPARK.few_groups
-        own = group(rows, groups, groups, many).cost(SPARK)
-        assert own == pytest.approx(SPARK._group(rows, groups, 8.0 + 8.0 * 2), abs=1)
-        assert own + SPARK.node == pytest.approx(SPARK.grouping(rows, 24.0), abs=1) or groups != rows
+    for rows in (12_345.0, 400_000.0):
+        for groups in (100.0, 90_000.0, rows):
+            own = group(rows, groups, SPARK.tasks).cost(SPARK)
+            assert own == pytest.approx(SPARK._group(rows, groups, 8.0 + 8.0 * 2), abs=1)
+            assert own + SPARK.node == pytest.approx(SPARK.grouping(rows, 24.0), abs=1) or groups != rows
 
 
 @pytest.mark.parametrize(("each", "rounds"), [(1.0, 9), (10.0, 7), (14.0, 4), (20.0, 3), (35.0, 1), (500.0, 1)])

@@ -4,6 +4,9 @@ import json
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import reduce
+from itertools import pairwise
+from operator import add
 from pathlib import Path
 from random import Random
 
@@ -80,6 +83,37 @@ def test_rows_in_order_span_a_part_of_the_range() -> None:
     found = of([1900 + n // 365 for n in range(10_000)], rows=73_000, pieces=8)
     assert found.values(1900, 2099) == pytest.approx(200, rel=0.05)
     assert found.values() < 100, "without the range nothing says that there are more"
+
+
+@pytest.mark.parametrize("of_a_key", [1, 4])
+def test_pieces_of_arrivals_in_the_order_of_a_key_lie_at_the_same_places(of_a_key: int) -> None:
+    """Rows came in ten arrivals by chance, each in the order of the key: what recurs at a place says nothing of the others."""
+    keys, random = 400_000 // of_a_key, Random(5)
+    arrivals: list[list[int]] = [[] for _ in range(10)]
+    for n in range(400_000):
+        random.choice(arrivals).append(n // of_a_key)
+    sketches = []
+    for rows in arrivals:
+        at = [i * len(rows) // 8 for i in range(8)]
+        found = sketched([pa.array(rows[start : start + 250]) for start in at], len(rows))
+        assert found is not None
+        sketches.append(found)
+    merged = reduce(add, sketches)
+    assert merged.values(0, keys - 1) == pytest.approx(keys, rel=0.5)
+    if of_a_key > 1:
+        assert merged.values() < keys / 5, "without the range the values seen again let it look as if there were few"
+
+
+def test_spans_of_a_column_are_few_and_apart() -> None:
+    random, merged = Random(8), of([0, 1])
+    for _ in range(300):
+        low = random.randrange(10**6)
+        merged += of([low, low + random.randrange(1, 500)])
+    spans = merged.spans
+    assert len(spans) == 64
+    assert all(low < high for low, high in spans)
+    assert all(before[1] < after[0] for before, after in pairwise(spans))
+    assert ColumnSketch.from_json(json.loads(json.dumps(merged.to_json()))).spans == spans
 
 
 def test_frequent_values_have_their_shares() -> None:
@@ -161,7 +195,7 @@ def test_pieces_come_from_all_over_the_files(tmp_path: Path) -> None:
     found = sketches_of(files, 80_000, ("n", "later", "path"))
     assert set(found) == {"n", "later"}, "what is in no file cannot be looked at"
     assert found["n"].covered == 8 * 1_000
-    assert (found["n"].low, found["n"].high) == (0, 17 * 4_000 + 999)
+    assert (found["n"].spans[0][0], found["n"].spans[-1][1]) == (0, 17 * 4_000 + 1_000)
     assert found["n"].values() == pytest.approx(80_000)
     assert found["later"].values() == 0
     assert spread(range(5), 8) == [0, 1, 2, 3, 4]

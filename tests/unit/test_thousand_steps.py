@@ -38,8 +38,7 @@ FIXED = replace(
     shuffle_row=270,
     shuffle_byte=3.4,
     expression_row=4,
-    group_row=15,
-    group=350,
+    group_row=180,
 )
 """Prices by which the state is written twice in fifty steps, so that each window has as many writings, whatever Spark is found to take."""
 

@@ -7,7 +7,7 @@ plan had it. Jobs over rows end in one group, so that no rows have to be handed 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, log10
+from math import expm1, log10
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -120,10 +120,17 @@ def write(rows: float, columns: int) -> Described:
     return Described({"job": 1, "file": 1, "write_row": rows, "write_byte": rows * _row_bytes(columns)})
 
 
-def group(rows: float, groups: float, shuffled: float, many: bool) -> Described:
-    """``CostModel._group`` over two columns, but for groups that several tasks make: ``shuffled`` are all of these."""
-    row = "many_row" if many else "group_row"
-    return Described({row: rows, "group": groups}) + shuffle(shuffled, 2)
+def group(rows: float, groups: float, tasks: float) -> Described:
+    """``CostModel._group`` over two columns, of rows in no order."""
+    pieces = min(rows, -tasks * groups * expm1(-rows / tasks / groups))
+    return _looked_up(rows, pieces / tasks) + _looked_up(pieces, groups / tasks) + shuffle(pieces, 2)
+
+
+def _looked_up(rows: float, groups: float) -> Described:
+    """``Prices.looked_up`` of so many rows."""
+    if groups <= SPARK.few_groups:
+        return Described({"group_row": rows})
+    return Described({"many_row": rows * (1 + log10(groups / SPARK.few_groups))})
 
 
 def probe(rows: float, table: float, out: float) -> Described:
@@ -140,11 +147,14 @@ def _shuffled(columns: int) -> Callable[[Tables], Described]:
     return lambda t: _read(columns)(t) + shuffle(t.rows, columns)
 
 
-def _grouped(t: Tables, groups: int, many: bool) -> Described:
-    # A task sees the rows of a group by chance: so many groups it makes are not empty.
-    per_task = groups * (1 - exp(-t.rows / t.tasks / groups))
-    made = group(t.rows, groups, min(t.rows, t.tasks * per_task), many)
-    return read(t.rows, 2) + made + _expressions(t.rows + groups, 1)
+def _grouped(t: Tables, groups: int) -> Described:
+    return read(t.rows, 2) + group(t.rows, groups, t.tasks) + _expressions(t.rows + groups, 1)
+
+
+def _grouped_at_once(t: Tables) -> Described:
+    # In one task, however many cores there are: with fewer rows in each they would stay in the fast map. Without a shuffle they are
+    # grouped once.
+    return read(t.rows, 2) + _looked_up(t.rows, t.rows) + _expressions(2 * t.rows, 1)
 
 
 def _joined(t: Tables, name: str, key: str, how: str = "broadcast") -> DataFrame:
@@ -202,17 +212,12 @@ JOBS = (
     Job(
         "few groups",
         lambda t: _maximum(t.numbers(2).groupBy("b").agg(fn.max("a").alias("n")), "n"),
-        lambda t: _grouped(t, _FEW_GROUPS, many=False),
-    ),
-    Job(
-        "many groups",
-        lambda t: _maximum(t.read("rows", "ac").groupBy("c").agg(fn.max("a").alias("n")), "n"),
-        lambda t: _grouped(t, t.groups, many=True),
+        lambda t: _grouped(t, _FEW_GROUPS),
     ),
     Job(
         "a group per row",
-        lambda t: _maximum(t.numbers(2).groupBy("a").agg(fn.max("b").alias("n")), "n"),
-        lambda t: read(t.rows, 2) + group(t.rows, t.rows, t.rows, many=True) + _expressions(t.rows, 2),
+        lambda t: _maximum(t.numbers(2).coalesce(1).groupBy("a").agg(fn.max("b").alias("n")), "n"),
+        _grouped_at_once,
     ),
     Job(
         "sort",
@@ -281,8 +286,7 @@ EQUATIONS = (
     Equation("hash_row", "hash", "read, 8 columns"),
     Equation("shuffle_byte", "shuffle, 8 columns", "shuffle, 1 column"),
     Equation("shuffle_row", "shuffle, 1 column", "read, 1 column"),
-    Equation("group", "a group per row", "many groups"),
-    Equation("many_row", "many groups", "read, 2 columns"),
+    Equation("many_row", "a group per row", "read, 2 columns"),
     Equation("group_row", "few groups", "read, 2 columns"),
     Equation("sort_row", "sort", "shuffle, 1 column"),
     Equation("merge_row", "join, merged", "shuffle, 1 column"),

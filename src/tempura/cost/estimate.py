@@ -84,6 +84,10 @@ def _value_bytes(column: Column) -> float | None:
     return 16.0 if column.type.startswith("decimal") else _WIDTHS.get(column.type)
 
 
+def _leaves_out_null(part: Expr) -> bool:
+    return isinstance(part, Call) and part.function == "IsNotNull" and isinstance(part.operands[0], Ref)
+
+
 Scope = tuple[Rel, ...]
 """Relations whose columns an expression may read: one, or the two sides of a join."""
 
@@ -162,15 +166,21 @@ class Estimator:
         own = [rel.columns[view.columns.index(column)] for column in columns]
         return rel.with_inputs(*(View(i, view.at) for i in rel.inputs)), own
 
+    def is_table(self, rel: Rel) -> bool:
+        """Whether the rows of a relation are those of a table, or of its arrivals."""
+        return isinstance(rel, Read | Scan) or (isinstance(rel, View) and isinstance(self._meaning(rel.tvr), Scan))
+
     def is_counted(self, rel: Rel) -> bool:
-        """Whether the rows of a relation are no guess: those of tables, and of what earlier runs have counted."""
+        """Whether the rows of a relation are no guess: those of tables, without NULLs, and of what earlier runs have counted."""
         match rel:
-            case Read() | Scan() | Values():
+            case _ if self.is_table(rel):
+                return True
+            case Values():
                 return True
             case Project() | Sort() | Negate():
                 return self.is_counted(rel.input)
-            case View() if isinstance(self._meaning(rel.tvr), Scan):
-                return True
+            case Filter() if self._known(rel) is None and all(map(_leaves_out_null, conjuncts(rel.predicate))):
+                return self.is_counted(rel.input)
             case View() if self._known(rel) is None and (defined := self.defined(rel, ())):
                 return self.is_counted(defined[0])
         return self._known(rel) is not None

@@ -79,6 +79,40 @@ class Joins:
                 return self._joined(rel, keys)
         return None
 
+    def adjacent(self, rel: Rel, keys: Sequence[Expr]) -> float:
+        """How many rows with equal keys come one after the other, on average: 1 where nothing says that they do. Rows of a table were seen
+        to; they stay so where they are filtered, or joined with what is sent to every task."""
+        columns = [key.column for key in keys if isinstance(key, Ref)]
+        if not keys or len(columns) < len(keys):
+            return 1.0
+        return min(self._adjacent(rel, column) for column in columns)
+
+    def _adjacent(self, rel: Rel, column: Column) -> float:
+        match rel:
+            case View() if found := self._defined(rel, [column]):
+                return self._adjacent(found[0], found[1][0])
+            case _ if self._estimate.is_table(rel):
+                stats = self._estimate.stats(rel, column)
+                return stats.adjacent if stats else 1.0
+            case Filter():
+                return self._left(self._adjacent(rel.input, column), rel, rel.input)
+            case Project():
+                sources = {output.column: output.expr for output in rel.outputs}
+                return self.adjacent(rel.input, [sources[column]])
+            case MultiJoin():
+                return self._adjacent(in_order(rel), column)
+            case Join():
+                side = self.sent(rel)
+                if side is not None and column in rel.inputs[1 - side].columns:
+                    kept = rel.inputs[1 - side]
+                    return self._left(self._adjacent(kept, column), rel, kept)
+        return 1.0
+
+    def _left(self, adjacent: float, rel: Rel, before: Rel) -> float:
+        """What is left of rows side by side when others of them are dropped, or each has several matches."""
+        rows = (max(1.0, self._estimate.rows(r)) for r in (rel, before))
+        return max(1.0, adjacent * next(rows) / next(rows)) if adjacent > 1 else 1.0
+
     def _defined(self, view: View, columns: Sequence[Column]) -> tuple[Rel, list[Column]] | None:
         return self._estimate.defined(view, columns)
 

@@ -5,9 +5,10 @@ Integers, because comparing floats would let rounding noise decide between plans
 Parquet files; `tempura calibrate` measures those of a machine (`cost/calibration.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import expm1
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
@@ -38,6 +39,9 @@ from tempura.cost.prices import Prices
 from tempura.cost.stats import StoredFacts
 from tempura.physical.operators import Load, Read
 from tempura.tvr.views import View
+
+_TASK_BYTES = 128_000_000
+"""What a task reads at most (``spark.sql.files.maxPartitionBytes``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +86,8 @@ class CostModel(Prices):
             case Aggregate() | Partial():
                 keys = sum(evaluation(key.expr) for key in rel.keys)
                 updates = accumulation((a.call for a in rel.aggregates), bool(rel.keys))
-                own = self._group(rows_in[0], rows_out, estimate.width(rel)) + round(rows_in[0] * (keys + updates))
-                return own + self._distinct(rel, rows_in[0], estimate)
+                grouped = self._grouped(rel.input, rel.keys, rows_out, estimate.width(rel), estimate)
+                return grouped + round(rows_in[0] * (keys + updates)) + self._distinct(rel, estimate)
             case Consolidate() if (few := estimate.few_deleted(rel.input)) is not None:
                 return self._net(rows_in[0], estimate.width(rel), few)
             case MergeStates() | Consolidate() | Support():
@@ -100,8 +104,7 @@ class CostModel(Prices):
         cost = self.read(rows, row_bytes) + (stored.parts - 1) * self.file
         if stored.grouped and stored.few is not None:
             return cost + self._net(rows, row_bytes, stored.few)
-        cost += round(rows * (self.group_row + self.group)) if stored.grouped else 0
-        return cost + (self.shuffle(rows, row_bytes) if stored.shuffled else 0)
+        return cost + (self._group(rows, rows, row_bytes, lies=not stored.shuffled) if stored.grouped else 0)
 
     def grouping(self, rows: float, row_bytes: float) -> int:
         """Put rows together that are equal, nearly all of which differ."""
@@ -120,15 +123,30 @@ class CostModel(Prices):
         """The side of a join, 0 or 1, of which each task makes a table, when none is sent to every task; None when both are merged."""
         return Joins(self, estimate).held(join)
 
-    def _distinct(self, rel: Aggregate | Partial, rows: float, estimate: Estimator) -> int:
+    def _distinct(self, rel: Aggregate | Partial, estimate: Estimator) -> int:
         """Spark groups by each list of DISTINCT arguments first: the rows once more per list."""
         lists = dict.fromkeys(a.call.operands for a in rel.aggregates if a.call.distinct)
         by = [(*rel.keys, *(Output(Column(str(arg), "", arg.type), arg) for arg in arguments)) for arguments in lists]
-        return sum(self._group(rows, estimate.groups(rel.input, keys), estimate.width(rel)) for keys in by)
+        groups = ((keys, estimate.groups(rel.input, keys)) for keys in by)
+        return sum(self._grouped(rel.input, keys, number, estimate.width(rel), estimate) for keys, number in groups)
 
-    def _group(self, rows: float, groups: float, row_bytes: float) -> int:
-        row = self.group_row if groups <= self.few_groups else self.many_row
-        return round(rows * row + groups * self.group) + self.shuffle(groups, row_bytes)
+    def _grouped(self, rel: Rel, by: Sequence[Output], groups: float, row_bytes: float, estimate: Estimator) -> int:
+        """Put the rows of a relation together by some keys."""
+        keys, layout = [key.expr for key in by], Joins(self, estimate)
+        lies = layout.lies(rel, keys) is not None
+        return self._group(estimate.entries(rel), groups, row_bytes, layout.adjacent(rel, keys), lies)
+
+    def _group(self, rows: float, groups: float, row_bytes: float, adjacent: float = 1.0, lies: bool = False) -> int:
+        """Each task puts together what it has of a group, and these pieces are shuffled and put together. ``adjacent`` rows of a group
+        come one after the other, so that all but the first of them find it in the processor's cache; ``lies``: a group is in one task."""
+        tasks, groups = max(1, self.tasks, rows * row_bytes / _TASK_BYTES), max(1.0, groups)
+        per_task = groups / tasks if lies else -groups * expm1(-rows / tasks / groups)
+        pieces = min(rows / adjacent, tasks * per_task)
+        elsewhere = rows / adjacent
+        cost = (rows - elsewhere) * self.group_row + elsewhere * self.looked_up(pieces / tasks)
+        if not lies:
+            cost += pieces * self.looked_up(groups / tasks) + self.shuffle(pieces, row_bytes)
+        return round(cost)
 
 
 @lru_cache(maxsize=16)

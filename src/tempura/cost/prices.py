@@ -1,6 +1,7 @@
 """What it costs Spark to do the things of which operators consist, in nanoseconds of one core: CPU time of its tasks and of the driver."""
 
 from dataclasses import dataclass, replace
+from math import log10
 from typing import Self
 
 BUILT_IN = "built in"
@@ -15,9 +16,10 @@ class Prices:
     ``broadcast_bytes`` a side of a join is sent to every task, up to ``counted_bytes`` if that is more and its rows were counted; where it
     could have more than ``broadcast_bound``, Spark decides. Of a query as it is written it sends what it takes to have up to
     ``spark_broadcast_bytes`` (``cost.as_written``). With ``hashed_joins`` a plan's joins of two shuffled sides by what is not one number
-    are made by a table of the smaller one. With more than ``few_groups`` an aggregation takes ``many_row`` instead of ``group_row``: they
-    leave its fast map. ``sort_row`` is of windows, ``merge_row`` of joins whose sides are sorted, by one number, and merged. ``origin``:
-    where the prices come from, for people; prices of two origins are not those of one machine."""
+    are made by a table of the smaller one. To find its group takes a row ``group_row``, and ``many_row`` or more where a task has more than
+    ``few_groups``: they leave its fast map. So many ``tasks`` run at once. ``sort_row`` is of windows, ``merge_row`` of joins whose sides
+    are sorted, by one number, and merged. ``origin``: where the prices come from, for people; prices of two origins are not those of one
+    machine."""
 
     read_row: int = 5
     read_byte: float = 0.7
@@ -36,9 +38,9 @@ class Prices:
     hash_row: int = 40
     output_row: int = 10
     group_row: int = 28
-    many_row: int = 160
+    many_row: int = 130
     few_groups: int = 60_000
-    group: int = 190
+    tasks: int = 2
     sort_row: int = 400
     merge_row: int = 100
     broadcast_bytes: int = 30_000_000
@@ -59,6 +61,13 @@ class Prices:
     def shuffle(self, rows: float, row_bytes: float) -> int:
         """Put rows into the tasks to which they belong by some columns."""
         return self.exchange + round(rows * (self.shuffle_row + self.shuffle_byte * row_bytes))
+
+    def looked_up(self, groups: float) -> float:
+        """What it takes a row to find its group, or to begin one, in a table of so many: the larger it is, the less of it is in the
+        processor's cache."""
+        if groups <= self.few_groups:
+            return float(self.group_row)
+        return self.many_row * (1 + log10(groups / max(1, self.few_groups)))
 
     def write(self, rows: float, row_bytes: float, shuffled: bool = False) -> int:
         """A job that writes rows to Parquet files, shuffled into buckets or as they are."""

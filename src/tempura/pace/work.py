@@ -81,7 +81,7 @@ class Nanoseconds:
             return np.zeros_like(tuples)
         model, busy, size = self.model, released.tuples > 0, self.widths[path]
         compared = np.where(released.before > 0, released.before + released.after, 0.0) * self.passing.get(path, 1.0)
-        each = model.read_row + model.many_row + model.group + model.shuffle_row
+        each = model.read_row + 2 * model.many_row + model.shuffle_row
         by_byte = (model.read_byte + model.shuffle_byte) * size
         whole = np.where(released.before > 0, released.after, 0.0) * self.passing.get(path, 1.0)
         written = (tuples + np.minimum(tuples, whole)) * (model.write_row + model.write_byte * size)
@@ -111,7 +111,7 @@ class Nanoseconds:
                 updates = accumulation((a.call for a in rel.aggregates), bool(rel.keys))
                 # The state has a row per group, and at most one per row that was given.
                 state = np.minimum(given[0].before, first + 1.0)
-                return first * (model.group_row + model.group + keys + updates) + state * self._stored(op)
+                return first * (model.group_row + model.many_row + keys + updates) + state * self._stored(op)
         return first * model.sort_row
 
     def _join(self, op: Operator, given: Sequence[Flow], made: Flow | None) -> Array:

@@ -43,7 +43,8 @@ class ColumnSummary:
             distinct = min(distinct, (self.high - self.low) / step + 1)
         width = self.bytes / rows if self.bytes and rows else None
         frequent = sketch.shares() if sketch else {}
-        return ColumnStats(max(1.0, distinct), fraction, self.low, self.high, width, frequent)
+        adjacent = sketch.adjacent if sketch else 1.0
+        return ColumnStats(max(1.0, distinct), fraction, self.low, self.high, width, frequent, adjacent)
 
     def _distinct(self, rows: float) -> float:
         """Of clustered values, other rows have others. Else the guaranteed-error estimator (Charikar et al., PODS 2000): values seen once

@@ -26,7 +26,7 @@ from datasketches import (
     update_theta_sketch,
 )
 
-from tempura.cost.stats import number, outer, spelled
+from tempura.cost.stats import number, spelled
 
 _LG_VALUES = 9
 """Binary logarithm of how many hashes a sketch of values keeps: its standard error is 4.4 %."""
@@ -37,15 +37,22 @@ _OFTEN = 10
 """How often a value has to be seen in a part of an arrival for its frequency to say something."""
 _IN_ORDER = 0.5
 """Rows whose values span less of a column's range are in its order."""
+_SPANS = 64
+"""So many spans of a column are kept: where there would be more, those that are nearest to each other become one."""
 COLUMN_BYTES = 20_000
 """What the sketches of a column take at most, as they are stored."""
+
+
+Spans = tuple[tuple[float, float], ...]
+"""Parts of a column's range."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSketch:
     """What was seen of a column in ``covered`` of ``rows`` rows: ``distinct`` values, ``repeated`` of which were seen in more than one
-    piece, and the sketches of both; the least and the greatest, if they are numbers. ``draws`` is the sum of the pieces' distinct
-    values. ``frequent`` weighs values, as :func:`tempura.cost.stats.spelled` has them, by the rows that they stand for."""
+    piece, and the sketches of both; the ``spans`` in which the values of a piece lie, if they are numbers: apart, and in their order.
+    ``draws`` is the sum of the pieces' distinct values. ``frequent`` weighs values, as :func:`tempura.cost.stats.spelled` has them, by
+    the rows that they stand for."""
 
     rows: int
     covered: int
@@ -55,8 +62,7 @@ class ColumnSketch:
     seen: Any
     again: Any
     frequent: Any
-    low: float | None = None
-    high: float | None = None
+    spans: Spans = ()
 
     def __add__(self, other: "ColumnSketch") -> "ColumnSketch":
         common = _common(self.seen, other.seen)
@@ -70,8 +76,7 @@ class ColumnSketch:
         frequent.merge(self.frequent)
         frequent.merge(other.frequent)
         counts = (self.rows + other.rows, self.covered + other.covered, self.draws + other.draws)
-        low, high = outer(min, self.low, other.low), outer(max, self.high, other.high)
-        return ColumnSketch(*counts, distinct, repeated, seen, again, frequent, low, high)
+        return ColumnSketch(*counts, distinct, repeated, seen, again, frequent, _apart([*self.spans, *other.spans]))
 
     @property
     def is_whole(self) -> bool:
@@ -89,11 +94,17 @@ class ColumnSketch:
         return min(max(self.distinct, drawn), self.distinct / share)
 
     def _of_range(self, low: float | None, high: float | None) -> float:
-        """How much of a range the values seen span, if that is so little that rows in order must have been seen; else all."""
-        if None in (low, high, self.low, self.high) or self.high == self.low or high == low:
+        """How much of a range was looked at, if the values of each piece span so little of it that rows must lie in their order; else all.
+        Pieces of several arrivals may lie at the same place of it: the values there recur, and say nothing of those elsewhere."""
+        if low is None or high is None or high <= low:
             return 1.0
-        share = (self.high - self.low) / (high - low)  # type: ignore[operator]
+        share = sum(last - first for first, last in self.spans) / (high - low)
         return share if 0 < share < _IN_ORDER else 1.0
+
+    @property
+    def adjacent(self) -> float:
+        """Rows with a value that were seen in a piece, on average: where there are many values, how many come one after the other."""
+        return max(1.0, self.covered / self.draws) if self.draws else 1.0
 
     def shares(self) -> dict[str, float]:
         """The frequent values, and the fraction of rows that has each, largest first."""
@@ -110,8 +121,7 @@ class ColumnSketch:
             "draws": self.draws,
             "distinct": self.distinct,
             "repeated": self.repeated,
-            "low": self.low,
-            "high": self.high,
+            "spans": [list(span) for span in self.spans],
             "seen": _text(self.seen.serialize()),
             "again": _text(self.again.serialize()),
             "frequent": _text(self.frequent.serialize()),
@@ -124,8 +134,22 @@ class ColumnSketch:
         frequent = frequent_strings_sketch.deserialize(b64decode(data["frequent"]))
         rows, covered, draws = (int(data[name]) for name in ("rows", "covered", "draws"))
         distinct, repeated = float(data["distinct"]), float(data["repeated"])
-        low, high = (None if data[name] is None else float(data[name]) for name in ("low", "high"))
-        return ColumnSketch(rows, covered, draws, distinct, repeated, seen, again, frequent, low, high)
+        spans = tuple((float(low), float(high)) for low, high in data["spans"])
+        return ColumnSketch(rows, covered, draws, distinct, repeated, seen, again, frequent, spans)
+
+
+def _apart(spans: Iterable[tuple[float, float]]) -> Spans:
+    """Spans in order, those that meet as one, and so those nearest to each other while there are too many."""
+    found: list[tuple[float, float]] = []
+    for low, high in sorted(spans):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    while len(found) > _SPANS:
+        near = min(range(1, len(found)), key=lambda i: found[i][0] - found[i - 1][1])
+        found[near - 1 : near + 1] = [(found[near - 1][0], found[near][1])]
+    return tuple(found)
 
 
 def _text(data: bytes) -> str:
@@ -161,16 +185,25 @@ def sketched(pieces: Sequence[pa.Array], rows: int) -> ColumnSketch | None:
     if len(plain) < len(filled) or not pieces:
         return None
     covered, seen = sum(map(len, pieces)), Counter[Any]()
+    spans: list[tuple[float, float]] = []
     for piece in plain:
-        seen.update(piece.unique().to_pylist())
+        values = piece.unique().to_pylist()
+        seen.update(values)
+        spans += _span(values)
     again = [value for value, pieces_with in seen.items() if pieces_with > 1]
     frequent = frequent_strings_sketch(_LG_FREQUENT)
     if plain:
         for value, count in _often(pa.chunked_array(plain), seen, len(pieces), covered >= rows):
             frequent.update(value, round(count * rows / covered))
     counts = (rows, covered, seen.total(), float(len(seen)), float(len(again)))
-    low, high = (number(pick(seen, default=None)) for pick in (min, max))
-    return ColumnSketch(*counts, _of(seen), _of(again), frequent, low, high)
+    return ColumnSketch(*counts, _of(seen), _of(again), frequent, _apart(spans))
+
+
+def _span(values: Sequence[Any]) -> Iterator[tuple[float, float]]:
+    """Where the values of a piece lie: from the least to where the one after the greatest would be."""
+    low, high = (number(pick(values, default=None)) for pick in (min, max))
+    if low is not None and high is not None and high > low:
+        yield low, high + (high - low) / (len(values) - 1)
 
 
 def _often(values: pa.ChunkedArray, pieces_with: Counter[Any], pieces: int, whole: bool) -> Iterator[tuple[str, int]]:

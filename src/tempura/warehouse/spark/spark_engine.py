@@ -112,9 +112,9 @@ class SparkEngine:
         settings = self._session._jsparkSession.sessionState().conf()
         sent = int(settings.autoBroadcastJoinThreshold())
         counted = sendable_bytes(self._session)
-        return replace(
-            prices, counted_bytes=counted, spark_broadcast_bytes=sent, hashed_joins=hold_tables(self._session)
-        )
+        found = replace(prices, counted_bytes=counted, spark_broadcast_bytes=sent)
+        tasks = self._session.sparkContext.defaultParallelism
+        return replace(found, tasks=tasks, hashed_joins=hold_tables(self._session))
 
     @property
     def is_measured(self) -> bool:
