@@ -289,7 +289,19 @@ def semi_join_postponed_past_failure(L: Tvr, R: Tvr, others: Sides, by: On, on: 
     return rewrite(joined((L.semi_join(R, by), *others), on), joined((L, *others), on).semi_join(R, by))
 
 
+@rule(LOGICAL)
+def groups_that_count_once(T: Tvr, others: Sides, on: OnAll, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(T ⋈ S ⋈ ...) = aggregate(distinct(T) ⋈ S ⋈ ...)      WRONG: each row of a group meets the others"""
+    groups = T.aggregate(tuple(Output(c, Ref(c)) for c in T.columns), ())
+    return rewrite(
+        joined((T, *others), on).aggregate(keys, aggs),
+        joined((groups, *others), on).aggregate(keys, aggs),
+        where=any(not a.call.distinct and a.call.function in ("Count", "Sum", "Average") for a in aggs),
+    )
+
+
 LOGICAL_MUTANTS: tuple[Rule, ...] = (
+    groups_that_count_once,
     full_join_postponed,
     joined_before_it_was_padded,
     semi_join_postponed_past_failure,

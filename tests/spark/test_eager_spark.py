@@ -63,6 +63,8 @@ QUERIES = {
     "FROM sales LEFT JOIN items ON item = id GROUP BY brand",
     "split_projected_aggregate_below_right": "SELECT brand, sum(price * 2) AS t, count(price) AS c, max(n + 1) AS m "
     "FROM items JOIN sales ON item = id GROUP BY brand",
+    "split_aggregate_below_many": """SELECT b.brand, sum(price * 2) AS t, count(price) AS c, max(n + 1) AS m, avg(price) AS a
+        FROM items a JOIN sales ON item = a.id JOIN items b ON a.id = b.id GROUP BY b.brand""",
     "merge_aggregate_below_left": f"""SELECT item, id, brand, sum(r) AS r, sum(c) AS c FROM {GROUPS} JOIN items ON item = id
         GROUP BY item, id, brand""",
     "merge_aggregate_below_right": f"""SELECT item, id, brand, sum(r) AS r, sum(c) AS c FROM items JOIN {GROUPS} ON item = id

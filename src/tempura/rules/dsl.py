@@ -34,6 +34,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Annotated, Protocol, TypeVar, get_type_hints
 
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import JoinKind, Rel, empty
 from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, SortKey
 from tempura.algebra.window import WindowOutput
@@ -310,6 +311,11 @@ class Rule:
     def by_table(self) -> bool:
         """Whether it speaks of a table: splits by it, or is about the one that moves."""
         return "Table" in self.parameters.values()
+
+    @cached_property
+    def is_about_many(self) -> bool:
+        """Whether it is about a join of any number of relations."""
+        return any(isinstance(part, MultiJoin) for part in self.pattern.walk())
 
     @cached_property
     def depth(self) -> int:

@@ -19,18 +19,23 @@ from tempura.rules.dsl import (
     How,
     Keys,
     On,
+    OnAll,
     Outputs,
     Rewrite,
     Rule,
+    Sides,
     rewrite,
     rule,
 )
-from tempura.rules.helpers import read_by, values_of
+from tempura.rules.helpers import joined, read_by, values_of
 from tempura.rules.logical import PRESERVING_LEFT
 from tempura.rules.parts import Parts, can_be_split, merged
 from tempura.tvr.tvr import Tvr
 
-SPLITS = tuple(f"split_{kind}aggregate_below_{side}" for kind in ("", "projected_") for side in ("left", "right"))
+SPLITS = (
+    "split_aggregate_below_many",
+    *(f"split_{kind}aggregate_below_{side}" for kind in ("", "projected_") for side in ("left", "right")),
+)
 
 
 # --- guards ---------------------------------------------------------------------------------------------------------
@@ -68,8 +73,8 @@ class _Split:
     def partial(self) -> Tvr:
         return self.parts.partial(self.side, self.columns)
 
-    def whole(self, joined: Tvr) -> Tvr:
-        return self.parts.whole(joined, self.keys)
+    def whole(self, join: Tvr) -> Tvr:
+        return self.parts.whole(join, self.keys)
 
     def is_right_of(self, how: str) -> bool:
         """Whether the side may be the right one of a join: no aggregate takes a value from a row in which all its columns are NULL, if the
@@ -194,6 +199,23 @@ def split_projected_aggregate_below_right(
     )
 
 
+@rule(LOGICAL, cite=(5,))
+def split_aggregate_below_many(
+    T: Tvr, others: Sides, on: OnAll, keys: Keys, aggs: Aggs, always: Always, expected: Expected
+) -> Rewrite:
+    """aggregate(T ⋈ R ⋈ S ⋈ ...) = aggregate'(partial(T) ⋈ R ⋈ S ⋈ ...)      by what on and keys read of T
+
+    For inner joins of three or more relations, whichever two the text joins first: the others are joined in any order then, before
+    and after T. Two at a time T would meet what the text joins it with, and no other.
+    """
+    split = _Split.of(T, on, keys, aggs)
+    return rewrite(
+        joined((T, *others), on).aggregate(keys, aggs),
+        split.whole(joined((split.partial, *others), on)),
+        where=len(others) > 1 and split.pays(always, expected),
+    )
+
+
 # --- lazy -------------------------------------------------------------------------------------------------------------
 
 
@@ -238,5 +260,6 @@ EAGER: tuple[Rule, ...] = (
     split_aggregate_below_right,
     split_projected_aggregate_below_left,
     split_projected_aggregate_below_right,
+    split_aggregate_below_many,
 )
 LAZY: tuple[Rule, ...] = (merge_aggregate_below_left, merge_aggregate_below_right, merge_aggregates)

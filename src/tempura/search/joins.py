@@ -74,10 +74,18 @@ class Clusters:
         first and each next one joined with those before it, if any is; which of its columns are those of the class."""
         cluster = self._cluster(edge, set()) if edge.id not in self._parts else None
         if cluster and len(cluster.terms) > 1:
+            joined = MultiJoin(cluster.terms, conjunction(*cluster.parts))
             for first in range(len(cluster.terms)):
-                yield MultiJoin(_connected(cluster, first), conjunction(*cluster.parts)), cluster.columns
+                yield replace(joined, terms=_connected(joined, first)), cluster.columns
 
-    def below(self, rel: Aggregate) -> Rel | None:
+    def below_from_each_term(self, rel: Aggregate) -> Iterator[Aggregate]:
+        """An aggregation over the inner joins of which its input is made (``below``), once for each of their terms, with that first."""
+        seen = self.below(rel)
+        if seen is not None and isinstance(seen.input, MultiJoin):
+            for first in range(len(seen.input.terms)):
+                yield replace(seen, input=replace(seen.input, terms=_connected(seen.input, first)))
+
+    def below(self, rel: Aggregate) -> Aggregate | None:
         """An aggregation over the join of which its input is made, inner or left outer, with what projections between the two compute in
         its keys and arguments. None when there is no such join."""
         source, values = self._through_projections(rel.input)
@@ -131,12 +139,13 @@ class Clusters:
         return Cluster((replace(edge, outputs=columns),), (), columns, frozenset())
 
 
-def _connected(cluster: Cluster, first: int) -> tuple[Edge, ...]:
+def _connected(joined: MultiJoin, first: int) -> tuple[Rel, ...]:
     """The terms from one on, each joined with those before it by some part of the condition, as far as that can be."""
-    taken, left = [cluster.terms[first]], [term for i, term in enumerate(cluster.terms) if i != first]
+    parts = conjuncts(joined.on)
+    taken, left = [joined.terms[first]], [term for i, term in enumerate(joined.terms) if i != first]
     while left:
         known = frozenset(column for term in taken for column in term.columns)
-        fit = (term for term in left if _connects(cluster.parts, known, frozenset(term.columns)))
+        fit = (term for term in left if _connects(parts, known, frozenset(term.columns)))
         taken.append(next(fit, left[0]))
         left.remove(taken[-1])
     return tuple(taken)

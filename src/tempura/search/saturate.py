@@ -4,8 +4,8 @@ A worklist of (rule, member), semi-naive: a rule looks at a member once, and aga
 class there has grown. Rules that come first are tried first wherever they apply, so that what they simplify is simple when
 later ones look. The budget is counted in firings, so that runs repeat.
 
-A law about joins of many is asked of the clusters of inner joins, once the other laws have found nothing new; what it makes of them is
-written as joins of two, as clusters are.
+A law about joins of many is asked of the clusters of inner joins, and of aggregations over them, once the other laws have found nothing
+new; what it makes of them is written as joins of two, as clusters are.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from tempura.algebra.multi_join import MultiJoin, in_order
-from tempura.algebra.rel import Join, Rel, keep
+from tempura.algebra.rel import Aggregate, Join, Rel, keep
 from tempura.algebra.scalar import Column, Expr, Output, Ref
 from tempura.cost.estimate import Estimator
 from tempura.memo.edge import Edge
@@ -65,7 +65,7 @@ class Saturation:
     ) -> None:
         self._memo = memo
         self._rules = rules
-        self._of_many = tuple(number for number, rule in enumerate(rules) if rule.operator is MultiJoin)
+        self._of_many = tuple(number for number, rule in enumerate(rules) if rule.is_about_many)
         self._listener = listener
         self._switches = switches
         unique = Unique(memo, {name: known.unique for name, known in keys.items()})
@@ -102,12 +102,18 @@ class Saturation:
         return True
 
     def _of_clusters(self, budget: int) -> bool:
-        """Apply the rules about joins of many to every cluster, seen from each of its terms."""
+        """Apply the rules about joins of many to every cluster, and to every aggregation over one, seen from each of its terms."""
         if not self._of_many:
             return True
         clusters = Clusters(self._memo)
         # All are seen before the first is rewritten: a part of a larger one may be used elsewhere, too, and then looks different.
-        seen = [(edge, *joined) for edge in self._memo.classes for joined in clusters.from_each_term(edge)]
+        seen: list[tuple[Edge, Rel, tuple[Column, ...]]] = [
+            (edge, *joined) for edge in self._memo.classes for joined in clusters.from_each_term(edge)
+        ]
+        sums = [(member, member.rel) for member in self._memo.made if isinstance(member.rel, Aggregate)]
+        for member, rel in sums:
+            home = Edge(member.home, rel.columns)
+            seen += ((home, over, rel.columns) for over in clusters.below_from_each_term(rel))
         for edge, joined, columns in seen:
             for number in self._of_many:
                 for bindings in list(self._rules[number].matches(joined, self._inside)):
@@ -131,7 +137,7 @@ class Saturation:
 
     def _may_match(self, rule: Rule, member: Member) -> bool:
         fits = not self._switches.dispatch or rule.operator in (None, type(member.rel))
-        return fits and not (self._switches.one_way and member.rule in rule.undoes)
+        return fits and not rule.is_about_many and not (self._switches.one_way and member.rule in rule.undoes)
 
     def _fire(
         self,

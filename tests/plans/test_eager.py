@@ -1,0 +1,63 @@
+"""An aggregation is taken early of any relation among those that are joined, whichever two the text joins first."""
+
+from tempura.algebra.rel import Aggregate, Join, Rel, Scan
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Ref, equal
+from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.physical.operators import Read
+from tempura.plan.progressive import Step
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem
+
+LAW = "split_aggregate_below_many"
+
+
+def table(name: str, *columns: str) -> Scan:
+    return Scan(name, columns, tuple(Column(f"{name}.{column}", column, "int") for column in columns))
+
+
+def column(rel: Rel, name: str) -> Ref:
+    return Ref(next(c for c in rel.columns if c.name == name))
+
+
+OFFERS, LINES, ORDERS = table("offers", "offered"), table("lines", "sold", "line_of"), table("orders", "id")
+
+
+def offers_of_what_was_sold(offers: int, orders: int) -> tuple[Rel, dict[str, TableFacts]]:
+    """How many offers there are of what was ordered, a line each time, and how the tables are: of a million parts, and 30,000 orders those
+    of which some are asked for. The text joins offers and lines first."""
+    sold = Join(OFFERS, LINES, "inner", equal(column(OFFERS, "offered"), column(LINES, "sold")))
+    ordered = Join(sold, ORDERS, "inner", equal(column(sold, "line_of"), column(ORDERS, "id")))
+    count = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
+    facts = {
+        "offers": _facts(offers, offered=1_000_000),
+        "lines": _facts(30_000_000, sold=1_000_000, line_of=30_000),
+        "orders": _facts(orders, id=orders),
+    }
+    return Aggregate(ordered, (), (count,)), facts
+
+
+def _facts(rows: int, **distinct: float) -> TableFacts:
+    return TableFacts((rows,), (0,), 1, columns={name: ColumnStats(n) for name, n in distinct.items()})
+
+
+def recomputed(query: Rel, facts: dict[str, TableFacts], *without: str) -> Step:
+    return make_plan(Problem(query, (Point(1.0, output=True),), facts), ("batch",), without=without).steps[0]
+
+
+def read(rel: Rel) -> set[str]:
+    return {part.scan.table for part in rel.walk() if isinstance(part, Read)}
+
+
+def test_lines_are_reduced_by_orders_before_they_meet_counts_of_offers() -> None:
+    """Without the law it is either: 60 million pairs of a line and an offer, or 30 million lines that meet counts."""
+    query, facts = offers_of_what_was_sold(offers=20_000_000, orders=3_000)
+    step = recomputed(query, facts)
+    (count,) = (rel for rel in step.operators if isinstance(rel, Aggregate) and read(rel) == {"offers"})
+    assert len(count.keys) == 1
+    assert {"lines", "orders"} in [read(rel) for rel in step.operators if isinstance(rel, Join)]
+    assert step.cost < 0.9 * recomputed(query, facts, LAW).cost
+
+
+def test_not_where_offers_are_as_many_as_parts() -> None:
+    query, facts = offers_of_what_was_sold(offers=1_000_000, orders=3_000)
+    assert recomputed(query, facts).cost == recomputed(query, facts, LAW).cost
