@@ -21,16 +21,17 @@ from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.conditions import split_equalities
 from tempura.physical.operators import Load, Read
+from tempura.tvr.views import View
 
 _MATCHES = 4
 """Rows of the one side that match a row of the other, at most: of joins by an equality nearly all are by a key of some side."""
 
 
 class Bounds:
-    """Bounds of the relations of a step. ``leaf`` says how many rows a read or load has. Filters and joins by an equality are trusted to
-    leave few rows no more than keys warrant."""
+    """Bounds of relations. ``leaf`` says how many rows a read, a load or a view has at most. Filters and joins by an equality are trusted
+    to leave few rows no more than keys warrant."""
 
-    def __init__(self, leaf: Callable[[Read | Load], float]) -> None:
+    def __init__(self, leaf: Callable[[Read | Load | View], float]) -> None:
         self._leaf = leaf
         self._known: dict[Rel, float] = {}
 
@@ -42,7 +43,7 @@ class Bounds:
 
     def _bound(self, rel: Rel) -> float:
         match rel:
-            case Read() | Load():
+            case Read() | Load() | View():
                 return self._leaf(rel)
             case Values():
                 return len(rel.rows)

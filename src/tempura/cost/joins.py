@@ -3,21 +3,28 @@ the smaller one, or sorted and merged."""
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from functools import cached_property
 from math import inf, log10
 
 from tempura.algebra.multi_join import MultiJoin, in_order
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel
 from tempura.algebra.scalar import Column, Expr, Output, Ref
+from tempura.cost.bounds import Bounds
 from tempura.cost.conditions import split_equalities
 from tempura.cost.estimate import Estimator
 from tempura.cost.expressions import evaluation
 from tempura.cost.prices import Prices
+from tempura.physical.operators import Load, Read
 from tempura.tvr.views import View
 
 _IN_A_PREFIX = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "float", "double")
 """Keys of these types Spark sorts by a number of eight bytes that it keeps beside each row."""
 _COMPARED = 5
 """How many times as long it takes to sort rows by anything else: they are compared with each other."""
+
+AT_MOST, COUNTED_AT_MOST = 30, 2
+"""By how much an estimate may be too low, where keys say no more; and one by what earlier runs have counted. One that is further off costs
+the attempt to send too much."""
 
 _IN_A_TABLE = 8
 """So many rows of a key a table may have: chosen, not measured."""
@@ -47,14 +54,30 @@ class Joins:
         return next(iter(self.small(join)), None)
 
     def small(self, join: Join) -> list[int]:
-        """The sides, 0 or 1, that are small enough to be sent to every task, the smaller first; of a join that is not inner only the right
-        one can be."""
+        """The sides, 0 or 1, that are expected to be small enough to be sent to every task, and surely are not too large for it, the
+        smaller first; of a join that is not inner only the right one can be."""
         sizes = list(map(self._bytes, join.inputs))
-        return [side for side in small_sides(join, sizes, inf) if sizes[side] <= self._most(join.inputs[side])]
+        return [side for side in small_sides(join, sizes, inf) if self._can_be_sent(join.inputs[side], sizes[side])]
 
-    def _most(self, rel: Rel) -> int:
-        counted = self._prices.counted_bytes if self._estimate.is_counted(rel) else 0
-        return max(counted, self._prices.broadcast_bytes)
+    def _can_be_sent(self, rel: Rel, size: float) -> bool:
+        counted, bound = self._estimate.is_counted(rel), self._prices.broadcast_bound
+        most = max(self._prices.counted_bytes if counted else 0, self._prices.broadcast_bytes)
+        if size > most:
+            return False
+        if size * (COUNTED_AT_MOST if counted else AT_MOST) <= bound:
+            return True
+        return self._bounds.rows(rel) * self._estimate.width(rel) <= bound
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return Bounds(self._most_rows)
+
+    def _most_rows(self, leaf: Read | Load | View) -> float:
+        """What warrants how many rows a table has, and what is defined by tables."""
+        if self._estimate.is_table(leaf):
+            return self._estimate.rows(leaf)
+        found = self._estimate.defined(leaf, ()) if isinstance(leaf, View) else None
+        return self._bounds.rows(found[0]) if found else inf
 
     def lies(self, rel: Rel, keys: Sequence[Expr]) -> Lies | None:
         """How rows lie by the keys of a join that would shuffle and sort them, because a join or an aggregation below has put them so; None

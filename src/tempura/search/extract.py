@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from math import inf
 
 from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Project, Rel, renamed
 from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
-from tempura.cost.bounds import Bounds
 from tempura.physical.growth import Growth, growth
 from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Note, Save, Size, Step
@@ -16,10 +14,6 @@ from tempura.search.consolidation import consolidated_late
 from tempura.search.graph import ONE_PART, Alternative, Graph
 from tempura.search.space import Goal
 from tempura.tvr.views import State, View
-
-AT_MOST, COUNTED_AT_MOST = 30, 2
-"""By how much an estimate may be too low, where keys say no more; and one by what earlier runs have counted. One that is further off costs
-the attempt to send too much."""
 
 
 class CyclicPlanError(Exception):
@@ -177,23 +171,14 @@ class Extraction:
 
     def _ways_to_join(self, notes: Mapping[Rel, Note]) -> dict[Rel, Note]:
         """The notes of joins of which a side is sent to every task, or held in a table by each."""
-        bounds = Bounds(lambda leaf: notes[leaf].rows if leaf in notes else inf)
         model, estimate = self._graph.model, self._graph.estimate
-
-        def is_safe(join: Join, built: Rel, side: int) -> bool:
-            rel = join.inputs[side]
-            most = estimate.rows(rel) * (COUNTED_AT_MOST if estimate.is_counted(rel) else AT_MOST)
-            most = min(bounds.rows(built.inputs[side]), most)
-            return most * estimate.width(built.inputs[side]) <= model.broadcast_bound
-
         found: dict[Rel, Note] = {}
         for join, built in self._joins.items():
-            sides = model.broadcast_sides(join, estimate) if built in notes else []
-            side = next((side for side in sides if is_safe(join, built, side)), None)
-            if side is not None:
-                found[built] = replace(notes[built], broadcast=side)
-            elif built in notes and not sides and (held := model.held_side(join, estimate)) is not None:
-                found[built] = replace(notes[built], held=held)
+            if built not in notes:
+                continue
+            side = next(iter(model.broadcast_sides(join, estimate)), None)
+            held = model.held_side(join, estimate) if side is None else None
+            found[built] = replace(notes[built], broadcast=side, held=held)
         return found
 
     def _save_parts(self, save: Save, t: int) -> tuple[int, int]:
