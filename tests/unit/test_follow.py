@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -227,6 +227,62 @@ def test_what_comes_in_turns_is_planned_as_it_was_at_its_turn(world: World) -> N
     assert None not in found[-4:]
     assert all(choice in found[:-4] for choice in found[-4:])
     assert found[-1] != found[-2]
+
+
+class Day:
+    """A warehouse whose query is due at the end of the day, and for which work ahead never pays: it costs the same at all times."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = datetime(2026, 3, 1, 0, tzinfo=UTC)
+        self.wh = open_site(folder, BagEngine(), Files(), lambda: self.now, TEMPURA)
+        self.wh.add_table("sales", schema="o_id INT, cat STRING, price INT")
+        self.wh.add_table("returns", schema="o_id INT, cost INT")
+        prices = {"06:00": 1.0, "12:00": 1.0, "18:00": 1.0, "24:00": 1.0}
+        self.wh.add_query("q", SUMMARY, schedule=Schedule.progressive(prices, "UTC"))
+        self._next = 0
+
+    def run(self, hours: int, rows: int = 5000) -> None:
+        new: list[Row] = [(n, "abc"[n % 3], n % 100) for n in range(self._next, self._next + rows)]
+        self._next += rows
+        self.wh.table("sales").append(new)  # type: ignore[arg-type]
+        self.now += timedelta(hours=hours)
+        self.wh.query("q").run()
+
+
+@pytest.fixture
+def day(tmp_path: Path) -> Day:
+    return Day(tmp_path / "wh")
+
+
+def test_a_run_that_did_nothing_has_planned_the_rest_of_the_day(day: Day, asked: list[Course | None]) -> None:
+    day.run(6)
+    day.run(6)
+    day.run(6)
+    day.run(6)
+    query = day.wh.query("q")
+    assert [step.output is None for step in query.steps()] == [True, True, True, False]
+    _, second, *others = (step.choice for step in query.steps())
+    assert second is not None
+    assert len(second.later) == 2
+    assert others == [second] * 2
+    assert asked == [None, None, *[second.course] * 2], "nobody knew at first how many rows would come"
+    assert query.verify().equal
+    assert Choice.from_json(json.loads(json.dumps(second.to_json()))) == second
+
+
+def test_not_if_other_than_expected_comes(day: Day, asked: list[Course | None]) -> None:
+    day.run(6)
+    day.run(6)
+    day.run(6, rows=30_000)
+    assert asked == [None] * 3
+
+
+def test_not_if_rows_leave(day: Day, asked: list[Course | None]) -> None:
+    day.run(6)
+    day.run(6)
+    day.wh.table("sales").delete([(n, "abc"[n % 3], n % 100) for n in range(2000)])  # type: ignore[arg-type]
+    day.run(6)
+    assert asked == [None] * 3
 
 
 def test_a_choice_is_read_back(world: World) -> None:

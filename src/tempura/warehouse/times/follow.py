@@ -1,5 +1,6 @@
 """Planning a run as one before it was planned: where tables change as they did, the same rules lead to the best plan again, and to try
-them alone takes a tenth of comparing all. Sizes and prices are those of now."""
+them alone takes a tenth of comparing all. Sizes and prices are those of now. And what a run that did nothing had planned for later times is
+planned then, if all has come as it expected."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ _FEW = 1_000.0
 class Known:
     """What a plan is chosen by. ``given`` has to be the same for another run to choose alike; the ``sizes`` of tables and states and the
     sizes of ``changes``, in rows, about the same, and so ``driver``, what the driver's prices were multiplied by, and ``doubt``, what the
-    cost of plans with states was (``times.doubt``)."""
+    cost of plans with states was (``times.doubt``). Where no state is stored, the past decides nothing."""
 
     given: Mapping[str, str]
     sizes: Mapping[str, float]
@@ -38,21 +39,26 @@ class Known:
     doubt: float = 1.0
 
     @staticmethod
-    def of(problem: Problem, methods: Sequence[str], driver: float, doubt: float) -> "Known":
-        """What is known when a problem is posed."""
-        tables = problem.tables.items()
+    def of(problem: Problem, methods: Sequence[str], driver: float, doubt: float, later: int = 0) -> "Known":
+        """What is known when a problem is posed, or will be so many points later, if all comes as it is expected to and nothing is kept
+        until then."""
+        tables, now = problem.tables.items(), problem.first + later
+        begin = now if later or not problem.states else 0
         given = {
             "rules": problem.registry.fingerprint,
             "methods": ",".join(problem.registry.names_of(methods)),
-            "points": " ".join(f"{point.weight:g}{'!' * point.output}{'.' * point.done}" for point in problem.points),
+            "points": " ".join(
+                f"{point.weight:g}{'!' * point.output}{'.' * point.done}" for point in problem.points[begin:]
+            ),
             **{f"table {name}": _promised(table) for name, table in tables},
             # What was chosen by the prices that are built in was so before it was noted.
             **({"prices": problem.prices.origin} if problem.prices.origin != BUILT_IN else {}),
             **({"counted": _hashed(problem.counted)} if problem.counted else {}),
         }
-        sizes = {f"table {name}": float(table.rows(problem.first)) for name, table in tables}
+        sizes = {f"table {name}": float(table.rows(now)) for name, table in tables}
+        sizes |= {f"deleted {name}": float(table.deletions_read(now)) for name, table in tables} if begin == now else {}
         sizes |= {str(key): facts.rows or 0.0 for key, facts in problem.stored.items() if key in problem.states}
-        return Known(given, sizes, {name: float(rows) for name, rows in _changes(problem)}, driver, doubt)
+        return Known(given, sizes, {name: float(rows) for name, rows in _changes(problem, begin)}, driver, doubt)
 
     def is_like(self, other: "Known") -> bool:
         """Whether two differ in nothing that decides."""
@@ -68,13 +74,15 @@ class Known:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What the ``n``-th run of a query chose when it compared all plans: by what was ``known``, a plan that goes this ``course`` and was
-    estimated at ``cost``; the ``others`` would have cost more, but for bets."""
+    estimated at ``cost``; the ``others`` would have cost more, but for bets. ``later`` is what it expected to be known at the next points
+    up to the first at which it wants to do something: then it is the plan of these, too."""
 
     n: int
     course: Course
     cost: int
     known: Known
     others: tuple[Alternative, ...]
+    later: tuple[Known, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -87,7 +95,12 @@ class Choice:
         others = tuple(
             Alternative(**{**other, "steps": tuple(other["steps"]), "fallbacks": ()}) for other in data["others"]
         )
-        return Choice(data["n"], course, data["cost"], Known(**data["known"]), others)
+        later = tuple(Known(**known) for known in data.get("later", ()))
+        return Choice(data["n"], course, data["cost"], Known(**data["known"]), others, later)
+
+    def is_for(self, known: Known) -> bool:
+        """Whether it was made for what is like what is known, or expected that."""
+        return any(expected.is_like(known) for expected in (self.known, *self.later))
 
     def taken(self, plan: ProgressivePlan) -> ProgressivePlan | None:
         """A plan that was made along this course, beside what it was compared with; None if it costs more than differences explain, or
@@ -117,7 +130,7 @@ class Follower:
     def __call__(self, problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
         """A plan. Raises TempuraError as ``search.planner`` does."""
         known = Known.of(problem, methods, self._driver, self._doubt)
-        like = (choice for choice in self._choices if self._n - choice.n <= _MOST and choice.known.is_like(known))
+        like = (choice for choice in self._choices if self._n - choice.n <= _MOST and choice.is_for(known))
         choice = max(like, key=lambda choice: choice.n, default=None)
         plan = make_plan(problem, methods, margin=MARGIN, doubt=self._doubt, course=choice.course if choice else None)
         if choice and plan.course is choice.course:
@@ -127,8 +140,15 @@ class Follower:
             plan = make_plan(problem, methods, margin=MARGIN, doubt=self._doubt)
         others = tuple(replace(a, fallbacks=()) for a in plan.alternatives if not a.chosen)
         if plan.course and not _builds(plan, problem):
-            self.choice = Choice(self._n, plan.course, plan.cost, known, others)
+            points = range(1, _idle(plan) + 1) if not problem.states else ()
+            later = (Known.of(problem, methods, self._driver, self._doubt, k) for k in points)
+            self.choice = Choice(self._n, plan.course, plan.cost, known, others, tuple(later))
         return plan
+
+
+def _idle(plan: ProgressivePlan) -> int:
+    """How many points pass before a plan does something; it does at the last."""
+    return next((i for i, step in enumerate(plan.steps) if not step.is_empty), len(plan.steps) - 1)
 
 
 def _builds(plan: ProgressivePlan, problem: Problem) -> bool:
@@ -146,9 +166,9 @@ def _promised(table: TableFacts) -> str:
     return f"{changes}, {table.keys}" if table.keys != NO_KEYS else changes
 
 
-def _changes(problem: Problem) -> list[tuple[str, int]]:
+def _changes(problem: Problem, begin: int) -> list[tuple[str, int]]:
     counted = [
-        (f"{kind} {name}", counts)
+        (f"{kind} {name}", counts[begin:])
         for name, table in problem.tables.items()
         for kind, counts in (("inserted", table.inserted), ("deleted", table.deleted))
     ]
