@@ -10,7 +10,6 @@ from tempura.rules.dsl import (
     LOGICAL,
     Aggs,
     Keys,
-    More,
     On,
     OnAll,
     Order,
@@ -301,20 +300,7 @@ def groups_that_count_once(T: Tvr, others: Sides, on: OnAll, keys: Keys, aggs: A
     )
 
 
-@rule(LOGICAL)
-def read_aggregate_of_another_filter(X: Tvr, keys: Keys, aggs: Aggs, more: More) -> Rewrite:
-    """aggregate(F(x) FILTER p)(X) = project(aggregate(F(x))(X))      WRONG: that is of more rows"""
-    computed = {replace(a.call, filter=None): a.column for a in more}
-    found = [(a.column, computed.get(replace(a.call, filter=None))) for a in aggs]
-    values = tuple(Output(k.column, Ref(k.column)) for k in keys)
-    values += tuple(Output(column, Ref(other)) for column, other in found if other)
-    fits = all(other for _, other in found) and any(a.call.filter for a in aggs)
-    plain = tuple(replace(a, call=replace(a.call, filter=None)) for a in more)
-    return rewrite(X.aggregate(keys, aggs), X.aggregate(keys, plain).project(values), where=fits)
-
-
 LOGICAL_MUTANTS: tuple[Rule, ...] = (
-    read_aggregate_of_another_filter,
     groups_that_count_once,
     full_join_postponed,
     joined_before_it_was_padded,

@@ -1,9 +1,7 @@
-"""An aggregation is taken early of any relation among those that are joined, whichever two the text joins first; groups are found once."""
+"""An aggregation is taken early of any relation among those that are joined, whichever two the text joins first."""
 
-from dataclasses import replace
-
-from tempura.algebra.rel import Aggregate, Join, Project, Rel, Scan
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
+from tempura.algebra.rel import Aggregate, Join, Rel, Scan
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Ref, equal
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.physical.operators import Read
 from tempura.plan.progressive import Step
@@ -63,45 +61,3 @@ def test_lines_are_reduced_by_orders_before_they_meet_counts_of_offers() -> None
 def test_not_where_offers_are_as_many_as_parts() -> None:
     query, facts = offers_of_what_was_sold(offers=1_000_000, orders=3_000)
     assert recomputed(query, facts).cost == recomputed(query, facts, LAW).cost
-
-
-def orders_and_their_lines() -> tuple[Rel, dict[str, TableFacts]]:
-    """The sum of each order, beside it how many lines it has: the sum of an order is asked for twice, as in TPC-H q18."""
-    names = ("line_of", "price")
-
-    def lines(use: str) -> Scan:
-        types = {"line_of": "int", "price": "decimal(12,2)"}
-        return Scan("lines", names, tuple(Column(f"{use}.{name}", name, types[name]) for name in names))
-
-    def sums(rel: Rel, use: str, *others: AggregateOutput) -> Aggregate:
-        call = AggregateCall("Sum", (column(rel, "price"),), "decimal(22,2)", detail="ansi")
-        total = AggregateOutput(Column(f"{use}.sum", "sum", "decimal(22,2)"), call)
-        return Aggregate(
-            rel, (Output(Column(f"{use}.order", "order", "int"), column(rel, "line_of")),), (*others, total)
-        )
-
-    count = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
-    all_orders, others = sums(lines("l"), "a"), lines("m")
-    turned = Project(others, tuple(Output(Column(f"t.{c.name}", c.name, c.type), Ref(c)) for c in others.columns[::-1]))
-    counted = sums(turned, "b", count)
-    query = Join(all_orders, counted, "inner", equal(Ref(all_orders.columns[0]), Ref(counted.columns[0])))
-    return query, {"lines": _facts(30_000_000, line_of=7_500_000, price=1_000_000)}
-
-
-def test_groups_that_are_found_for_more_are_not_found_again() -> None:
-    query, facts = orders_and_their_lines()
-    step = recomputed(query, facts)
-    (once,) = (rel for rel in step.operators if isinstance(rel, Aggregate))
-    assert len(once.aggregates) == 2
-    assert step.cost < 0.7 * recomputed(query, facts, "read_aggregate_of_more").cost
-
-
-def test_not_for_other_keys() -> None:
-    query, facts = orders_and_their_lines()
-    assert isinstance(query, Join)
-    all_orders, counted = query.inputs
-    assert isinstance(counted, Aggregate)
-    price = column(counted.input, "price")
-    by_price = replace(counted, keys=(Output(Column("p", "p", price.type), price),))
-    other = Join(all_orders, by_price, "inner", equal(Ref(all_orders.columns[1]), Ref(by_price.columns[1])))
-    assert sum(isinstance(rel, Aggregate) for rel in recomputed(other, facts).operators) == 2

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from random import Random
 
 from tempura.algebra.bag import SignedBag
-from tempura.algebra.scalar import AggregateOutput, Column
+from tempura.algebra.scalar import (
+    Column,
+)
 from tempura.laws.left_sides import Builder
 from tempura.laws.relations import TIMES, CaseMaker
 from tempura.rules.dsl import GIVEN_KINDS, Family, Rule
@@ -44,7 +46,7 @@ def random_case(rule: Rule, rng: Random) -> Case:
     if rule.family is Family.LOGICAL:
         builder = Builder(maker)
         builder.build(rule.pattern)
-        return Case(maker.tables, {**builder.bindings, **_more(rule, maker, builder.bindings)})
+        return Case(maker.tables, builder.bindings)
     relations = {n: maker.relation(n, k) for n, k in rule.parameters.items() if k in ("Tvr", "Query", "Tvrs", "Sides")}
     sides = [columns for n, value in relations.items() for columns in _sides(value, rule.parameters[n])]
     times = [name for name, kind in rule.parameters.items() if kind == "Time"]
@@ -54,18 +56,6 @@ def random_case(rule: Rule, rng: Random) -> Case:
     drawn_apart = {*relations, *times, *tables, *(n for n, kind in rule.parameters.items() if kind in GIVEN_KINDS)}
     others = {n: maker.parameter(k, sides) for n, k in rule.parameters.items() if n not in drawn_apart}
     return Case(maker.tables, {**relations, **others, **tables, **dict(zip(times, drawn, strict=True))})
-
-
-def _more(rule: Rule, maker: CaseMaker, bound: Mapping[str, object]) -> dict[str, object]:
-    """Aggregates that are computed anyway: often those of the left side, others, or none of either."""
-    if rule.more is None:
-        return {}
-    (source,) = (value for value in bound.values() if isinstance(value, Tvr))
-    (asked,) = (bound[name] for name, kind in rule.parameters.items() if kind == "Aggs")
-    assert isinstance(asked, tuple)
-    same = [AggregateOutput(Column(f"more{i}", "", a.column.type), a.call) for i, a in enumerate(asked)]
-    found = [*(a for a in same if maker.chance(0.9)), *maker.aggregates(source.columns, "also")]
-    return {rule.more: tuple(maker.rng.sample(found, len(found)))}
 
 
 def _table(rule: Rule, maker: CaseMaker, times: list[int]) -> str:

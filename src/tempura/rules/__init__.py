@@ -22,7 +22,6 @@ from tempura.rules.dsl import (
     Limit,
     Links,
     Marker,
-    More,
     NotInner,
     On,
     OnAll,
@@ -56,7 +55,7 @@ from tempura.tvr.tvr import Bag, Tvr
 __all__ = [
     "BATCH", "CORE", "IM1", "IM2", "INTER_TVR", "INTRA_TVR", "LOGICAL", "OJV", "STATES", "TEMPURA", "TVR_GENERATING", "Aggs",
     "Always", "AnyMarker", "Bag", "Between", "Decomposition", "Expected", "Facts", "Generated", "Generator", "How", "Keys",
-    "Limit", "Links", "Marker", "More", "NotInner", "On", "OnAll", "Order", "Origin", "Outer", "Outputs", "Part", "Partition",
+    "Limit", "Links", "Marker", "NotInner", "On", "OnAll", "Order", "Origin", "Outer", "Outputs", "Part", "Partition",
     "Pred", "Projections", "Promised", "Query", "Registry", "Rewrite", "Rule", "Sides", "Split", "Table", "Time", "Tvr", "Tvrs",
     "WindowCalls", "all_linear", "exact_states_exist", "rewrite", "rule", "split", "states_exist", "union_all",
 ]  # fmt: skip

@@ -89,8 +89,6 @@ Outputs = Annotated[tuple[Output, ...], Kind("Outputs")]
 Projections = Annotated[tuple[tuple[Output, ...], ...], Kind("Projections")]
 Keys = Annotated[tuple[Output, ...], Kind("Keys")]
 Aggs = Annotated[tuple[AggregateOutput, ...], Kind("Aggs")]
-More = Annotated[tuple[AggregateOutput, ...], Kind("More")]
-"""Aggregates of a TVR that are computed anyway, by the same keys as those on the left side; they stand on the right side only."""
 Order = Annotated[tuple[SortKey, ...], Kind("Order")]
 Partition = Annotated[tuple[Expr, ...], Kind("Partition")]
 WindowCalls = Annotated[tuple[WindowOutput, ...], Kind("WindowCalls")]
@@ -318,11 +316,6 @@ class Rule:
     def is_about_many(self) -> bool:
         """Whether it is about a join of any number of relations."""
         return any(isinstance(part, MultiJoin) for part in self.pattern.walk())
-
-    @cached_property
-    def more(self) -> str | None:
-        """The metavariable for aggregates that are computed anyway; None when it has none."""
-        return next((name for name, kind in self.parameters.items() if kind == "More"), None)
 
     @cached_property
     def depth(self) -> int:

@@ -8,16 +8,7 @@ must not fail; the sums themselves have room for any number of rows. The other w
 from dataclasses import dataclass
 
 from tempura.algebra.failing import call_can_fail
-from tempura.algebra.scalar import (
-    AggregateCall,
-    AggregateOutput,
-    Column,
-    Expr,
-    Output,
-    Ref,
-    substitute,
-    substitute_in_call,
-)
+from tempura.algebra.scalar import AggregateOutput, Column, Expr, Output, Ref, substitute, substitute_in_call
 from tempura.algebra.sql_order import equality_is_identity
 from tempura.rules.dsl import (
     LOGICAL,
@@ -27,7 +18,6 @@ from tempura.rules.dsl import (
     Expected,
     How,
     Keys,
-    More,
     On,
     OnAll,
     Outputs,
@@ -37,7 +27,7 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
-from tempura.rules.helpers import exact_states_exist, joined, read_by, values_of
+from tempura.rules.helpers import joined, read_by, values_of
 from tempura.rules.logical import PRESERVING_LEFT
 from tempura.rules.parts import Parts, can_be_split, merged
 from tempura.tvr.tvr import Tvr
@@ -122,15 +112,6 @@ def _merges(
         and all(equality_is_identity(key.column.type) for key in inner)
         and len(merged(aggs, partial)) == len(aggs)
     )
-
-
-def _read(aggs: tuple[AggregateOutput, ...], computed: dict[AggregateCall, Column]) -> tuple[Output, ...]:
-    return tuple(Output(a.column, Ref(computed[a.call])) for a in aggs if a.call in computed)
-
-
-def _is_safe(aggs: tuple[AggregateOutput, ...]) -> bool:
-    """Whether aggregates do not fail, and it does not matter how often they are computed."""
-    return exact_states_exist(aggs) and not any(call_can_fail(a.call) for a in aggs)
 
 
 # --- eager ------------------------------------------------------------------------------------------------------------
@@ -274,27 +255,6 @@ def merge_aggregates(X: Tvr, inner: Keys, partial: Aggs, keys: Keys, aggs: Aggs)
     )
 
 
-# --- at once ----------------------------------------------------------------------------------------------------------
-
-
-@rule(LOGICAL, cite=(5,))
-def read_aggregate_of_more(X: Tvr, keys: Keys, aggs: Aggs, more: More) -> Rewrite:
-    """aggregate(X) = project(aggregate'(X))      when all aggregates are among those that are computed by the same keys anyway
-
-    Groups are found once for both, and one state has both: a sub-query asks for the sum of each order, and an aggregation above joins is
-    taken early, by order. Only aggregates whose states merge to the last digit: of others two computations may differ. What else is
-    computed must not fail.
-    """
-    computed = {a.call: a.column for a in more}
-    values = (*(Output(k.column, Ref(k.column)) for k in keys), *_read(aggs, computed))
-    return rewrite(
-        X.aggregate(keys, aggs),
-        X.aggregate(keys, more).project(values),
-        where=all(a.call in computed for a in aggs) and len(computed) > len(aggs) and _is_safe(more),
-    )
-
-
-AT_ONCE: tuple[Rule, ...] = (read_aggregate_of_more,)
 EAGER: tuple[Rule, ...] = (
     split_aggregate_below_left,
     split_aggregate_below_right,

@@ -141,7 +141,6 @@ REWRITES: tuple[Rule, ...] = (
     *eager.EAGER,
     *reduce.REDUCE,
     *few_rows.POSTPONE,
-    *eager.AT_ONCE,
 )
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried: first
 those without which something is computed again."""

@@ -88,7 +88,7 @@ class Clusters:
     def below(self, rel: Aggregate) -> Aggregate | None:
         """An aggregation over the join of which its input is made, inner or left outer, with what projections between the two compute in
         its keys and arguments. None when there is no such join."""
-        source, values = through_projections(self._memo, rel.input)
+        source, values = self._through_projections(rel.input)
         outer = self._memo.representative(source)
         if isinstance(outer, Join) and outer.kind == "left":
             return _aggregated(rel, outer, values, dict(zip(source.columns, outer.columns, strict=True)))
@@ -99,6 +99,15 @@ class Clusters:
             return None
         joined = MultiJoin(cluster.terms, conjunction(*cluster.parts))
         return _aggregated(rel, joined, values, dict(zip(source.columns, cluster.columns, strict=True)))
+
+    def _through_projections(self, rel: Rel) -> tuple[Rel, Mapping[Column, Expr]]:
+        """What lies below projections, and its values of the columns above."""
+        values: dict[Column, Expr] = {column: Ref(column) for column in rel.columns}
+        while isinstance(project := self._memo.representative(rel), Project):
+            computed = dict(zip(rel.columns, (output.expr for output in project.outputs), strict=True))
+            values = {column: substitute(value, computed) for column, value in values.items()}
+            rel = project.input
+        return rel, values
 
     def _joined(self, edge: Edge, cluster: Cluster) -> Rel:
         joined = MultiJoin(cluster.terms, conjunction(*cluster.parts))
@@ -130,23 +139,6 @@ class Clusters:
         return Cluster((replace(edge, outputs=columns),), (), columns, frozenset())
 
 
-def through_projections(memo: Memo, rel: Rel) -> tuple[Rel, Mapping[Column, Expr]]:
-    """What lies below projections, and its values of the columns above."""
-    values: dict[Column, Expr] = {column: Ref(column) for column in rel.columns}
-    while isinstance(project := memo.representative(rel), Project):
-        computed = dict(zip(rel.columns, (output.expr for output in project.outputs), strict=True))
-        values = {column: substitute(value, computed) for column, value in values.items()}
-        rel = project.input
-    return rel, values
-
-
-def over(rel: Aggregate, source: Rel, values: Mapping[Column, Expr]) -> Aggregate:
-    """An aggregation over what gives the ``values`` that it reads."""
-    keys = tuple(Output(key.column, substitute(key.expr, values)) for key in rel.keys)
-    calls = (AggregateOutput(a.column, substitute_in_call(a.call, values)) for a in rel.aggregates)
-    return Aggregate(source, keys, tuple(calls))
-
-
 def _connected(joined: MultiJoin, first: int) -> tuple[Rel, ...]:
     """The terms from one on, each joined with those before it by some part of the condition, as far as that can be."""
     parts = conjuncts(joined.on)
@@ -164,7 +156,10 @@ def _aggregated(
 ) -> Aggregate:
     """An aggregation over a join, the ``columns`` of which give the values that it reads."""
     names = {column: Ref(made) for column, made in columns.items()}
-    return over(rel, join, {column: substitute(value, names) for column, value in values.items()})
+    below = {column: substitute(value, names) for column, value in values.items()}
+    keys = tuple(Output(key.column, substitute(key.expr, below)) for key in rel.keys)
+    calls = (AggregateOutput(a.column, substitute_in_call(a.call, below)) for a in rel.aggregates)
+    return Aggregate(join, keys, tuple(calls))
 
 
 def _is_transparent(rel: Filter | Project) -> bool:

@@ -5,8 +5,7 @@ class there has grown. Rules that come first are tried first wherever they apply
 later ones look. The budget is counted in firings, so that runs repeat.
 
 A law about joins of many is asked of the clusters of inner joins, and of aggregations over them, once the other laws have found nothing
-new; what it makes of them is written as joins of two, as clusters are. So is a law about aggregates that are computed anyway asked of
-aggregations of one class by the same keys.
+new; what it makes of them is written as joins of two, as clusters are.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,8 +24,7 @@ from tempura.memo.memo import Member, Memo
 from tempura.memo.references import Keys, References
 from tempura.memo.unique import Unique
 from tempura.rules.dsl import Rule
-from tempura.search.beside import beside
-from tempura.search.joins import Clusters, over
+from tempura.search.joins import Clusters
 from tempura.tvr.tvr import Tvr
 
 BUDGET = 1_000
@@ -85,7 +83,7 @@ class Saturation:
         """Apply the rules to all members, old and new. Returns whether everything has been said, False if the budget ran out."""
         while self._of_members(budget):
             before = self.fired
-            if not (self._of_clusters(budget) and self._of_aggregations(budget)):
+            if not self._of_clusters(budget):
                 return False
             if self.fired == before:
                 return True
@@ -125,25 +123,6 @@ class Saturation:
                     self._fire(number, self._memo.find(edge), bindings, seen=partial(_by_twos, columns=columns))
         return True
 
-    def _of_aggregations(self, budget: int) -> bool:
-        """Apply the rules about aggregates that are computed anyway to all aggregations, each beside those of the same class by the same
-        keys; projections between are looked through."""
-        rules = [(number, rule) for number, rule in enumerate(self._rules) if rule.more]
-        for asked, computed in beside(self._memo) if rules else ():
-            columns = dict(zip(computed.rel.input.columns, map(Ref, asked.rel.input.columns), strict=True))
-            more = over(computed.rel, asked.rel.input, columns).aggregates
-            for number, rule in rules:
-                for bindings in list(rule.matches(asked.rel, self._inside)):
-                    if self.fired >= budget:
-                        return False
-                    self.matched += 1
-                    if self._fire(number, self._memo.find(asked.home), {**bindings, str(rule.more): more}):
-                        # That is the same without the projection through which it was seen.
-                        self._memo.merge(self._memo.find(computed.home), self._memo.add(computed.rel), rule.name)
-                        self._memo.rebuild()
-                        self._take_up()
-        return True
-
     def _take_up(self) -> None:
         """Queue the members that the memo has got since the last time."""
         new = self._memo.made[self._seen :]
@@ -158,12 +137,7 @@ class Saturation:
 
     def _may_match(self, rule: Rule, member: Member) -> bool:
         fits = not self._switches.dispatch or rule.operator in (None, type(member.rel))
-        return (
-            fits
-            and not rule.is_about_many
-            and not rule.more
-            and not (self._switches.one_way and member.rule in rule.undoes)
-        )
+        return fits and not rule.is_about_many and not (self._switches.one_way and member.rule in rule.undoes)
 
     def _fire(
         self,
@@ -172,16 +146,14 @@ class Saturation:
         bindings: dict[str, object],
         member: Member | None = None,
         seen: Callable[[Rel], Rel] = lambda rel: rel,
-    ) -> bool:
-        """Add what a rule makes of a class, of its ``member`` or of what else computes it; ``seen``: as the class sees it. Whether it had
-        something to say."""
+    ) -> None:
+        """Add what a rule makes of a class, of its ``member`` or of what else computes it; ``seen``: as the class sees it."""
         rule = self._rules[number]
         given = {name: self.given[kind] for name, kind in rule.parameters.items() if kind in self.given}
         law = rule.apply(**bindings, **given)
-        said = (number, law.rhs if rule.more else law.lhs)
-        if not law.where or said in self._said:
-            return False
-        self._said.add(said)
+        if not law.where or (number, law.lhs) in self._said:
+            return
+        self._said.add((number, law.lhs))
         self.fired += 1
         self.relied_on_promises |= "Promised" in rule.parameters.values()
         self._listener(ClassRewritten(home.id, rule.name))
@@ -190,7 +162,6 @@ class Saturation:
         self._take_up()
         if merged:
             self._look_again(home)
-        return True
 
     def _look_again(self, grown: Edge) -> None:
         """Rules whose patterns look below a member are tried again on those above a class that has grown."""
