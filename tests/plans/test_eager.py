@@ -1,22 +1,16 @@
 """An aggregation is taken early of any relation among those that are joined, whichever two the text joins first."""
 
 from tempura.algebra.rel import Aggregate, Join, Rel, Scan
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Ref, equal
-from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, equal
+from tempura.cost.stats import TableFacts
 from tempura.physical.operators import Read
-from tempura.plan.progressive import Step
-from tempura.search.planner import make_plan
-from tempura.search.problem import Point, Problem
+from tests.plans.test_few_rows import column, facts_of, recomputed
 
 LAW = "split_aggregate_below_many"
 
 
 def table(name: str, *columns: str) -> Scan:
     return Scan(name, columns, tuple(Column(f"{name}.{column}", column, "int") for column in columns))
-
-
-def column(rel: Rel, name: str) -> Ref:
-    return Ref(next(c for c in rel.columns if c.name == name))
 
 
 OFFERS, LINES, ORDERS = table("offers", "offered"), table("lines", "sold", "line_of"), table("orders", "id")
@@ -29,19 +23,11 @@ def offers_of_what_was_sold(offers: int, orders: int) -> tuple[Rel, dict[str, Ta
     ordered = Join(sold, ORDERS, "inner", equal(column(sold, "line_of"), column(ORDERS, "id")))
     count = AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (), "bigint"))
     facts = {
-        "offers": _facts(offers, offered=1_000_000),
-        "lines": _facts(30_000_000, sold=1_000_000, line_of=30_000),
-        "orders": _facts(orders, id=orders),
+        "offers": facts_of(offers, offered=1_000_000),
+        "lines": facts_of(30_000_000, sold=1_000_000, line_of=30_000),
+        "orders": facts_of(orders, id=orders),
     }
     return Aggregate(ordered, (), (count,)), facts
-
-
-def _facts(rows: int, **distinct: float) -> TableFacts:
-    return TableFacts((rows,), (0,), 1, columns={name: ColumnStats(n) for name, n in distinct.items()})
-
-
-def recomputed(query: Rel, facts: dict[str, TableFacts], *without: str) -> Step:
-    return make_plan(Problem(query, (Point(1.0, output=True),), facts), ("batch",), without=without).steps[0]
 
 
 def read(rel: Rel) -> set[str]:

@@ -57,13 +57,13 @@ def who_kept_others_waiting(nations: int = 250) -> tuple[Rel, dict[str, TableFac
     joined = Join(alone, of_nation, "inner", equal(column(alone, "supplier"), column(of_nation, "id")))
     query = Project(joined, tuple(Output(c, Ref(c)) for c in (late.columns[0], late.columns[1])))
     facts = {
-        "lines": _facts(LINES, order=LINES / 4, supplier=100_000, late=2),
-        "suppliers": _facts(100_000, id=100_000, nation=nations),
+        "lines": facts_of(LINES, order=LINES / 4, supplier=100_000, late=2),
+        "suppliers": facts_of(100_000, id=100_000, nation=nations),
     }
     return query, facts
 
 
-def _facts(rows: int, **distinct: float) -> TableFacts:
+def facts_of(rows: int, **distinct: float) -> TableFacts:
     return TableFacts((rows,), (0,), 1, columns={name: ColumnStats(n) for name, n in distinct.items()})
 
 
@@ -124,7 +124,7 @@ def test_also_where_a_part_of_the_joins_is_used_elsewhere() -> None:
     outer = Join(narrow, of_nation, "inner", equal(column(narrow, "supplier"), column(of_nation, "id")))
     outputs = tuple(Output(replace(c, id=f"u.{c.name}"), Ref(c)) for c in narrow.columns)
     both = Union(tuple(Project(rel, outputs) for rel in (outer, narrow)))
-    facts |= {"orders": _facts(LINES // 4, id=LINES / 4, status=10), "kinds": _facts(2, id=2)}
+    facts |= {"orders": facts_of(LINES // 4, id=LINES / 4, status=10), "kinds": facts_of(2, id=2)}
     memo = Space(Problem(both, AT_ONCE, facts)).memo
     members = (member.rel for edge in memo.classes for member in memo.members(edge))
     before = [memo.tree(rel.left) for rel in members if isinstance(rel, Join) and rel.kind == "anti"]
@@ -145,7 +145,7 @@ def test_not_for_a_small_right_side() -> None:
     of_nation = Filter(SUPPLIERS, equal(column(SUPPLIERS, "nation"), Literal(1, "int")))
     query = Join(asked, of_nation, "inner", equal(column(asked, "supplier"), column(of_nation, "id")))
     _, facts = who_kept_others_waiting()
-    assert "postpone_join" not in laws_that_fire(query, {**facts, "kinds": _facts(1_000, id=1_000)})
+    assert "postpone_join" not in laws_that_fire(query, {**facts, "kinds": facts_of(1_000, id=1_000)})
 
 
 def laws_that_fire(query: Rel, facts: dict[str, TableFacts]) -> Counter[str]:

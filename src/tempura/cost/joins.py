@@ -54,12 +54,13 @@ class Joins:
         return next(iter(self.small(join)), None)
 
     def small(self, join: Join) -> list[int]:
-        """The sides, 0 or 1, that are expected to be small enough to be sent to every task, and surely are not too large for it, the
-        smaller first; of a join that is not inner only the right one can be."""
+        """The sides, 0 or 1, that are expected to be small enough to be sent to every task, and would not be too large for it if they had
+        more rows than expected, the smaller first; of a join that is not inner only the right one can be."""
         sizes = list(map(self._bytes, join.inputs))
         return [side for side in small_sides(join, sizes, inf) if self._can_be_sent(join.inputs[side], sizes[side])]
 
     def _can_be_sent(self, rel: Rel, size: float) -> bool:
+        """``size``: the bytes that are expected."""
         counted, bound = self._estimate.is_counted(rel), self._prices.broadcast_bound
         most = max(self._prices.counted_bytes if counted else 0, self._prices.broadcast_bytes)
         if size > most:

@@ -105,15 +105,8 @@ class Saturation:
         """Apply the rules about joins of many to every cluster, and to every aggregation over one, seen from each of its terms."""
         if not self._of_many:
             return True
-        clusters = Clusters(self._memo)
         # All are seen before the first is rewritten: a part of a larger one may be used elsewhere, too, and then looks different.
-        seen: list[tuple[Edge, Rel, tuple[Column, ...]]] = [
-            (edge, *joined) for edge in self._memo.classes for joined in clusters.from_each_term(edge)
-        ]
-        sums = [(member, member.rel) for member in self._memo.made if isinstance(member.rel, Aggregate)]
-        for member, rel in sums:
-            home = Edge(member.home, rel.columns)
-            seen += ((home, over, rel.columns) for over in clusters.below_from_each_term(rel))
+        seen = list(self._clusters())
         for edge, joined, columns in seen:
             for number in self._of_many:
                 for bindings in list(self._rules[number].matches(joined, self._inside)):
@@ -122,6 +115,17 @@ class Saturation:
                     self.matched += 1
                     self._fire(number, self._memo.find(edge), bindings, seen=partial(_by_twos, columns=columns))
         return True
+
+    def _clusters(self) -> Iterator[tuple[Edge, Rel, tuple[Column, ...]]]:
+        """What classes compute as joins of many, or aggregations over these, from each term, and which of its columns are the class's."""
+        clusters = Clusters(self._memo)
+        for edge in self._memo.classes:
+            for joined, columns in clusters.from_each_term(edge):
+                yield edge, joined, columns
+        for member in self._memo.made:
+            if isinstance(member.rel, Aggregate):
+                for aggregated in clusters.below_from_each_term(member.rel):
+                    yield Edge(member.home, member.rel.columns), aggregated, aggregated.columns
 
     def _take_up(self) -> None:
         """Queue the members that the memo has got since the last time."""
