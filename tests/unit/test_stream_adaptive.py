@@ -1,12 +1,17 @@
 """The adaptive join: exact whatever it decides, and its decisions follow the conditions. Costs are counted, so every run is the same."""
 
+from math import sqrt
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tempura.bench.stream_inputs import three_way, three_way_batches
 from tempura.streams.adaptive import AdaptiveJoin
 from tempura.streams.clock import Clock
+from tempura.streams.measuring import SHARE, Measuring
+from tempura.streams.profiler import Rates
 from tempura.streams.query import JoinQuery
 from tempura.streams.settings import Settings
 from tempura.streams.statistics import Average, ProbeWindows
@@ -73,6 +78,84 @@ def test_a_burst_changes_the_caches() -> None:
     assert {"profile", "select"} <= {e.kind for e in join.events.all}
 
 
+@pytest.mark.parametrize("calm", range(6000, 9000, 500))
+def test_a_burst_changes_the_caches_within_an_interval_whenever_it_begins(calm: int) -> None:
+    """Rates that have moved begin a phase; and a cache that begins empty is not judged by what it misses until it is full."""
+    _, join = bursting(calm, 0)
+    began, interval = join.processed, join.settings.interval
+    assert 0 not in [c.pipeline for c in join.used]
+    unused = []
+    for batch in three_way_batches(6000, (20, 1, 5), 100, 5, seed=2):
+        join.process(batch)
+        if 0 not in [c.pipeline for c in join.used]:
+            unused.append(join.processed - began)
+    assert unused[-1] < interval < join.processed - began
+
+
+def test_rates_have_moved_when_two_ticks_say_the_same() -> None:
+    def moved(*ticks: tuple[int, int]) -> bool:
+        rates, counts = Rates(2), (0, 0)
+        for one, other in ticks:
+            counts = (counts[0] + one, counts[1] + other)
+            rates.tick(counts)
+        return rates.have_moved([0.5, 0.5], 0.2)
+
+    assert moved((50, 50), (90, 10), (85, 15))
+    assert not moved((50, 50), (90, 10))
+    assert not moved((50, 50), (55, 45), (55, 45))
+    assert not moved((4, 4), (6, 2), (6, 2)), "of eight rows that is chance"
+    assert not moved((100, 0), (0, 100), (100, 0), (0, 100)), "rows that come in turns move nothing"
+    assert not moved((50, 50), (100, 0), (65, 35)), "two ticks that differ that much from each other are no new rate"
+
+
+def test_rates_forget_what_came_before_they_moved() -> None:
+    rates = Rates(2)
+    for counts in ((100, 100), (200, 200), (300, 210), (400, 220)):
+        rates.tick(counts)
+    rates.forget()
+    assert rates.shares() == pytest.approx([200 / 220, 20 / 220])
+
+
+class Ticking(Clock):
+    """A clock by which a measured row takes as long as a hundred batches do."""
+
+    time = 0.0
+
+    def now(self) -> float:
+        self.time += 50.0
+        return self.time
+
+
+def test_measured_rows_take_their_share_of_the_time() -> None:
+    measuring = Measuring(Settings(interval=4000), clock := Ticking(), 3)
+    began = clock.time
+    for n in range(100_000):
+        clock.time += 1
+        if n % 50 == 0 and measuring.is_allowed(known=True):
+            measuring.measure(lambda: None)
+    share = 50 * measuring.rows / (clock.time - began)
+    assert 0.8 * SHARE < share < 1.2 * SHARE
+
+
+def test_all_may_be_measured_while_too_little_is_known() -> None:
+    measuring = Measuring(Settings(interval=4000), Ticking(), 3)
+    for _ in range(100):
+        assert measuring.is_allowed(known=False)
+        measuring.measure(lambda: None)
+    assert not measuring.is_allowed(known=True)
+
+
+def test_time_that_was_not_used_is_kept_for_a_phase_and_no_more() -> None:
+    measuring = Measuring(Settings(interval=4000), clock := Ticking(), 3)
+    measuring.measure(lambda: None)
+    clock.time += 1e9
+    rows = 0
+    while measuring.is_allowed(known=True):
+        measuring.measure(lambda: None)
+        rows += 1
+    assert 3 * 4 * 10 <= rows <= 3 * 4 * 10 + 5
+
+
 def test_decisions_are_the_same_in_every_run() -> None:
     (_, one), (_, other) = bursting(3000, 3000), bursting(3000, 3000)
     assert list(one.events.all) == list(other.events.all)
@@ -123,6 +206,16 @@ def test_an_average_is_of_the_last_observations() -> None:
         average.add(value)
     assert average.value == pytest.approx(2.0)
     assert average.last == 3.0
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=4, max_size=30))
+def test_the_error_of_an_average_is_that_of_the_last_observations(values: list[float]) -> None:
+    average = Average(4)
+    for value in values:
+        average.add(value)
+    last = values[-4:]
+    mean = sum(last) / 4
+    assert average.error == pytest.approx(sqrt(sum((x - mean) ** 2 for x in last)) / 4, abs=1e-3)
 
 
 def test_distinct_keys_are_estimated() -> None:

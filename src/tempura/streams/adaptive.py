@@ -7,7 +7,6 @@ selected anew only when some statistic has changed by more than a share p (c).
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from random import Random
 from typing import Any
 
 from tempura.streams.appraisal import Appraisal, appraise
@@ -17,6 +16,7 @@ from tempura.streams.candidates import Candidate, Orders, all_candidates, is_pos
 from tempura.streams.clock import Clock, Seconds
 from tempura.streams.events import Events
 from tempura.streams.execution import CachedJoin, Changes
+from tempura.streams.measuring import Measuring
 from tempura.streams.memory import Need, allocate
 from tempura.streams.ordering import improved
 from tempura.streams.pipeline import Pipeline
@@ -48,23 +48,23 @@ class AdaptiveJoin(CachedJoin):
         self.events = Events(tuple(input.name for input in query.inputs))
         self.clock = clock or Seconds()
         self._memory = memory
-        self._random = Random(settings.seed)
         self._windows_of: dict[Candidate, ProbeWindows] = {}
         self._observed: dict[Group, Average] = {}
         self._probed: dict[Group, int] = {}
         self._suspended: tuple[Candidate, ...] = ()
         self._appraised: dict[Candidate, Appraisal] = {}
         self._plain: dict[int, Pipeline] = {}
-        self._turn = 0
-        self._gap = settings.gap or max(50, settings.interval // 100)
+        self._candidates_of: tuple[Orders, list[Candidate]] = ((), [])
         super().__init__(query, orders)
         self.profiler = Profiler(query, self.stores, self.clock, settings.rows)
         self.profiler.renew(self.orders)
+        self.measuring = Measuring(settings, self.clock, len(query.inputs))
         self._phase_began = 0
         self._next_tick = 0
         self._next_phase = 0
         self._profiling = True
         self._countdown = 0
+        self._rates: list[float] = []
         self._begin_phase()
 
     # --- executing -----------------------------------------------------------------------------------------------------
@@ -72,10 +72,11 @@ class AdaptiveJoin(CachedJoin):
     def attend(self, input: int, inserted: Sequence[Tuple], deleted: Sequence[Tuple]) -> Changes:
         """Measure the first row of a batch of the input whose turn it is, and see whether anything is due."""
         self._countdown = 1
-        if input == self._turn and inserted:
-            changes = self._measured(input, inserted, deleted)
-            self._turn = (self._turn + 1) % len(self.orders)
-            self._countdown = self._random.randrange(2 * self._batches_between())
+        if input == self.measuring.turn and inserted:
+            known = self.profiler.is_complete
+            measured = self.measuring.is_allowed(known)
+            changes = (self._measured if measured else self.change)(input, inserted, deleted)
+            self._countdown = self.measuring.batches_until_next(self._profiling, known)
         else:
             changes = self.change(input, inserted, deleted)
             self._countdown = 0
@@ -83,19 +84,12 @@ class AdaptiveJoin(CachedJoin):
             self._tick()
         return changes
 
-    def _batches_between(self) -> int:
-        """Batches between two rows that are measured: few while too little is known, some while candidates are profiled."""
-        if not self._profiling:
-            return self._gap
-        known = all(joins.is_complete for joins in self.profiler.joins)
-        return min(self._gap, self.settings.profiling_gap * (8 if known else 1))
-
     def _measured(self, input: int, inserted: Sequence[Tuple], deleted: Sequence[Tuple]) -> Changes:
         """Process a batch, its first row without caches."""
         if input not in self._plain:
             self._plain[input] = self.compile(input, [c for c in self.used if c.pipeline != input])
         plain = self._plain[input]
-        tuples = self.profiler.measure(plain, [inserted[0]])
+        tuples = self.measuring.measure(lambda: self.profiler.measure(plain, [inserted[0]]))
         self.stores[input].insert(inserted[:1])
         rest = self.change(input, inserted[1:], deleted)
         self.counts[input] += 1
@@ -118,35 +112,39 @@ class AdaptiveJoin(CachedJoin):
 
     def _tick(self) -> None:
         """What is looked at again and again: measurements, orders, caches in use, the end of a phase."""
-        self._next_tick = self.processed + max(1, self.settings.interval // (50 if self._profiling else 10))
+        self._next_tick = self.processed + max(1, self.settings.interval // (25 if self._profiling else 10))
         self.profiler.rates.tick(self.counts)
         self._observe_misses()
         if self.settings.ordering and self._repair_orders():
             return
         if not self.settings.caching:
-            self._profiling = self._profiling and not all(j.is_complete for j in self.profiler.joins)
+            self._profiling = self._profiling and not self.profiler.is_complete
             return
+        moved = bool(self._rates) and self.profiler.rates.have_moved(self._rates, self.settings.threshold)
+        if moved:
+            self.profiler.rates.forget()
         if self._profiling:
             if self._is_profiled():
                 self._end_phase()
             return
         self._drop_losing()
-        if self.processed >= self._next_phase:
+        if self.processed >= (self._phase_began + self.settings.interval // 2 if moved else self._next_phase):
             self._begin_phase()
 
     def _observe_misses(self) -> None:
+        """The share of misses of each cache in use, once it has been probed often enough to hold what is asked for: a cache begins
+        empty, and what it misses until then says nothing of what it is worth."""
         for group, cache in self.caches.items():
             if cache.probes >= 64:
                 probes, misses = cache.take_counts()
-                self._observed.setdefault(group, Average()).add(misses / probes)
+                known = [a.keys for c, a in self._appraised.items() if c.group == group]
+                if self._probed.get(group, 0) >= 2 * max(len(cache.entries), *known, 0) + 640:
+                    self._observed.setdefault(group, Average()).add(misses / probes)
                 self._probed[group] = self._probed.get(group, 0) + probes
 
     def _repair_orders(self) -> bool:
         """Whether A-Greedy changed an order; then caches of that pipeline are gone, and candidates are profiled anew."""
-        orders = tuple(
-            improved(order, self.profiler.joins[n], partial(self.profiler.looks, n))
-            for n, order in enumerate(self.orders)
-        )
+        orders = tuple(map(self._improved, range(len(self.orders)), self.orders))
         if orders == self.orders:
             return False
         names = self.events.names
@@ -164,18 +162,31 @@ class AdaptiveJoin(CachedJoin):
         self._begin_phase()
         return True
 
+    def _improved(self, input: int, order: tuple[int, ...]) -> tuple[int, ...]:
+        """The order of a pipeline, repaired if a row that was measured since the last look says so."""
+        joins = self.profiler.joins[input]
+        if not joins.is_new:
+            return order
+        joins.is_new = False
+        return improved(order, joins, partial(self.profiler.looks, input))
+
     def candidates(self) -> list[Candidate]:
         """What may be cached with the current orders."""
-        if self.settings.quota:
-            return all_candidates(self.query, self.orders, self.settings.quota)
-        return prefix_candidates(self.query, self.orders)
+        if self._candidates_of[0] != self.orders:
+            found = (
+                all_candidates(self.query, self.orders, self.settings.quota)
+                if self.settings.quota
+                else prefix_candidates(self.query, self.orders)
+            )
+            self._candidates_of = self.orders, found
+        return self._candidates_of[1]
 
     def _begin_phase(self) -> None:
         """Profile the candidates that are not in use."""
         self._phase_began = self.processed
         self._profiling = True
         self._countdown = 0
-        self._next_tick = min(self._next_tick, self.processed + max(1, self.settings.interval // 50))
+        self._next_tick = min(self._next_tick, self.processed + max(1, self.settings.interval // 25))
         if not self.settings.caching:
             return
         profiled = [c for c in self.candidates() if c not in self.used]
@@ -187,12 +198,9 @@ class AdaptiveJoin(CachedJoin):
             self.events.add(self.processed, "profile", candidates=[self.events.cache(c) for c in profiled])
 
     def _is_profiled(self) -> bool:
-        """Whether each statistic has W observations, or the interval is over: what is rare is then taken as it is known."""
-        late = self.processed - self._phase_began >= self.settings.interval
-        ready = all(j.is_complete for j in self.profiler.joins) and all(
-            w.misses.is_complete for w in self._windows_of.values()
-        )
-        return ready or late
+        """Whether each statistic has W observations, or half an interval is over: what is rare is then taken as it is known."""
+        late = self.processed - self._phase_began >= self.settings.interval // 2
+        return late or (self.profiler.is_complete and all(w.misses.is_complete for w in self._windows_of.values()))
 
     def _end_phase(self) -> None:
         """Select caches if anything has changed since they were selected last."""
@@ -200,6 +208,7 @@ class AdaptiveJoin(CachedJoin):
         self._windows_of, self._suspended = {}, ()
         self._profiling = False
         self._next_phase = self._phase_began + self.settings.interval
+        self._rates = self.profiler.rates.shares()
         known = (*self.used, *suspended)
         found = self._appraisals([c for c in self.candidates() if c in windows or c in known], windows)
         if not self._has_changed(found):
@@ -220,12 +229,11 @@ class AdaptiveJoin(CachedJoin):
         return found
 
     def _misses(self, c: Candidate, windows: ProbeWindows | None) -> tuple[float, float | None]:
-        """The expected keys of a cache, and the share of its probes that miss: observed when it is in use, and has been probed often
-        enough to hold what is asked for, else by the Bloom filter, else as before."""
+        """The expected keys of a cache, and the share of its probes that miss: observed when it is in use and filled, else by the Bloom
+        filter, else as before."""
         known, cache = self._appraised.get(c), self.caches.get(c.group)
         keys = max(windows.distinct if windows else 0.0, float(len(cache.entries)) if cache else 0.0)
-        enough = 2 * max(keys, known.keys if known else 0.0) + 640
-        if c in self.used and self._probed.get(c.group, 0) >= enough:
+        if c in self.used and c.group in self._observed:
             return keys, self._observed[c.group].value
         if windows is not None:
             return keys, windows.miss_probability
@@ -305,9 +313,9 @@ class AdaptiveJoin(CachedJoin):
         needs = {g: self._need(g, [known[c] for c in wanted if c.group == g and c in known]) for g in groups}
         limits = allocate(needs, self._memory)
         self.use(c for c in wanted if limits[c.group] != 0)
-        for group in set(self._observed) - set(self.caches):
-            del self._observed[group]
-            self._probed.pop(group, None)
+        for group in set(self._probed) - set(self.caches):
+            self._observed.pop(group, None)
+            del self._probed[group]
         for group, cache in self.caches.items():
             keys = max(2 * len(cache.entries), int(4 * needs[group].bytes / self._entry_bytes(group, 1)), 256)
             cache.resize(max(cache.buckets if len(cache.entries) else 0, min(keys, 1 << 17)), limits[group])

@@ -1,7 +1,7 @@
 """What a cache is worth: its benefit and cost by the model of *Adaptive Caching for Continuous Queries*, section 4.1."""
 
 from dataclasses import dataclass
-from statistics import mean
+from statistics import fmean
 
 from tempura.streams.cache import Group
 from tempura.streams.candidates import Candidate, update_point
@@ -61,7 +61,7 @@ def upkeep(profiler: Profiler, clock: Clock, query: JoinQuery, group: Group, tup
         else:
             joined, own = _apart(profiler, clock, group, n)
             seen = passing * clock.item if 0 < passing <= MANY * len(group.inputs) else joined
-            tuples = max(tuples, own * mean(profiler.fanout(m, n) for m in group.inputs if m != n))
+            tuples = max(tuples, own * fmean(profiler.fanout(m, n) for m in group.inputs if m != n))
             each = clock.witness + (min(seen, joined) + 2 * own * clock.item) / 2
         total += shares[n] * (each + tuples * clock.item / 2)
     return total

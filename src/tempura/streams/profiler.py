@@ -7,6 +7,7 @@ each join is measured; statistics are averages of the last W of them.
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 
 from tempura.streams.candidates import Candidate, Orders
 from tempura.streams.clock import Clock
@@ -23,20 +24,27 @@ FANOUTS = 100
 """The observations of a fanout: of single rows they differ much, and a changed order costs all caches of a pipeline."""
 
 
+CHANCE = 4.0
+"""Standard errors by which a rate differs if it has moved."""
+
+
 @dataclass
 class Joins:
     """What was measured in one pipeline: per join the tuples that reach it and its cost, for one row of the input; at the end of
-    ``tuples`` the tuples of the result. ``fanouts``: at each place, for each input not yet joined, how many matches a tuple has."""
+    ``tuples`` the tuples of the result. ``fanouts``: at each place, for each input not yet joined, how many matches a tuple has.
+    ``is_new``: whether a row was measured since its reader has looked."""
 
     tuples: list[Average]
     costs: list[Average]
     fanouts: dict[tuple[int, int], Average] = field(default_factory=dict)
     together: int = 4
     rows: list[list[float]] = field(default_factory=list)
+    is_new: bool = False
 
     def add(self, found: Sequence[float]) -> None:
         """What was measured of one row: what reached each join, then what each cost. The mean of ``together`` rows is one
         observation."""
+        self.is_new = True
         self.rows.append(list(found))
         if len(self.rows) == self.together:
             for average, values in zip((*self.tuples, *self.costs), zip(*self.rows, strict=True), strict=True):
@@ -61,8 +69,28 @@ class Rates:
 
     def shares(self) -> list[float]:
         """The rates: changes of each input per change of any."""
-        sums = [new - old for new, old in zip(self._ticks[-1], self._ticks[0], strict=True)]
+        return self._between(0, -1)
+
+    def _between(self, first: int, last: int) -> list[float]:
+        sums = [new - old for new, old in zip(self._ticks[last], self._ticks[first], strict=True)]
         return [one / max(1, sum(sums)) for one in sums]
+
+    def have_moved(self, known: Sequence[float], by: float) -> bool:
+        """Whether some rate was another one than it is known to be, by a share ``by`` of it and more than chance would make it, in the
+        last tick and in the one before, and the same one in both: rows that come in turns of an input each move no rate."""
+        if len(self._ticks) < 3:
+            return False
+        rows = min(sum(self._ticks[n]) - sum(self._ticks[n - 1]) for n in (-1, -2))
+        for old, a, b in zip(known, self._between(-3, -2), self._between(-2, -1), strict=True):
+            chance = CHANCE * sqrt(max(old * (1 - old), 1 / max(1, rows)) / max(1, rows))
+            away = min(abs(a - old), abs(b - old)) if (a < old) == (b < old) else 0.0
+            if away > max(by * old, chance, abs(a - b)):
+                return True
+        return False
+
+    def forget(self) -> None:
+        """Know the last two ticks only: what came before them came at other rates."""
+        self._ticks = deque(list(self._ticks)[-3:], maxlen=W + 1)
 
 
 class Profiler:
@@ -87,6 +115,11 @@ class Profiler:
             for n, (order, old) in enumerate(zip(orders, self.orders or orders, strict=True))
         ]
         self.orders, self.joins, self._tries = orders, fresh, {}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each join has W observations."""
+        return all(joins.is_complete for joins in self.joins)
 
     def measure(self, pipeline: Pipeline, first: list[Tuple]) -> list[Tuple]:
         """Send a row through a pipeline without caches, updates of caches included, and keep what each join took."""

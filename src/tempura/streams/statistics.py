@@ -16,18 +16,21 @@ W = 10
 class Average:
     """The average of the W most recent observations."""
 
-    __slots__ = ("_last", "_sum")
+    __slots__ = ("_last", "_squares", "_sum")
 
     def __init__(self, size: int = W) -> None:
         self._last: deque[float] = deque(maxlen=size)
         self._sum = 0.0
+        self._squares = 0.0
 
     def add(self, value: float) -> None:
         """One more observation."""
         if len(self._last) == self._last.maxlen:
             self._sum -= self._last[0]
+            self._squares -= self._last[0] ** 2
         self._last.append(value)
         self._sum += value
+        self._squares += value**2
 
     @property
     def value(self) -> float:
@@ -43,7 +46,7 @@ class Average:
     def error(self) -> float:
         """The standard error of the estimate."""
         mean, n = self.value, len(self._last)
-        return sqrt(sum((x - mean) ** 2 for x in self._last)) / n if n else 0.0
+        return sqrt(max(0.0, self._squares - n * mean**2)) / n if n else 0.0
 
     @property
     def is_complete(self) -> bool:
