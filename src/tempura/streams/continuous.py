@@ -106,8 +106,8 @@ def topic(
     Raises TempuraError BAD_SOURCE, BAD_OPTION, BAD_STREAM_JOIN for a type whose values do not travel, NO_PACKAGE.
     """
     if new_columns not in ("refuse", "ignore"):
-        raise TempuraError("BAD_OPTION", f"The source has new_columns = {new_columns!r}.", "Say refuse or ignore.")
-    address = Address("The source", servers, topic, dict(connection or {}))
+        raise TempuraError("BAD_OPTION", f"Source {topic} has new_columns = {new_columns!r}.", "Say refuse or ignore.")
+    address = Address(f"Source {topic}", servers, topic, dict(connection or {}))
     schema = pa.schema([(name, arrow_type(type)) for name, type in columns.items()])
     made = Topic(address, schema, start, follow, new_columns == "ignore")
     return Stream(lambda _: Topic(address, schema, start, follow, new_columns == "ignore"), made.schema, window)
@@ -134,7 +134,7 @@ def kafka(servers: str, topic: str, key: Sequence[str] = (), connection: Mapping
 
     Raises TempuraError BAD_SOURCE, BAD_OPTION, NO_PACKAGE.
     """
-    address = Address("The sink", servers, topic, dict(connection or {}))
+    address = Address(f"Sink {topic}", servers, topic, dict(connection or {}))
     address.check()
     return Target(lambda folder: partial(_kafka, folder / "sink", job_id(folder), address, tuple(key)), "worker")
 

@@ -11,7 +11,8 @@ from tempura.streams import continuous
 from tempura.streams.continuous import EVERY, Stream, Target
 
 _BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-_TOPIC = {"start", "follow", "connection", "new_columns"}
+_TOPIC = {"connection": dict, "follow": bool, "new_columns": str, "start": str | dict}
+_SINK_TOPIC = {"connection": dict, "key": list}
 _TOP = {"sql", "join", "sources", "sink", "memory", "every", "folder"}
 
 
@@ -67,18 +68,18 @@ def _source(path: Path, base: Path, name: str, about: Mapping[str, Any]) -> Stre
             return continuous.folder(base / folder, window, follow=bool(rest.get("follow", True)))
         case {"rate": int() | float() as rows, **rest} if set(rest) <= {"count"}:
             return continuous.rate(float(rows), rest.get("count"), window)
-        case {"servers": str(), "topic": str(), "columns": dict() as columns, **rest} if set(
-            rest
-        ) <= _TOPIC and _are_texts(columns):
-            return continuous.topic(**{**given, "window": window})
+        case {"servers": str(), "topic": str(), "columns": dict() as columns, **rest} if _fit(rest, _TOPIC):
+            if all(isinstance(type, str) for type in columns.values()):
+                return continuous.topic(**given, window=window)
     what = f"{path}: [sources.{name}] has {', '.join(about) or 'nothing'}."
     remedy = "A source has folder (and follow), rate (and count), or servers, topic and columns = {NAME = TYPE} "
-    remedy += f"(and {', '.join(sorted(_TOPIC))}), and perhaps a window."
+    remedy += f"(and {', '.join(_TOPIC)}), and perhaps a window."
     raise TempuraError("BAD_TOML", what, remedy)
 
 
-def _are_texts(values: Mapping[str, Any] | list[Any]) -> bool:
-    return all(isinstance(v, str) for v in (values.values() if isinstance(values, Mapping) else values))
+def _fit(given: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Whether settings are known, each with a value of its kind."""
+    return all(name in known and isinstance(value, known[name]) for name, value in given.items())
 
 
 def _sink(path: Path, base: Path, about: Mapping[str, Any]) -> tuple[str, Any]:
@@ -89,9 +90,8 @@ def _sink(path: Path, base: Path, about: Mapping[str, Any]) -> tuple[str, Any]:
             return "table", name
         case {"print": True, **rest} if not rest:
             return "print", ""
-        case {"servers": str(), "topic": str(), **rest} if set(rest) <= {"key", "connection"}:
-            if isinstance(rest.get("key", []), list) and _are_texts(rest.get("key", [])):
-                return "kafka", dict(about)
+        case {"servers": str(), "topic": str(), **rest} if _fit(rest, _SINK_TOPIC):
+            return "kafka", dict(about)
     what = f"{path}: [sink] has {', '.join(about) or 'nothing'}."
     remedy = 'A sink has one of parquet = "FOLDER", table = "NAME", print = true, or servers = "HOST:PORT" and topic = "NAME" '
     raise TempuraError("BAD_TOML", what, f'{remedy}(and key = ["COLUMN"], connection).')

@@ -73,10 +73,9 @@ class PartitionReader:
         assert self._consumer is not None
         for message in self._consumer.consume(CHUNK, timeout):
             partition, error = message.partition(), message.error()
-            assert partition is not None
             if error is not None:
                 self._failed(message, error)
-            elif partition in self.waiting:
+            elif partition is not None and partition in self.waiting:
                 self.waiting[partition].append(message)
                 self._bytes[partition] += OVERHEAD + len(message.value() or b"")
                 if self._bytes[partition] > MOST and partition not in self._paused:
