@@ -108,7 +108,7 @@ class Worker:
             return False
         self.commands.remove(command)
         if command.id not in self._applied:
-            if command.name in LOGGED and not self._unread:
+            if command.name in LOGGED:
                 self._log.add(("c", self._steps if self._running else -1, command.to_json()))
             self._apply(command)
         self._log.sync()
@@ -117,7 +117,7 @@ class Worker:
 
     def _may_apply(self, command: Command) -> bool:
         """Logged commands keep their order. While a replay goes on only those that change nothing are done; a marker waits for a boundary
-        between slices. To read again what could not be read again is no part of what the log says."""
+        between slices. A replay that cannot read again waits for ``retry``, which does not wait for it."""
         if command.name not in LOGGED or (self._unread and command.name in ("retry", "skip")):
             return True
         if self._replay or any(c.name in LOGGED for c in self.commands if c.id < command.id):
