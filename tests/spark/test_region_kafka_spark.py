@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -44,6 +44,7 @@ class Cluster:
     """A broker, and what programs do that fill and read topics."""
 
     servers: str
+    group: int
     admin: AdminClient = field(init=False)
     producer: Producer = field(init=False)
 
@@ -106,6 +107,15 @@ class Cluster:
     def values(self, topic: str) -> list[Any]:
         return [value for part in self.records(topic).values() for _, value in part]
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """The broker does not answer meanwhile."""
+        os.killpg(self.group, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self.group, signal.SIGCONT)
+
     def source(self, topic: str, **more: Any) -> Topic:
         return Topic(Address("The source", self.servers, topic), COLUMNS, **more)
 
@@ -116,7 +126,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with broker(tmp_path_factory.mktemp("broker"), jars_found(spark)) as running:
-        yield Cluster(running.servers)
+        yield Cluster(running.servers, os.getpgid(running.process.pid))
 
 
 def until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
@@ -485,6 +495,44 @@ def test_a_broker_that_does_not_let_in_is_said_at_once(cluster: Cluster, monkeyp
     assert "hunter2" not in str(error)
     odd = Topic(Address("The source", cluster.servers, "t", {"ssl.fancy": "yes"}), COLUMNS)
     refused(lambda: polled(odd), "BROKER_REFUSED", "ssl.fancy")
+
+
+def test_a_region_waits_for_a_broker_that_is_away_and_goes_on_when_it_is_asked(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers are in this process, so that their patience can be made short."""
+    for name, seconds in (
+        ("topic.PATIENCE", 1.0),
+        ("topic.LOOK", 0.2),
+        ("clients.ANSWER", 0.5),
+        ("sink.DELIVERY", 1.0),
+    ):
+        monkeypatch.setattr(f"tempura.region.kafka.{name}", seconds)
+    monkeypatch.setattr("tempura.region.kafka.sink.ANSWER", 0.5)
+    given, taken = cluster.topic(1), cluster.topic(1)
+    nodes = (
+        Node("source", lambda _: cluster.source(given), place="driver"),
+        Node("sink", lambda _: cluster.sink(tmp_path, taken), place="driver"),
+    )
+    with RegionJob(Graph(nodes, (Link("source", "sink"),)), Processes(), tmp_path / "job", every=0.3) as job:
+        cluster.send(given, 0, {"p": 0, "n": 0})
+        until(lambda: len(cluster.values(taken)) == 1)
+        job.pause("user", ["sink/0"])
+        cluster.send(given, 0, {"p": 0, "n": 1})
+        until(lambda: job.status()["workers"]["source/0"]["processed"] == 2)
+        with cluster.stopped():
+            job.resume("user", ["sink/0"])
+            begin = time.monotonic()
+            job.pause("user", ["source/0"])
+            job.resume("user", ["source/0"])
+            assert time.monotonic() - begin < 1.0, "it answers while it waits for the broker"
+            until(lambda: {"source/0", "sink/0"} <= job.status()["failures"].keys())
+            failures = job.status()["failures"]
+        for worker in ("source/0", "sink/0"):
+            assert "BROKER_UNREACHABLE" in failures[worker]["trace"], failures[worker]["trace"]
+            job.ask([worker], "retry")
+        cluster.send(given, 0, {"p": 0, "n": 2})
+        until(lambda: [value["n"] for value in cluster.values(taken)] == [0, 1, 2])
 
 
 # --- regions, with workers and jobs that are killed -------------------------------------------------------------------

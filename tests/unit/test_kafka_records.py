@@ -101,8 +101,12 @@ def test_keys_are_text_of_one_column_and_an_object_of_several() -> None:
     ]
     with pytest.raises(TempuraError, match=r"WRONG_SCHEMA.*to be m, which is no column"):
         Writer(batch.schema, ["m"])
-    with pytest.raises(TempuraError, match=r"WRONG_SCHEMA.*type list"):
+    with pytest.raises(TempuraError, match=r"WRONG_SCHEMA.*no columns of type list"):
         Writer(pa.schema([("x", pa.list_(pa.int64()))]))
+    for type in (pa.list_(pa.int64()), pa.uint8(), pa.timestamp("ns"), pa.time32("s")):
+        for made in (Writer, Reader):
+            with pytest.raises(TempuraError, match=r"WRONG_SCHEMA.*no columns of type"):
+                made(pa.schema([("x", type)]))
 
 
 def test_an_insert_and_the_delete_of_the_same_row_are_told_by_the_same() -> None:

@@ -46,17 +46,22 @@ def spelling(type: pa.DataType) -> Callable[[Any], str]:
         return lambda v: "null" if v is None else format(v, "f")
     if pa.types.is_date(type):
         return lambda v: "null" if v is None else f'"{v.isoformat()}"'
-    if pa.types.is_timestamp(type):
+    if pa.types.is_timestamp(type) and type.unit != "ns":
         if type.tz is None:
             return lambda v: "null" if v is None else f'"{v.isoformat(timespec="microseconds")}"'
         return lambda v: "null" if v is None else f'"{v.astimezone(UTC).isoformat(timespec="microseconds")[:-6]}Z"'
     if pa.types.is_binary(type) or pa.types.is_large_binary(type):
         return lambda v: "null" if v is None else f'"{base64.b64encode(v).decode()}"'
-    if pa.types.is_integer(type):
+    if pa.types.is_signed_integer(type):
         return lambda v: "null" if v is None else str(v)
     if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type):
         return lambda v: "null" if v is None else json.dumps(v, ensure_ascii=False)
-    raise TempuraError("WRONG_SCHEMA", f"A column of type {type} is not written to topics.", "Leave it out.")
+    raise _unknown(type)
+
+
+def _unknown(type: pa.DataType) -> TempuraError:
+    what = f"Records of topics have no columns of type {type}."
+    return TempuraError("WRONG_SCHEMA", what, "Leave it out, or use another.")
 
 
 def _spelt_float(value: float | None) -> str:
@@ -108,7 +113,7 @@ def _no_column(name: str) -> int:
 
 class Reader:
     """Reads values of records as rows of a schema. A field that is not there is NULL, and ``_change`` insert; one that is not a column is
-    refused unless ``ignore``."""
+    refused unless ``ignore``. Raises TempuraError WRONG_SCHEMA for types that are not read."""
 
     def __init__(self, schema: pa.Schema, ignore: bool = False) -> None:
         self.schema = schema
@@ -187,7 +192,7 @@ def _meaning(type: pa.DataType) -> Callable[[Any], Any]:
     """The function that makes a value of a type from one of JSON; it raises ValueError, TypeError or ArithmeticError."""
     if pa.types.is_boolean(type):
         return lambda v: _of(bool, v)
-    if pa.types.is_integer(type):
+    if pa.types.is_signed_integer(type):
         most = 1 << (type.bit_width - 1)
         return lambda v: v if -most <= _of(int, v) < most else _refuse()
     if pa.types.is_floating(type):
@@ -196,11 +201,13 @@ def _meaning(type: pa.DataType) -> Callable[[Any], Any]:
         return lambda v: _decimal(v, type.precision, type.scale)
     if pa.types.is_date(type):
         return lambda v: date.fromisoformat(v) if _DATE.fullmatch(v) else _refuse()
-    if pa.types.is_timestamp(type):
+    if pa.types.is_timestamp(type) and type.unit != "ns":
         return lambda v: _timestamp(v, type.tz is not None)
     if pa.types.is_binary(type) or pa.types.is_large_binary(type):
         return lambda v: base64.b64decode(_of(str, v).encode("ascii"), validate=True)
-    return _text
+    if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type):
+        return _text
+    raise _unknown(type)
 
 
 def _of(type: type, value: Any) -> Any:

@@ -18,7 +18,7 @@ from tempura.region.kafka.records import Writer
 from tempura.region.sinks import Epochs
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import KafkaError, KafkaException, Message
 
 LASTS = 300.0
 """Seconds that the transaction of a snapshot may last, after which the broker ends it; brokers allow 900 unless told otherwise."""
@@ -155,23 +155,24 @@ class Transactions:
         """Send a record within a transaction."""
         partition = zlib.crc32(row) % self._partitions if key is None else -1
         end = time.monotonic() + DELIVERY
-        while True:
+        while time.monotonic() < end:
+            self._producer.poll(0)
+            self._check_delivered()
             try:
                 self._producer.produce(self._address.topic, value, key, partition, on_delivery=self._delivered)
-                break
+                return
             except BufferError:
-                if time.monotonic() > end:
-                    raise
                 self._producer.poll(0.1)
-        self._producer.poll(0)
-        self._check_delivered()
+        raise undelivered(len(self._producer))
 
     def commit(self, number: int) -> None:
         """Commit the transaction, and with it a number."""
         from confluent_kafka import TopicPartition
 
-        self._producer.flush(DELIVERY)
+        left = self._producer.flush(DELIVERY)
         self._check_delivered()
+        if left:
+            raise undelivered(left)
         offset = [TopicPartition(self._address.topic, 0, number)]
         self._producer.send_offsets_to_transaction(offset, self._consumer.consumer_group_metadata(), DELIVERY)
         self._producer.commit_transaction(DELIVERY)
@@ -185,3 +186,10 @@ class Transactions:
 
         if self._error is not None:
             raise KafkaException(self._error)
+
+
+def undelivered(count: int) -> "KafkaException":
+    """The error of records that the broker has not taken in time."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    return KafkaException(KafkaError(KafkaError._MSG_TIMED_OUT, f"{count} records are not delivered"))

@@ -40,8 +40,8 @@ class Topic(Source):
     transactions end); or, before all others, where the topic begins and ends. What was not read, or is to be read again, and is not there
     any more is refused. Nothing is read before the broker has been asked, in a thread: neither waiting for it nor for records blocks.
 
-    Raises TempuraError BAD_SOURCE, BAD_OPTION, NO_PACKAGE; when it is read NO_SECRET, BROKER_UNREACHABLE, BROKER_REFUSED, UNKNOWN_TOPIC,
-    NO_KEYS for a compacted topic, FEED_EXPIRED, FEED_REPLACED, BAD_RECORD.
+    Raises TempuraError BAD_SOURCE, BAD_OPTION, WRONG_SCHEMA, NO_PACKAGE; when it is read NO_SECRET, BROKER_UNREACHABLE, BROKER_REFUSED,
+    UNKNOWN_TOPIC, NO_KEYS for a compacted topic, FEED_EXPIRED, FEED_REPLACED, BAD_RECORD.
     """
 
     def __init__(
