@@ -198,6 +198,21 @@ def test_pause_is_a_set_of_reasons_and_only_an_empty_one_goes_on() -> None:
     assert kept == GOOD[:5]
 
 
+def test_commands_are_not_taken_for_those_of_a_former_execution() -> None:
+    simulation, _ = region(lambda: WithState(), count=5)
+    for name in ("pause", "resume"):
+        simulation.coordinator.ask(["op/0"], name, {"reason": "user"})
+    while simulation.workers["op/0"].processed < 1:
+        simulation.turn()
+    simulation.end()
+    simulation.coordinator.ask(["op/0"], "pause", {"reason": "user"})
+    simulation.run()
+    assert "op/0 is paused: user" in simulation.why()
+    simulation.coordinator.ask(["op/0"], "resume", {"reason": "user"})
+    simulation.run()
+    assert simulation.coordinator.is_done
+
+
 def test_a_paused_worker_answers_and_does_single_steps() -> None:
     simulation, kept = region(lambda: WithState(), count=5)
     answers: list[Mapping[str, Any]] = []
