@@ -32,6 +32,8 @@ from tempura.region.kafka.clients import Address
 from tempura.region.kafka.sink import KafkaSink, Transactions
 from tempura.region.kafka.topic import Topic
 from tempura.region.operators import Read, State
+from tempura.region.settings import Settings
+from tempura.region.simulation import Simulation
 from tests.spark.broker import broker, jars_found
 
 COLUMNS = pa.schema([("p", pa.int64()), ("n", pa.int64())])
@@ -535,6 +537,58 @@ def test_a_region_waits_for_a_broker_that_is_away_and_goes_on_when_it_is_asked(
         until(lambda: [value["n"] for value in cluster.values(taken)] == [0, 1, 2])
 
 
+# --- regions in random turns ------------------------------------------------------------------------------------------
+
+
+def copied_in_turns(cluster: Cluster, folder: Path, seed: int, source: type[Topic] = Topic) -> bool:
+    """Copy a topic by a region in one thread, whose workers die before and after writes of logs and snapshots, until it has ended; whether
+    the copy has each record once and in order."""
+    given, taken = cluster.topic(2), cluster.topic(2)
+    for begin in range(0, 60, 20):
+        for p in (0, 1):
+            cluster.transaction(given, p, [{"p": p, "n": n} for n in range(begin, begin + 20)], commit=True)
+    nodes = (
+        Node("source", lambda _: source(Address("The source", cluster.servers, given), COLUMNS, follow=False)),
+        Node("sink", lambda _: cluster.sink(folder / str(seed), taken, ["p"], name=taken)),
+    )
+    graph = Graph(nodes, (Link("source", "sink"),))
+    often = (0.004, 0.05)[seed % 2]  # with few snapshots the last one, at the end, has rows
+    region = Simulation(
+        graph, seed, Settings(credit=16, slice=4), deaths=0.08, most_deaths=6, snapshots=often, endings=0.01
+    )
+    end = time.monotonic() + 60
+    for _ in range(2):
+        while not region.coordinator.is_done:
+            if not region.turn():
+                time.sleep(
+                    0.005
+                )  # for the broker to answer, or there were many turns, and deaths, in which nothing happens
+            assert time.monotonic() < end
+            if region.coordinator.failures:
+                return False
+        region._kill("sink/0")  # it has ended, and nobody has heard of it
+    assert region.deaths > 2
+    found = [value for part in cluster.records(taken).values() for _, value in part]
+    return all([v["n"] for v in found if v["p"] == p] == list(range(60)) for p in (0, 1))
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(n, marks=pytest.mark.full) for n in range(3, 30))])
+def test_a_region_that_dies_at_random_copies_each_record_once(cluster: Cluster, tmp_path: Path, seed: int) -> None:
+    assert copied_in_turns(cluster, tmp_path, seed)
+
+
+@pytest.mark.parametrize("wrong", ["source", "sink"])
+def test_wrong_ends_of_a_region_are_refuted(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    if wrong == "sink":
+        monkeypatch.setattr("tempura.region.kafka.sink.Transactions", Forgetful)
+    for seed in range(12):
+        if not copied_in_turns(cluster, tmp_path, seed, Anew if wrong == "source" else Topic):
+            return
+    raise AssertionError("it was not refuted")
+
+
 # --- regions, with workers and jobs that are killed -------------------------------------------------------------------
 
 
@@ -653,13 +707,13 @@ def test_two_topics_are_joined_into_a_third_though_the_job_is_killed(cluster: Cl
         "--workers",
         "processes",
     ]
-    for turn in range(4):
+    for turn in range(3):
         with subprocess.Popen(command, start_new_session=True) as process:
             before = len(cluster.values("joined"))
             write(turn * 40)
             until(lambda n=before: len(cluster.values("joined")) > n)  # type: ignore[misc]
             write(turn * 40 + 20)
-            if turn < 3:
+            if turn < 2:
                 time.sleep(dice.random() * 0.6)
             else:
                 until(lambda: net(cluster.values("joined")) == expected)
@@ -672,7 +726,7 @@ def test_two_topics_are_joined_into_a_third_though_the_job_is_killed(cluster: Cl
     columns = {"id": "bigint", "region": "string", "order_id": "bigint", "amount": "decimal(10,2)"}
     again = {
         "again": tp.streams.topic(cluster.servers, "joined", columns, follow=False),
-        "ids": tp.streams.given(lambda: [pa.record_batch({"key": list(range(160))})], pa.schema([("key", pa.int64())])),
+        "ids": tp.streams.given(lambda: [pa.record_batch({"key": list(range(120))})], pa.schema([("key", pa.int64())])),
     }
     spec = {
         "inputs": {"again": {"columns": columns}, "ids": {"columns": {"key": "bigint"}}},
