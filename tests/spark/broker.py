@@ -9,8 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyspark
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
 
 from tempura.frontend.start import find_java
 
@@ -38,6 +42,21 @@ class Broker:
         if self.process.stdin is not None:
             self.process.stdin.close()
         self.process.wait(_STOP)
+
+
+def jars_found(spark: SparkSession, package: str = PACKAGE) -> list[str]:
+    """The jars of a package, which Ivy finds as it does for a session. Skips the test when it does not."""
+    jvm: Any = spark._jvm
+    maven = getattr(getattr(jvm.org.apache.spark.util, "MavenUtils$"), "MODULE$")
+    none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
+    quiet = jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream())
+    exclusions = getattr(maven, "resolveMavenCoordinates$default$5")()
+    try:
+        settings = maven.buildIvySettings(none, none, True, quiet)
+        found = maven.resolveMavenCoordinates(package, settings, none, True, exclusions, False, quiet)
+    except Py4JJavaError as error:
+        pytest.skip(f"{package} cannot be resolved: {error.java_exception}")
+    return str(found.mkString(",")).split(",")
 
 
 def classpath(jars: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ Prints DONE at the end. Arguments: a folder, the packages, and the parts; or, to
 
 import contextlib
 import json
+import math
 import os
 import random
 import shutil
@@ -13,9 +14,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
@@ -25,6 +29,10 @@ import tempura as tp
 from tempura.cli.main import main as cli
 from tempura.errors import TempuraError
 from tempura.frontend.start import many_small_jobs, start_session
+from tempura.region.kafka.clients import Address
+from tempura.region.kafka.sink import KafkaSink
+from tempura.region.kafka.topic import Topic
+from tempura.streams.types import spark_type
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.spark.spark_engine import SparkEngine
 from tempura.warehouse.warehouse import Table, Warehouse, open_site
@@ -366,6 +374,78 @@ def secrets(wh: Warehouse, cluster: Cluster) -> None:
     assert SECRET not in json.dumps(wh.status())
 
 
+OF_ALL_TYPES = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("flag", pa.bool_()),
+        ("tiny", pa.int8()),
+        ("single", pa.float32()),
+        ("wide", pa.float64()),
+        ("price", pa.decimal128(38, 8)),
+        ("name", pa.string()),
+        ("raw", pa.binary()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+        ("_change", pa.string()),
+    ]
+)
+
+
+def streamed(wh: Warehouse, cluster: Cluster, folder: Path) -> None:
+    """What the sink of a region writes is a table, and its source reads it: values of all types, and changes."""
+    moment = datetime(2024, 2, 29, 23, 59, 59, 999999)
+    values = (
+        True,
+        -128,
+        0.1,
+        1e-300,
+        Decimal("123456789012345678901234567890.12345678"),
+        'ä"\u2028\\',
+        b"\0\xff",
+        moment.date(),
+    )
+    some = (1, *values, moment.replace(tzinfo=UTC), moment, "insert")
+    odd = (
+        2,
+        False,
+        127,
+        math.inf,
+        -0.0,
+        Decimal(0),
+        "",
+        b"",
+        date(1, 1, 1),
+        datetime(9999, 1, 1, tzinfo=UTC),
+        datetime(1, 1, 1),
+        "insert",
+    )
+    none = (3, *[None] * 10, "insert")
+    changes = [some, odd, none, some, (*some[:-1], "delete")]
+    batch = pa.RecordBatch.from_pylist(
+        [dict(zip(OF_ALL_TYPES.names, row, strict=True)) for row in changes], OF_ALL_TYPES
+    )
+    topic = cluster.topic("streamed", 3)
+    sink = KafkaSink(folder / "sink", "job", Address("The sink", cluster.servers, topic))
+    sink.write(batch)
+    sink.prepare("1")
+    sink.commit("1")
+    schema = ", ".join(f"{f.name} {spark_type(f.type)}" for f in OF_ALL_TYPES if f.name != "_change")
+    table = adder(wh, cluster)("streamed", topic, schema=schema, options={"timeZone": "UTC"})
+    kept = table.df().toArrow().sort_by("id")
+    expected = pa.Table.from_batches([batch.slice(0, 3)]).drop_columns("_change")
+    assert kept.cast(expected.schema).to_pylist() == expected.to_pylist()
+    source, read = (
+        Topic(Address("The source", cluster.servers, topic), OF_ALL_TYPES, follow=False),
+        list[dict[str, Any]](),
+    )
+    with contextlib.suppress(StopIteration):
+        while True:
+            found = source.poll(100)
+            read += found.batch.to_pylist() if found else []
+    assert sorted(map(str, read)) == sorted(map(str, batch.to_pylist()))
+
+
 # --- killed -----------------------------------------------------------------------------------------------------------
 
 
@@ -412,6 +492,7 @@ PARTS: Mapping[str, Callable[[Warehouse, Cluster, Path, str], None]] = {
     "formats": lambda wh, cluster, folder, packages: other_formats(wh, cluster),
     "changed": lambda wh, cluster, folder, packages: sources_that_changed(wh, cluster),
     "secrets": lambda wh, cluster, folder, packages: secrets(wh, cluster),
+    "streamed": lambda wh, cluster, folder, packages: streamed(wh, cluster, folder),
     "killed": lambda wh, cluster, folder, packages: killed(folder / "dying", packages, cluster),
 }
 

@@ -38,7 +38,7 @@ def test_without_the_connector_a_topic_is_refused(spark: SparkSession, tmp_path:
         assert "spark.jars.packages=org.apache.spark:spark-" in error.value.remedy
 
 
-OFTEN, SELDOM = "appended,updated,bad,formats", "changed,secrets,killed"
+OFTEN, SELDOM = "appended,updated,streamed,bad,formats", "changed,secrets,killed"
 """Parts of the program; the second ones are those that wait for something, or start another process."""
 
 

@@ -39,11 +39,11 @@ from tempura.execute.parts import merge_of, parts_to_keep
 from tempura.execute.sharing import sinks_of
 from tempura.frontend.clock import NOW, today
 from tempura.frontend.lift import Lifted
+from tempura.kafka import TopicOffsets
 from tempura.physical.growth import growth
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Save
 from tempura.warehouse.batches.arrivals import ColumnSummary, Rows
-from tempura.warehouse.batches.offsets import TopicOffsets
 from tempura.warehouse.batches.parquet import FileSummary
 from tempura.warehouse.declared.kafka import KafkaSpec, refusal
 from tempura.warehouse.declared.text import CHANGE

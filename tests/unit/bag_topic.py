@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tempura.errors import TempuraError
-from tempura.warehouse.batches.offsets import TopicOffsets
+from tempura.kafka import TopicOffsets
 from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import Changes, TopicRead
 

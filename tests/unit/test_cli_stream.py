@@ -96,3 +96,84 @@ def test_a_folder_without_files_is_refused(file: Path) -> None:
     (file.parent / "orders" / "1.parquet").unlink()
     with pytest.raises(TempuraError, match=r"FOLDER_MISSING.*There is no Parquet file in"):
         read(file)
+
+
+TOPIC = 'servers = "127.0.0.1:1"\ntopic = "orders"\ncolumns = {id = "bigint", region = "string"}'
+
+
+def with_topic(file: Path, more: str = "", sink: str = "print = true") -> Path:
+    """The file with a topic in place of the folder of orders."""
+    text = file.read_text().replace('folder = "orders"\nfollow = false', f"{TOPIC}\n{more}")
+    file.write_text(text.replace("print = true", sink))
+    return file
+
+
+def test_topics_are_sources_and_sinks(file: Path, tmp_path: Path) -> None:
+    connection = 'connection = {"sasl.username" = "me", "sasl.password" = "env:NOT_SET"}'
+    more = f'start = {{"0" = 17}}\nfollow = false\nnew_columns = "ignore"\n{connection}\nwindow = "2 hours"'
+    sink = f'servers = "a:1,b:2"\ntopic = "joined"\nkey = ["id"]\n{connection}'
+    described = read(with_topic(file, more, sink))
+    orders = described.sources["orders"]
+    assert orders.columns == [("id", "bigint"), ("region", "string")]
+    assert (orders.window, orders.place) == ("2 hours", "worker")
+    assert orders.make(0).save() == {"id": None, "offsets": [], "ends": None, "left_out": []}
+    target = described.target(lambda: None, print)
+    made = target.make(tmp_path)(0)
+    assert (target.place, type(made).__name__) == ("worker", "KafkaSink")
+    assert "NOT_SET" not in (tmp_path / "job.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "sink", "says"),
+    [
+        ('group = "g"', "print = true", r"BAD_TOML.*\[sources.orders\] has servers, topic, columns, group"),
+        (
+            "follow = 1",
+            "print = true",
+            r"BAD_TOML.*servers, topic and columns = {NAME = TYPE} \(and connection, follow",
+        ),
+        ('connection = "x"', "print = true", "BAD_TOML"),
+        ('start = "first"', "print = true", "BAD_OPTION.*Source orders has start = 'first'"),
+        ('start = {"0" = -1}', "print = true", "BAD_OPTION.*start"),
+        ('new_columns = "add"', "print = true", "BAD_OPTION.*Source orders has new_columns = 'add'"),
+        ('connection = {"group.id" = "g"}', "print = true", "BAD_OPTION.*'group.id' is not a setting"),
+        ('connection = {"sasl.password" = "hunter2"}', "print = true", "BAD_OPTION.*holds a secret"),
+        ('connection = {"ssl.key.pem" = "hunter2"}', "print = true", "BAD_OPTION.*holds a secret"),
+        (
+            'connection = {"sasl.jaas.config" = "env:X"}',
+            "print = true",
+            "BAD_OPTION.*Say sasl.username and sasl.password",
+        ),
+        ('connection = {"ssl.truststore.location" = "/x"}', "print = true", "BAD_OPTION.*Say ssl.ca.location"),
+        ("", 'servers = "a:1"', r"BAD_TOML.*\[sink\] has servers"),
+        ("", 'servers = "a:1"\ntopic = "t"\nkey = "id"', r"BAD_TOML.*and key = \["),
+        ("", 'servers = "a:1"\ntopic = "t"\ncolumns = {}', "BAD_TOML"),
+        ("", 'servers = "a"\ntopic = "t"', "BAD_SOURCE.*Sink t: 'a' is not the address"),
+        ("", 'servers = "a:1"\ntopic = "a b"', "BAD_SOURCE.*'a b' is not the name of a topic"),
+    ],
+)
+def test_what_is_no_topic_is_refused_and_no_secret_is_shown(file: Path, more: str, sink: str, says: str) -> None:
+    with pytest.raises(TempuraError, match=says) as error:
+        read(with_topic(file, more, sink)).target(lambda: None, print)
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ('{id = "map<int,int>"}', "BAD_STREAM_JOIN.*type map"),
+        ("{id = 1}", "BAD_TOML"),
+        ('"id BIGINT"', "BAD_TOML"),
+    ],
+)
+def test_columns_of_a_topic_have_types_that_travel(file: Path, columns: str, says: str) -> None:
+    path = with_topic(file)
+    path.write_text(path.read_text().replace(TOPIC, TOPIC.partition("columns")[0] + f"columns = {columns}"))
+    with pytest.raises(TempuraError, match=says):
+        read(path)
+
+
+def test_topics_need_a_package(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempura.region.kafka.clients.find_spec", lambda name: None)
+    with pytest.raises(TempuraError, match=r"NO_PACKAGE.*needs the package confluent-kafka.*tempura\[streams\]"):
+        read(with_topic(file))

@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 ORDER: tuple[tuple[str, ...], ...] = (
     ("errors", "display", "cache"),
+    ("kafka",),
     ("region",),
     ("algebra",),
     ("tvr",),

@@ -16,11 +16,11 @@ import tempura as tp
 from tempura.algebra.bag import SignedBag
 from tempura.cli.main import main
 from tempura.errors import TempuraError
-from tempura.warehouse.batches.offsets import Position, TopicOffsets
+from tempura.kafka import TopicOffsets, check_reachable
+from tempura.warehouse.batches.offsets import Position
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.kafka import KafkaSpec, checked, connection, refusal
 from tempura.warehouse.sources.topic import advance
-from tempura.warehouse.spark import broker
 from tempura.warehouse.warehouse import Table, Warehouse, open_site
 from tests.unit.bag_engine import COUNT, BagEngine
 from tests.unit.bag_topic import BagTopic
@@ -455,7 +455,7 @@ class TestRefusals:
             taken.bind(("127.0.0.1", 0))
             port = taken.getsockname()[1]
             with pytest.raises(TempuraError, match=f"127.0.0.1:{port}: .*refused") as error:
-                broker._check_reachable("t", KafkaSpec(f"127.0.0.1:{port}", "t"))
+                check_reachable("Table t", f"127.0.0.1:{port}")
         assert error.value.code == "BROKER_UNREACHABLE"
 
 

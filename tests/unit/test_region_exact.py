@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tempura.errors import TempuraError
 from tempura.region.alignment import Alignment
 from tempura.region.channels import Inlet, Outlet
 from tempura.region.coordinator import Coordinator
@@ -32,11 +33,40 @@ def test_nothing_is_lost_or_doubled(seed: int, deaths: float, snapshots: float) 
     assert simulation.overdrawn <= 0
 
 
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.sampled_from([0.0, 0.03]), st.sampled_from([0.005, 0.02]))
+def test_nothing_is_lost_or_doubled_by_a_region_that_is_started_again(seed: int, deaths: float, endings: float) -> None:
+    options: dict[str, Any] = {"deaths": deaths, "snapshots": 0.02, "most_deaths": 6, "endings": endings}
+    assert faults_of(seed, settings=SMALL, **options)[0] == []
+
+
+class SnapshotForgotten(Simulation):
+    """A region that is started again knows nothing of the snapshot that was under way, and gives its number to another."""
+
+    def end(self) -> None:
+        self._begun = None
+        super().end()
+
+
+def test_a_region_that_is_started_again_and_forgets_is_refuted() -> None:
+    for seed in range(200):
+        case = Case(seed)
+        region = SnapshotForgotten(case.graph, seed, SMALL, 0.0, 6, snapshots=0.02, endings=0.02)
+        try:
+            region.run(20_000)
+        except (AssertionError, TempuraError):
+            return
+        if not region.coordinator.is_done or case.faults():
+            return
+    raise AssertionError("it was not refuted")
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("part", range(20))
 def test_two_thousand_random_regions(part: int) -> None:
     for seed in range(100 * part, 100 * part + 100):
         assert faults_of(seed, settings=SMALL, deaths=0.05, snapshots=0.01, most_deaths=6)[0] == []
+        assert faults_of(seed, settings=SMALL, deaths=0.02, snapshots=0.02, most_deaths=6, endings=0.01)[0] == []
 
 
 def test_workers_do_die_in_these_runs() -> None:

@@ -115,6 +115,73 @@ def test_an_operator_is_mended_and_goes_on_at_the_same_row(deaths: float) -> Non
     assert simulation.workers["op/0"].processed == 10
 
 
+class Away(UpTo):
+    """A source that begins somewhere, and whose broker may be away."""
+
+    is_away = False
+    begins = 0
+
+    def poll(self, rows: int) -> Read:
+        if self.next < 0:
+            return Read(self.reread([self.begins, self.begins]), [self.begins, self.begins])
+        return super().poll(rows)
+
+    def reread(self, position: Any) -> Batch:
+        if Away.is_away:
+            raise TempuraError("BROKER_UNREACHABLE", "It does not answer.")
+        return super().reread(position)
+
+
+def away(seed: int) -> tuple[Simulation, list[int]]:
+    def begin() -> Away:
+        source = Away(30)
+        source.next, Away.is_away, Away.begins = -1, False, Away.begins + 1
+        return source
+
+    kept: list[int] = []
+    Away.begins = 0
+    nodes = (Node("source", lambda _: begin()), Node("sink", lambda _: Kept(kept), place="driver"))
+    graph = Graph(nodes, (Link("source", "sink"),))
+    return Simulation(graph, seed, Settings(credit=4, slice=2), snapshots=0.05), kept
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_source_that_cannot_read_again_waits_for_retry(seed: int) -> None:
+    simulation, kept = away(seed)
+    while len(kept) < 12:
+        simulation.turn()
+    began = kept[0]
+    simulation._kill("source/0")
+    Away.is_away = True
+    simulation.coordinator.ask(["source/0"], "pause", {"reason": "user"})  # is done when it has read again
+    simulation.run()
+    assert "BROKER_UNREACHABLE" in simulation.coordinator.failures["source/0"]["trace"]
+    assert simulation.workers["source/0"].condition == "failed"
+    simulation.coordinator.ask(["source/0"], "skip")  # there is nothing to leave out
+    simulation.run()
+    assert simulation.coordinator.failures
+    Away.is_away = False
+    simulation.coordinator.ask(["source/0"], "retry")
+    simulation.run()
+    assert "source/0 is paused: user" in simulation.why()
+    simulation._kill("source/0")
+    simulation.coordinator.ask(["source/0"], "resume", {"reason": "user"})
+    simulation.run()
+    assert simulation.coordinator.is_done
+    assert kept == list(range(began, 30))
+
+
+def test_where_a_source_begins_is_stored_before_it_reads() -> None:
+    simulation, kept = away(0)
+    while simulation.workers["source/0"].operator.next < 0:  # type: ignore[attr-defined]
+        simulation.workers["source/0"].step()
+    began = Away.begins
+    simulation._kill("source/0")
+    simulation.run()
+    assert Away.begins > began
+    assert kept[0] == began
+
+
 def test_pause_is_a_set_of_reasons_and_only_an_empty_one_goes_on() -> None:
     simulation, kept = region(lambda: WithState(), count=5)
     ask = simulation.coordinator.ask
@@ -129,6 +196,21 @@ def test_pause_is_a_set_of_reasons_and_only_an_empty_one_goes_on() -> None:
     ask(["op/0"], "resume", {"reason": "breakpoint"})
     simulation.run()
     assert kept == GOOD[:5]
+
+
+def test_commands_are_not_taken_for_those_of_a_former_execution() -> None:
+    simulation, _ = region(lambda: WithState(), count=5)
+    for name in ("pause", "resume"):
+        simulation.coordinator.ask(["op/0"], name, {"reason": "user"})
+    while simulation.workers["op/0"].processed < 1:
+        simulation.turn()
+    simulation.end()
+    simulation.coordinator.ask(["op/0"], "pause", {"reason": "user"})
+    simulation.run()
+    assert "op/0 is paused: user" in simulation.why()
+    simulation.coordinator.ask(["op/0"], "resume", {"reason": "user"})
+    simulation.run()
+    assert simulation.coordinator.is_done
 
 
 def test_a_paused_worker_answers_and_does_single_steps() -> None:

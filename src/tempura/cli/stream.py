@@ -45,8 +45,9 @@ def stream() -> None:
 def run(shell: Shell, file: Path, seconds: float | None, workers: str) -> None:
     """Run the continuous join that FILE describes, until its sources end.
 
-    The file is TOML: sql or [join], [sources.NAME] with a folder or a rate and perhaps a window, [sink] with parquet, table or print. The
-    job's folder keeps what is needed to go on: the same command goes on from the last snapshot.
+    The file is TOML: sql or [join], [sources.NAME] with a folder, a rate or a topic (servers, topic, columns) and perhaps a window, [sink]
+    with parquet, table, print or a topic (servers, topic). The job's folder keeps what is needed to go on: the same command goes on from
+    the last snapshot.
     """
     described = read(file)
     session = None

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Collection, Set
+from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
@@ -21,12 +21,15 @@ from tempura.region.connections import Connection, ControlServer
 from tempura.region.coordinator import Coordinator
 from tempura.region.graph import Graph
 from tempura.region.host import Host, described
-from tempura.region.messages import Command
+from tempura.region.messages import SNAPSHOT, Command
 from tempura.region.settings import Settings
 from tempura.region.wire import LOOPBACK
 
 START = 60.0
 """Seconds in which a worker has to be there."""
+
+COMMANDS = 40
+"""Bits of the ids that one execution of a region may give to commands."""
 
 RESTARTS = 20
 """How often a worker is started again before the region is given up."""
@@ -64,8 +67,13 @@ class Controller:
         self._error: TempuraError | None = None
         self._over = threading.Event()
         self._next_snapshot = 0.0
-        self.coordinator = Coordinator(graph, self._post, self._last_complete())
+        former = self._former()
+        self._times = former["times"] + 1
+        self.coordinator = Coordinator(
+            graph, self._post, self._last_complete(), former["begun"], self._times << COMMANDS
+        )
         self.coordinator.on_complete = self._note_complete
+        self.coordinator.on_begun = self._note_begun
 
     # --- starting and stopping -----------------------------------------------------------------------------------------
 
@@ -75,6 +83,7 @@ class Controller:
             self.graph.make(worker)
         own = [worker for worker in self.graph.workers if self.graph.node_of[worker].place == "worker"]
         self.carrier.admit(len(own))
+        self._note_begun(self._former()["begun"])
         self._server = ControlServer(self._address, self._token, self._events)
         self._thread = threading.Thread(target=self._run, name="region controller", daemon=True)
         self._thread.start()
@@ -269,6 +278,22 @@ class Controller:
         return int(json.loads(path.read_text())["snapshot"]) if path.exists() else 0
 
     def _note_complete(self, snapshot: int) -> None:
-        new = self._folder / "complete.new"
-        new.write_text(json.dumps({"snapshot": snapshot}), encoding="utf-8")
-        new.replace(self._folder / "complete.json")
+        self._note("complete", {"snapshot": snapshot})
+
+    def _former(self) -> dict[str, Any]:
+        """How often the region was started, and the marker that was under way when it ended, unless that was completed."""
+        path = self._folder / "begun.json"
+        found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"times": 0, "begun": None}
+        marker = (found["begun"] or {}).get("marker")
+        if marker and marker["kind"] == SNAPSHOT and int(marker["id"]) <= self._last_complete():
+            found["begun"] = None
+        return found
+
+    def _note_begun(self, begun: Mapping[str, Any] | None) -> None:
+        self._note("begun", {"times": self._times, "begun": begun})
+
+    def _note(self, name: str, data: Mapping[str, Any]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        new = self._folder / f"{name}.new"
+        new.write_text(json.dumps(data), encoding="utf-8")
+        new.replace(self._folder / f"{name}.json")

@@ -39,20 +39,29 @@ def nothing(_: Mapping[str, Mapping[str, Any]]) -> None:
 
 class Coordinator:
     """The state of a region's controller. One marker is under way at a time, others wait: two that cross would block each other's
-    channels."""
+    channels.
 
-    def __init__(self, graph: Graph, post: Post, snapshot: int = 0) -> None:
+    What outlives it: ``snapshot``, the last complete one; ``begun``, the marker that was under way when the region ended (``on_begun``):
+    it is in the logs of some workers, so it goes on, with the same commands. ``first`` is greater than the ids of former commands.
+    """
+
+    def __init__(
+        self, graph: Graph, post: Post, snapshot: int = 0, begun: Mapping[str, Any] | None = None, first: int = 0
+    ) -> None:
         self.graph = graph
         self.complete = snapshot
         self.ended: set[str] = set()
         self.failures: dict[str, Mapping[str, Any]] = {}
         self.under_way: UnderWay | None = None
         self.on_complete: Callable[[int], None] = lambda snapshot: None
+        self.on_begun: Callable[[Mapping[str, Any] | None], None] = lambda begun: None
         self._post = post
         self._queued: deque[UnderWay] = deque()
         self._last_snapshot = snapshot
-        self._next_id = 0
+        self._next_id = first
         self._unanswered: dict[int, tuple[str, Command, Asked]] = {}
+        if begun is not None:
+            self._go_on(begun)
 
     # --- commands ------------------------------------------------------------------------------------------------------
 
@@ -64,18 +73,30 @@ class Coordinator:
         done: Callable[[Mapping[str, Mapping[str, Any]]], None] = nothing,
     ) -> None:
         """Send a command to workers; ``done`` gets the answers by worker, when all have come."""
+        self._send(self._commands(workers, name, arguments or {}, done))
+
+    def _commands(
+        self,
+        workers: Iterable[str],
+        name: str,
+        arguments: Mapping[str, Any],
+        done: Callable[[Mapping[str, Mapping[str, Any]]], None] = nothing,
+    ) -> list[tuple[str, Command]]:
         asked = Asked(set(), done)
         sent = []
         for worker in workers:
             self._next_id += 1
-            command = Command(self._next_id, name, arguments or {})
+            command = Command(self._next_id, name, arguments)
             asked.waits.add(command.id)
             self._unanswered[command.id] = (worker, command, asked)
             sent.append((worker, command))
-        for worker, command in sent:
-            self._post(worker, command)
         if not sent:
             done({})
+        return sent
+
+    def _send(self, commands: Iterable[tuple[str, Command]]) -> None:
+        for worker, command in commands:
+            self._post(worker, command)
 
     def heard(self, event: Mapping[str, Any]) -> None:
         """What a worker says. To hear the same twice changes nothing."""
@@ -144,8 +165,22 @@ class Coordinator:
             reached = {c.receiver for c in self.graph.channels if c.id in marker.channels}
             senders = {c.sender for c in self.graph.channels if c.id in marker.channels} | set(marker.commands)
             heads = sorted((senders or set(self.graph.workers)) - reached)
-            self.ask(heads, "inject", {"marker": marker.to_json()})
+            commands = self._commands(heads, "inject", {"marker": marker.to_json()})
+            sent = {worker: command.to_json() for worker, command in commands}
+            self.on_begun({"marker": marker.to_json(), "workers": sorted(self.under_way.workers), "commands": sent})
+            self._send(commands)
             self._finish_marker()
+
+    def _go_on(self, begun: Mapping[str, Any]) -> None:
+        """A marker was under way when the region ended. Its commands are sent when the workers are there (:meth:`restarted`): those that
+        have them in their logs know them by their ids."""
+        marker = Marker.from_json(begun["marker"])
+        if marker.kind == SNAPSHOT:
+            self._last_snapshot = int(marker.id)
+        self.under_way = UnderWay(marker, frozenset(begun["workers"]), set(begun["workers"]), nothing)
+        for worker, data in begun["commands"].items():
+            command = Command.from_json(data)
+            self._unanswered[command.id] = (worker, command, Asked({command.id}, nothing))
 
     def _acted(self, worker: str, event: Mapping[str, Any]) -> None:
         if self.under_way is not None and self.under_way.marker.id == event["marker"]:
@@ -160,6 +195,8 @@ class Coordinator:
         if done.marker.kind == SNAPSHOT:
             self.complete = int(done.marker.id)
             self.on_complete(self.complete)
+        self.on_begun(None)
+        if done.marker.kind == SNAPSHOT:
             self.ask(self.graph.workers, "completed", {"snapshot": self.complete})
         done.done(done.found)
         self._begin_marker()

@@ -17,6 +17,12 @@ State = Mapping[str, Any]
 """Saved fields: plain data as JSON has it, and Arrow record batches."""
 
 
+CHANGE, TIME = "_change", "_time"
+"""Columns of rows that are changes: ``_change`` is insert or delete, insert where it is not; ``_time``, in seconds, says when."""
+
+KINDS = ("insert", "delete")
+
+
 class FailedRow(Exception):  # noqa: N818 - it is a place, not an error of its own
     """Raised by an operator that knows which row of its batch it cannot process; ``row`` counts from 0, the cause is the error.
 

@@ -47,7 +47,8 @@ class DyingStore:
 
 class Simulation:
     """A region whose parts take turns. ``deaths``: the probability that a worker dies at an operation of its store, and a tenth of that at
-    any other moment; ``most_deaths`` end it. ``make_worker`` makes one, which a test may want otherwise."""
+    any other moment; ``most_deaths`` end it. ``endings``: the probability of a turn that the whole region ends with its controller, and
+    begins again from what is stored. ``make_worker`` makes one, which a test may want otherwise."""
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Simulation:
         most_deaths: int = 10,
         snapshots: float = 0.0,
         make_worker: Callable[..., Worker] = Worker,
+        endings: float = 0.0,
     ) -> None:
         self.graph = graph
         self.random = Random(seed)
@@ -67,11 +69,20 @@ class Simulation:
         self._settings = settings or Settings()
         self._death, self._most_deaths, self._snapshots = deaths, most_deaths, snapshots
         self._make_worker = make_worker
+        self._endings = endings
+        self._begun: Mapping[str, Any] | None = None
         self._mail: dict[str, deque[Command]] = {name: deque() for name in graph.workers}
         self._said: dict[str, deque[Mapping[str, Any]]] = {name: deque() for name in graph.workers}
         self._flying: dict[str, deque[Item]] = {c.id: deque() for c in graph.channels}
-        self.coordinator = Coordinator(graph, lambda worker, command: self._mail[worker].append(command))
+        self.coordinator = self._coordinator(0, 0)
         self.workers = {name: self._made(name) for name in graph.workers}
+
+    def _coordinator(self, snapshot: int, first: int) -> Coordinator:
+        found = Coordinator(
+            self.graph, lambda worker, command: self._mail[worker].append(command), snapshot, self._begun, first
+        )
+        found.on_begun = lambda begun: setattr(self, "_begun", begun)
+        return found
 
     def _made(self, name: str) -> Worker:
         said = self._said[name]
@@ -112,6 +123,8 @@ class Simulation:
             self.coordinator.snapshot()
         if self._dies() and self.random.random() < 0.1:
             self._kill(self.random.choice(self.graph.workers))
+        if self._endings and self.deaths < self._most_deaths and self.random.random() < self._endings:
+            self.end()
         parts = [*self.graph.workers, *self._flying]
         self.random.shuffle(parts)
         return any(self._step(part) if part in self.workers else self._carry(part) for part in parts)
@@ -168,6 +181,19 @@ class Simulation:
                 sender, receiver = self._ends(channel.id)
                 sender.outlets[channel.id].greet(receiver.inlets[channel.id].received, receiver.inlets[channel.id].used)
         self.coordinator.restarted(again)
+
+    def end(self) -> None:
+        """The region ends, and begins again from what is stored: logs, snapshots, which is complete and which marker was under way."""
+        self.deaths += 1
+        self.coordinator = self._coordinator(self.coordinator.complete, self.deaths << 20)
+        for queues in (self._mail, self._said, self._flying):
+            for queue in queues.values():
+                queue.clear()
+        self.workers = {name: self._made(name) for name in self.graph.workers}
+        for channel in self.graph.channels:
+            sender, receiver = self._ends(channel.id)
+            sender.outlets[channel.id].greet(receiver.inlets[channel.id].received, receiver.inlets[channel.id].used)
+        self.coordinator.restarted(self.graph.workers)
 
     # --- telling -------------------------------------------------------------------------------------------------------
 

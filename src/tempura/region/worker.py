@@ -66,6 +66,7 @@ class Worker:
         self._alignment = Alignment({c.id: c.port for c in channels})
         self._single_steps = 0
         self._uncommitted: int | None = None
+        self._unread = False
         self.operator.open()
         if snapshot:
             restore(self, store, snapshot)
@@ -116,8 +117,8 @@ class Worker:
 
     def _may_apply(self, command: Command) -> bool:
         """Logged commands keep their order. While a replay goes on only those that change nothing are done; a marker waits for a boundary
-        between slices."""
-        if command.name not in LOGGED:
+        between slices. A replay that cannot read again waits for ``retry``, which does not wait for it."""
+        if command.name not in LOGGED or (self._unread and command.name in ("retry", "skip")):
             return True
         if self._replay or any(c.name in LOGGED for c in self.commands if c.id < command.id):
             return False
@@ -159,6 +160,7 @@ class Worker:
         """Go on where the operator failed, without the row that failed or, where it is not known, without all rows of the slice."""
         failure, self.failure = self.failure, None
         self.reasons.discard("error")
+        self._unread = False
         if failure is None:
             return
         if self._uncommitted is not None:
@@ -245,12 +247,15 @@ class Worker:
         if read is None:
             return False
         self._log.add(("r", read.position))
+        if not read.batch.num_rows:
+            self._log.sync()  # where a source begins: nothing leaves that would have it stored
         self._took(read)
         return True
 
     def _took(self, read: Read) -> None:
         self.processed += read.batch.num_rows
-        self._put(read.batch)
+        if read.batch.num_rows:
+            self._put(read.batch)
         self._slice = min(self.settings.credit, self._slice * 2)
 
     def _run(self, batch: Batch, port: int) -> None:
@@ -377,7 +382,7 @@ class Worker:
 
     def _again(self) -> bool:
         """Do the next thing that the log says; whether that was possible: its input may not have come yet."""
-        if not all(o.room for o in self.outlets.values()):
+        if self._unread or not all(o.room for o in self.outlets.values()):
             return False
         entry = self._replay[0]
         if self._running is not None and not (entry[0] == "c" and entry[1] == self._steps):
@@ -391,13 +396,12 @@ class Worker:
 
     def _data_again(self, entry: Entry) -> bool:
         kind, *what = entry
-        if kind in ("r", "x"):
+        if kind == "r":
+            self._read_again(what[0])
+            return True
+        if kind == "x":
             self._replay.popleft()
-            assert isinstance(self.operator, Source)
-            if kind == "r":
-                self._took(Read(self.operator.reread(what[0]), what[0]))
-            else:
-                self._end()
+            self._end()
             return True
         inlet = list(self.inlets.values())[what[0]]
         if kind == "d":
@@ -413,6 +417,18 @@ class Worker:
         self._replay.popleft()
         self._meet(inlet)
         return True
+
+    def _read_again(self, position: Any) -> None:
+        """Read what was read before. A source that cannot, since a broker is away, waits for ``retry``; there is nothing to skip."""
+        assert isinstance(self.operator, Source)
+        try:
+            read = Read(self.operator.reread(position), position)
+        except Exception:
+            self._unread = True
+            self._fail(0, pa.record_batch({}), False)
+            return
+        self._replay.popleft()
+        self._took(read)
 
     # --- telling -------------------------------------------------------------------------------------------------------
 

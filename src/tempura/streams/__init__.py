@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tempura.streams.continuous import callback, folder, given, join, parquet, rate, table
+    from tempura.streams.continuous import callback, folder, given, join, kafka, parquet, rate, table, topic
 
-__all__ = ["callback", "folder", "given", "join", "parquet", "rate", "table"]
+__all__ = ["callback", "folder", "given", "join", "kafka", "parquet", "rate", "table", "topic"]
 
 
 def __getattr__(name: str) -> Any:

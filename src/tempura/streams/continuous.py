@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,15 +23,18 @@ from tempura.errors import TempuraError
 from tempura.region.carriers import Carrier, Processes, SparkTasks
 from tempura.region.graph import Graph, Link, Node, Place
 from tempura.region.job import RegionJob
-from tempura.region.operators import Operator
+from tempura.region.kafka.clients import Address
+from tempura.region.kafka.sink import KafkaSink
+from tempura.region.kafka.topic import Topic
+from tempura.region.operators import CHANGE, TIME, Operator
 from tempura.region.settings import Settings
 from tempura.region.sinks import Callback, ParquetFolder, Pushed
 from tempura.region.sources import Folder, Given, Rate
-from tempura.streams.operator import CHANGE, TIME, JoinOperator
+from tempura.streams.operator import JoinOperator
 from tempura.streams.query import JoinQuery
 from tempura.streams.spec import query_of, window_of
 from tempura.streams.sql import Plan, plan_of, plan_sql, schema_of
-from tempura.streams.types import spark_type
+from tempura.streams.types import arrow_type, spark_type
 
 EVERY = 5.0
 """Seconds between snapshots: what a sink lets be seen at once, and the most that is done again after a death."""
@@ -85,6 +88,31 @@ def given(batches: Callable[[], Iterable[pa.RecordBatch]], schema: pa.Schema, wi
     return Stream(lambda _: Given(batches), schema, window, "driver")
 
 
+def topic(
+    servers: str,
+    topic: str,
+    columns: Mapping[str, str],
+    window: str | None = None,
+    start: str | Mapping[int, int] = "earliest",
+    follow: bool = True,
+    connection: Mapping[str, str] | None = None,
+    new_columns: str = "refuse",
+) -> Stream:
+    """The records of a topic of Kafka, one JSON object each, by offsets. ``columns`` are names with Spark's types, ``servers`` is
+    ``host:port``, several with commas; ``start`` is earliest, latest, or offsets by partition; ``follow=False``: what is there, and no
+    more. ``connection`` are settings of librdkafka, secrets as ``env:NAME`` or ``file:/path``. ``new_columns``: refuse or ignore fields
+    that are no columns.
+
+    Raises TempuraError BAD_SOURCE, BAD_OPTION, BAD_STREAM_JOIN for a type whose values do not travel, NO_PACKAGE.
+    """
+    if new_columns not in ("refuse", "ignore"):
+        raise TempuraError("BAD_OPTION", f"Source {topic} has new_columns = {new_columns!r}.", "Say refuse or ignore.")
+    address = Address(f"Source {topic}", servers, topic, dict(connection or {}))
+    schema = pa.schema([(name, arrow_type(type)) for name, type in columns.items()])
+    made = Topic(address, schema, start, follow, new_columns == "ignore")
+    return Stream(lambda _: Topic(address, schema, start, follow, new_columns == "ignore"), made.schema, window)
+
+
 def callback(function: Callable[[pa.RecordBatch], object]) -> Target:
     """Calls a function in this process with each batch of changes, at once."""
     return Target(lambda _: lambda _: Callback(function))
@@ -98,6 +126,21 @@ def parquet(path: str | Path) -> Target:
 
 def _parquet(path: Path, job: str, number: int) -> Operator:
     return ParquetFolder(path, f"part-{job}-{number}")
+
+
+def kafka(servers: str, topic: str, key: Sequence[str] = (), connection: Mapping[str, str] | None = None) -> Target:
+    """Records of a topic of Kafka, a transaction per snapshot that has changes. ``key`` are columns whose values are the records' key;
+    without them all values of a row choose its partition. ``servers`` and ``connection`` are as of :func:`topic`.
+
+    Raises TempuraError BAD_SOURCE, BAD_OPTION, NO_PACKAGE.
+    """
+    address = Address(f"Sink {topic}", servers, topic, dict(connection or {}))
+    address.check()
+    return Target(lambda folder: partial(_kafka, folder / "sink", job_id(folder), address, tuple(key)), "worker")
+
+
+def _kafka(folder: Path, job: str, address: Address, key: tuple[str, ...], number: int) -> Operator:
+    return KafkaSink(folder, f"stream-{job}-{number}", address, key)
 
 
 def table(warehouse: Any, name: str) -> Target:

@@ -11,17 +11,19 @@ from tempura.streams import continuous
 from tempura.streams.continuous import EVERY, Stream, Target
 
 _BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+_TOPIC = {"connection": dict, "follow": bool, "new_columns": str, "start": str | dict}
+_SINK_TOPIC = {"connection": dict, "key": list}
 _TOP = {"sql", "join", "sources", "sink", "memory", "every", "folder"}
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a file says: SQL or a specification, sources by name, the sink's kind and what it names, memory in bytes, seconds between
-    snapshots, and the folder of the job."""
+    """What a file says: SQL or a specification, sources by name, the sink's kind and what it names (of a topic its settings), memory in
+    bytes, seconds between snapshots, and the folder of the job."""
 
     query: str | Mapping[str, Any]
     sources: Mapping[str, Stream]
-    sink: tuple[str, str]
+    sink: tuple[str, Any]
     memory: int | None
     every: float
     folder: Path
@@ -31,6 +33,8 @@ class Described:
         kind, named = self.sink
         if kind == "parquet":
             return continuous.parquet(named)
+        if kind == "kafka":
+            return continuous.kafka(**named)
         return continuous.table(warehouse(), named) if kind == "table" else continuous.callback(show)
 
 
@@ -64,11 +68,21 @@ def _source(path: Path, base: Path, name: str, about: Mapping[str, Any]) -> Stre
             return continuous.folder(base / folder, window, follow=bool(rest.get("follow", True)))
         case {"rate": int() | float() as rows, **rest} if set(rest) <= {"count"}:
             return continuous.rate(float(rows), rest.get("count"), window)
+        case {"servers": str(), "topic": str(), "columns": dict() as columns, **rest} if _fit(rest, _TOPIC):
+            if all(isinstance(type, str) for type in columns.values()):
+                return continuous.topic(**given, window=window)
     what = f"{path}: [sources.{name}] has {', '.join(about) or 'nothing'}."
-    raise TempuraError("BAD_TOML", what, "A source has folder (and follow) or rate (and count), and perhaps a window.")
+    remedy = "A source has folder (and follow), rate (and count), or servers, topic and columns = {NAME = TYPE} "
+    remedy += f"(and {', '.join(_TOPIC)}), and perhaps a window."
+    raise TempuraError("BAD_TOML", what, remedy)
 
 
-def _sink(path: Path, base: Path, about: Mapping[str, Any]) -> tuple[str, str]:
+def _fit(given: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Whether settings are known, each with a value of its kind."""
+    return all(name in known and isinstance(value, known[name]) for name, value in given.items())
+
+
+def _sink(path: Path, base: Path, about: Mapping[str, Any]) -> tuple[str, Any]:
     match dict(about):
         case {"parquet": str(folder), **rest} if not rest:
             return "parquet", str(base / folder)
@@ -76,8 +90,11 @@ def _sink(path: Path, base: Path, about: Mapping[str, Any]) -> tuple[str, str]:
             return "table", name
         case {"print": True, **rest} if not rest:
             return "print", ""
+        case {"servers": str(), "topic": str(), **rest} if _fit(rest, _SINK_TOPIC):
+            return "kafka", dict(about)
     what = f"{path}: [sink] has {', '.join(about) or 'nothing'}."
-    raise TempuraError("BAD_TOML", what, 'A sink has one of parquet = "FOLDER", table = "NAME", print = true.')
+    remedy = 'A sink has one of parquet = "FOLDER", table = "NAME", print = true, or servers = "HOST:PORT" and topic = "NAME" '
+    raise TempuraError("BAD_TOML", what, f'{remedy}(and key = ["COLUMN"], connection).')
 
 
 def memory_of(text: str) -> int:

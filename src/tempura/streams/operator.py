@@ -10,21 +10,18 @@ from tempura.algebra.bag import Row as Values
 from tempura.algebra.evaluate_scalar import evaluate
 from tempura.algebra.scalar import Ref
 from tempura.errors import TempuraError
-from tempura.region.operators import FailedRow, Operator, State
+from tempura.region.operators import CHANGE, KINDS, TIME, FailedRow, Operator, State
 from tempura.streams.adaptive import AdaptiveJoin
 from tempura.streams.execution import Batch, Changes
 from tempura.streams.settings import Settings
 from tempura.streams.sql import Plan
 from tempura.streams.types import arrow_type
 
-CHANGE, TIME = "_change", "_time"
-"""Columns of the rows that come: ``_change`` is insert or delete, insert where it is not; ``_time``, in seconds, moves windows of time."""
-
-_KINDS = ("insert", "delete")
-
 
 class JoinOperator(Operator):
-    """A continuous join. Its state is what is in the windows: orders and caches are chosen anew when it is restored. They decide in which
+    """A continuous join, whose windows of time ``_time`` moves.
+
+    Its state is what is in the windows: orders and caches are chosen anew when it is restored. They decide in which
     order a change's rows are found, so these are sorted, that a run that is repeated gives the same rows at the same places.
 
     Raises FailedRow for a row that cannot be processed, such as a deletion of what is not there; nothing of it counts then.
@@ -51,7 +48,7 @@ class JoinOperator(Operator):
         rows = list(zip(*columns, strict=True))
         names = batch.schema.names
         kinds = batch.column(CHANGE).to_pylist() if CHANGE in names else ["insert"] * batch.num_rows
-        odd = next((n for n, kind in enumerate(kinds) if kind not in _KINDS), None)
+        odd = next((n for n, kind in enumerate(kinds) if kind not in KINDS), None)
         if odd is not None:
             cause = TempuraError("BAD_CHANGE", f"{CHANGE} is {kinds[odd]!r}.", "It is insert or delete.")
             raise FailedRow(odd) from cause

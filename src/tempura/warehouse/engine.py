@@ -14,10 +14,11 @@ from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
 from tempura.execute.contract import Clocks, StepOutcome, StoredOutput, StoredState
 from tempura.frontend.lift import Lifted
+from tempura.kafka import TopicOffsets
 from tempura.physical.operators import Read, StateKey
 from tempura.plan.progressive import Step
 from tempura.warehouse.batches.arrivals import Rows
-from tempura.warehouse.batches.offsets import Span, TopicOffsets
+from tempura.warehouse.batches.offsets import Span
 from tempura.warehouse.batches.parquet import FileSummary
 from tempura.warehouse.declared.kafka import KafkaSpec
 

@@ -7,16 +7,6 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class TopicOffsets:
-    """What a broker says of a topic: its ``id``, "" where brokers give none; per partition the first offset that is kept and the one after
-    the last record that is committed; whether records are ``compacted``, so that only the last of a key is kept."""
-
-    id: str
-    partitions: Mapping[int, tuple[int, int]]
-    compacted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Position:
     """Where the rows of an arrival end: in the topic of this ``id``, per partition before this offset."""
 

@@ -7,8 +7,9 @@ from functools import partial
 from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
+from tempura.kafka import TopicOffsets
 from tempura.warehouse.batches.arrivals import Arrival
-from tempura.warehouse.batches.offsets import Position, Span, TopicOffsets
+from tempura.warehouse.batches.offsets import Position, Span
 from tempura.warehouse.declared.declare import TableSpec
 from tempura.warehouse.declared.kafka import KafkaSpec, check_keys_fit, check_record_options
 from tempura.warehouse.engine import Engine, TopicRead

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -14,15 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import first_line
-from tempura.warehouse.batches.offsets import TopicOffsets
-from tempura.warehouse.declared.kafka import Connection, KafkaSpec, connection, refusal
+from tempura.kafka import Connection, TopicOffsets, check_reachable
+from tempura.warehouse.declared.kafka import KafkaSpec, connection, refusal
 from tempura.warehouse.engine import TopicRead
 from tempura.warehouse.sources.feed import anew
 
 _PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-
-_CONNECT = 3.0
-"""Seconds in which a server has to take a connection."""
 
 _ANSWER = 20
 """Seconds in which a broker has to answer; its client gives up before that."""
@@ -43,27 +39,13 @@ def look(session: SparkSession, table: str, kafka: KafkaSpec) -> TopicOffsets:
     if isinstance(clients.AdminClient, JavaPackage):
         raise no_package(session, "topics of Kafka", _PACKAGE)
     found = connection(table, kafka)
-    _check_reachable(table, kafka)
+    check_reachable(f"Table {table}", kafka.servers)
     with _translated(table, kafka, found):
         admin = clients.AdminClient.create(_java_map(jvm, {**found.settings, **_PATIENCE}))
         try:
             return _asked(jvm, admin, kafka.topic)
         finally:
             admin.close(jvm.java.time.Duration.ofSeconds(2))
-
-
-def _check_reachable(table: str, kafka: KafkaSpec) -> None:
-    """Kafka's client would try again and again, and say no more than that time is up."""
-    said = []
-    for address in kafka.addresses:
-        try:
-            socket.create_connection(address, _CONNECT).close()
-        except OSError as error:
-            said.append(f"{address[0]}:{address[1]}: {error.strerror or error}")
-        else:
-            return
-    what = f"Table {table}: Kafka at {kafka.servers} cannot be reached ({'; '.join(said)})."
-    raise TempuraError("BROKER_UNREACHABLE", what, "Start the broker, or correct servers in tempura.toml.")
 
 
 def _asked(jvm: Any, admin: Any, topic: str) -> TopicOffsets:

@@ -28,10 +28,10 @@ from tempura.execute.writing import write, writer_of
 from tempura.frontend.catalyst import first_line
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
 from tempura.frontend.session import clone, require_classic
+from tempura.kafka import TopicOffsets
 from tempura.physical.operators import Read
 from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.batches.figures import figures
-from tempura.warehouse.batches.offsets import TopicOffsets
 from tempura.warehouse.batches.parquet import FileSummary
 from tempura.warehouse.declared.kafka import KafkaSpec
 from tempura.warehouse.declared.text import CHANGE
