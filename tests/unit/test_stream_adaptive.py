@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempura.bench.stream_inputs import three_way, three_way_batches
+from tempura.bench.stream_inputs import Point, batches_of, on_one_attribute, three_way, three_way_batches
 from tempura.streams.adaptive import AdaptiveJoin
 from tempura.streams.clock import Clock
 from tempura.streams.measuring import SHARE, Measuring
@@ -190,14 +190,24 @@ def test_a_cache_that_does_not_pay_any_more_goes_before_the_next_interval() -> N
 
 def test_orders_follow_fanouts() -> None:
     """A-Greedy puts the join that matches nothing first."""
-    from tempura.bench.stream_inputs import Point, batches_of, on_one_attribute
-
     query = on_one_attribute("RST", 200)
     join = AdaptiveJoin(query, clock=Clock(), settings=Settings(interval=3000, caching=False))
     for batch in batches_of(Point((1, 1, 1), (0.05, 0.005, 0.005)), 12_000, seed=1):
         join.process(batch)
     assert join.orders[0] == (2, 1)
     assert join.orders[1] == (2, 0)
+
+
+def test_as_many_rows_are_measured_as_orders_are_chosen_by_however_long_they_take() -> None:
+    measured = []
+    for clock in (Clock(), Ticking()):
+        query = on_one_attribute("RST", 200)
+        join = AdaptiveJoin(query, clock=clock, settings=Settings(interval=3000, caching=False))
+        for batch in batches_of(Point((1, 1, 1), (0.05, 0.005, 0.005)), 12_000, seed=1):
+            join.process(batch)
+        assert join.orders[:2] == ((2, 1), (2, 0))
+        measured.append(join.measuring.rows)
+    assert measured[1] == measured[0]
 
 
 def test_an_average_is_of_the_last_observations() -> None:

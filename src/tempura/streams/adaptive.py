@@ -74,7 +74,7 @@ class AdaptiveJoin(CachedJoin):
         self._countdown = 1
         if input == self.measuring.turn and inserted:
             known = self.profiler.is_complete
-            measured = self.measuring.is_allowed(known)
+            measured = self.measuring.is_allowed(self.profiler.is_settled)
             changes = (self._measured if measured else self.change)(input, inserted, deleted)
             self._countdown = self.measuring.batches_until_next(self._profiling, known)
         else:

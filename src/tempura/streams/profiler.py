@@ -121,6 +121,11 @@ class Profiler:
         """Whether each join has W observations."""
         return all(joins.is_complete for joins in self.joins)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether, besides, as many matches were counted as orders are chosen by."""
+        return self.is_complete and all(f.is_complete for joins in self.joins for f in joins.fanouts.values())
+
     def measure(self, pipeline: Pipeline, first: list[Tuple]) -> list[Tuple]:
         """Send a row through a pipeline without caches, updates of caches included, and keep what each join took."""
         own = self.joins[pipeline.input]
