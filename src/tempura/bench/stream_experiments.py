@@ -160,7 +160,7 @@ def number_of_joins(scale: Scale) -> Iterator[Row]:
 
 def burst(scale: Scale) -> Iterator[Row]:
     """Figure 12: after 2.5 rows of S for each of ``rows`` (100,000 of 40,000) R becomes twenty times as fast; two fixed plans, and the
-    adaptive one. S has no index: with indexes neither cache pays here."""
+    adaptive one. S has no index: with indexes neither cache pays here. ``chosen``: after how many changes caches were selected last."""
     query = three_way(SHORT, 5, "ab")
     mirror: Orders = ((1, 2), (2, 0), (1, 0))
     joins: dict[str, ContinuousJoin] = {
@@ -188,6 +188,7 @@ def burst(scale: Scale) -> Iterator[Row]:
                 **rates,
                 "processed": adaptive.processed,
                 "used": used,
+                "chosen": max((e.at for e in adaptive.events.all if e.kind == "select"), default=0),
             }
 
 

@@ -11,7 +11,7 @@ from tempura.streams.statistics import W
 T = TypeVar("T")
 
 SHARE = 0.01
-"""Of the time, that measured rows may take once something is known of each join."""
+"""Of the time, that measured rows may take once enough is known."""
 
 
 class Measuring:
