@@ -138,7 +138,7 @@ class AdaptiveJoin(CachedJoin):
             if cache.probes >= 64:
                 probes, misses = cache.take_counts()
                 known = [a.keys for c, a in self._appraised.items() if c.group == group]
-                if self._probed.get(group, 0) >= 2 * max(len(cache.entries), *known, 0) + 640:
+                if self._probed.get(group, 0) >= 2 * max([len(cache.entries), *known]) + 640:
                     self._observed.setdefault(group, Average()).add(misses / probes)
                 self._probed[group] = self._probed.get(group, 0) + probes
 
