@@ -60,11 +60,10 @@ class Address:
             what = f"{self.who} needs the package confluent-kafka, which is not installed."
             raise TempuraError("NO_PACKAGE", what, 'Run: pip install "tempura[streams]"')
 
-    def settings(self, **more: Any) -> dict[str, Any]:
-        """Of a client, with more of them: ``_`` stands for a dot. Raises TempuraError NO_SECRET."""
+    def settings(self) -> dict[str, Any]:
+        """Of a client. Raises TempuraError NO_SECRET."""
         own = {"log_level": 0, "socket.timeout.ms": 10_000, "reconnect.backoff.max.ms": 1_000}
-        found = connected(self.who, self.servers, self.connection).settings
-        return {**found, **own, **{name.replace("_", "."): value for name, value in more.items()}}
+        return {**connected(self.who, self.servers, self.connection).settings, **own}
 
     def refused(self, error: "KafkaError") -> TempuraError | None:
         """What librdkafka says, if it is about the broker or the topic as a whole."""

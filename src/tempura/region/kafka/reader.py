@@ -46,14 +46,14 @@ class PartitionReader:
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
         if self._consumer is None:
-            settings = self._address.settings(
-                group_id="tempura",  # the client wants one; nothing is committed under it
-                enable_auto_commit=False,
-                enable_partition_eof=True,
-                auto_offset_reset="error",
-                isolation_level="read_committed",
-            )
-            settings["error_cb"] = self._hear
+            settings = self._address.settings() | {
+                "group.id": "tempura",  # the client wants one; nothing is committed under it
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed",
+                "error_cb": self._hear,
+            }
             try:
                 self._consumer = Consumer(settings)
             except KafkaException as error:
