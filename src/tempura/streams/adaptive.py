@@ -70,16 +70,21 @@ class AdaptiveJoin(CachedJoin):
     # --- executing -----------------------------------------------------------------------------------------------------
 
     def attend(self, input: int, inserted: Sequence[Tuple], deleted: Sequence[Tuple]) -> Changes:
-        """Measure the first row of a batch of the input whose turn it is, and see whether anything is due."""
+        """Time a batch as it is; then, if there is time for that, measure the first row of the next one of the input whose turn it is.
+        And see whether anything is due."""
         self._countdown = 1
-        if input == self.measuring.turn and inserted:
-            known = self.profiler.is_complete
-            measured = self.measuring.is_allowed(self.profiler.is_settled)
-            changes = (self._measured if measured else self.change)(input, inserted, deleted)
-            self._countdown = self.measuring.batches_until_next(self._profiling, known)
-        else:
+        measuring = self.measuring
+        if measuring.is_waiting and input == measuring.turn and inserted:
+            changes = self._measured(input, inserted, deleted)
+            self._countdown = measuring.batches_until_next(self._profiling, self.profiler.is_complete)
+        elif measuring.is_waiting:
             changes = self.change(input, inserted, deleted)
             self._countdown = 0
+        else:
+            work = partial(self.change, input, inserted, deleted)
+            changes = measuring.time(len(inserted) + len(deleted), work)
+            measuring.is_waiting = measuring.is_allowed(self.processed, self.profiler.is_settled)
+            self._countdown = 0 if measuring.is_waiting else measuring.batches_until_next(False, True)
         if self.processed >= self._next_tick:
             self._tick()
         return changes
@@ -106,13 +111,15 @@ class AdaptiveJoin(CachedJoin):
 
     def compile(self, input: int, used: Sequence[Candidate]) -> Pipeline:
         watched = {c: windows for c, windows in self._windows_of.items() if c.pipeline == input}
+        if not watched:
+            return super().compile(input, used)
         return Pipeline(self.query, self.stores, self.orders, input, used, self.caches, watched)
 
     # --- adapting ------------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
         """What is looked at again and again: measurements, orders, caches in use, the end of a phase."""
-        self._next_tick = self.processed + max(1, self.settings.interval // (25 if self._profiling else 10))
+        self._next_tick = self.processed + max(1, self.settings.interval // (16 if self._profiling else 10))
         self.profiler.rates.tick(self.counts)
         self._observe_misses()
         if self.settings.ordering and self._repair_orders():
@@ -186,7 +193,7 @@ class AdaptiveJoin(CachedJoin):
         self._phase_began = self.processed
         self._profiling = True
         self._countdown = 0
-        self._next_tick = min(self._next_tick, self.processed + max(1, self.settings.interval // 25))
+        self._next_tick = min(self._next_tick, self.processed + max(1, self.settings.interval // 16))
         if not self.settings.caching:
             return
         profiled = [c for c in self.candidates() if c not in self.used]

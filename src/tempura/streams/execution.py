@@ -116,6 +116,8 @@ class CachedJoin(ContinuousJoin):
         self.caches: dict[Group, Cache] = {}
         self.stores = [Store(classes) for classes in query.classes]
         self.pipelines: list[Pipeline] = []
+        self._compiled: dict[tuple[int, tuple[Candidate, ...]], Pipeline] = {}
+        self._compiled_for: tuple[Orders, dict[Group, Cache]] | None = None
         self._countdown = sys.maxsize
         self.reorder(self.orders)
         self.use(used)
@@ -140,11 +142,15 @@ class CachedJoin(ContinuousJoin):
     def _set(self, used: Sequence[Candidate]) -> None:
         self.used = tuple(used)
         self.caches = {g: self.caches.get(g) or self.new_cache(g) for g in self.groups_kept(used)}
-        for store in self.stores:
-            store.forget_wants()
+        is_new = self._compiled_for != (self.orders, self.caches)
+        if is_new:  # what was compiled before may read indexes that are dropped here
+            self._compiled, self._compiled_for = {}, (self.orders, self.caches)
+            for store in self.stores:
+                store.forget_wants()
         self.pipelines = [self.compile(n, self.used) for n in range(len(self.orders))]
-        for store in self.stores:
-            store.prune()
+        if is_new:
+            for store in self.stores:
+                store.prune()
 
     def groups_kept(self, used: Sequence[Candidate]) -> list[Group]:
         """The groups that have a cache, each once."""
@@ -155,8 +161,12 @@ class CachedJoin(ContinuousJoin):
         return Cache(group)
 
     def compile(self, input: int, used: Sequence[Candidate]) -> Pipeline:
-        """The pipeline of an input when it looks up in these caches; all caches are updated by it."""
-        return Pipeline(self.query, self.stores, self.orders, input, used, self.caches)
+        """The pipeline of an input when it looks up in these caches; all caches are updated by it. It is compiled once as long as
+        orders and caches are the same."""
+        own = tuple(c for c in used if c.pipeline == input)
+        if (input, own) not in self._compiled:
+            self._compiled[input, own] = Pipeline(self.query, self.stores, self.orders, input, own, self.caches)
+        return self._compiled[input, own]
 
     def change(self, input: int, inserted: Sequence[Tuple], deleted: Sequence[Tuple]) -> Changes:
         self._countdown -= 1

@@ -6,35 +6,50 @@ from typing import TypeVar
 
 from tempura.streams.clock import Clock
 from tempura.streams.settings import Settings
-from tempura.streams.statistics import W
+from tempura.streams.statistics import Average, W
 
 T = TypeVar("T")
 
 SHARE = 0.01
-"""Of the time, that measured rows may take once enough is known."""
+"""Of the time that the join works, which measured rows may take once enough is known."""
+
+TIMED = 100
+"""Batches whose mean is what a change takes: some inputs' changes take many times what others' do."""
 
 
 class Measuring:
-    """``turn`` is the input whose next row is measured, ``rows`` how many were."""
+    """``turn`` is the input whose next row is measured, ``rows`` how many were; ``is_waiting``: whether the next one is measured that
+    comes of that input."""
 
     def __init__(self, settings: Settings, clock: Clock, inputs: int) -> None:
         self.turn = 0
         self.rows = 0
+        self.is_waiting = False
         self._settings = settings
         self._clock = clock
         self._inputs = inputs
         self._gap = settings.gap or max(50, settings.interval // 100)
         self._random = Random(settings.seed)
-        self._looked = clock.now()
+        self._seconds, self._changes = Average(TIMED), Average(TIMED)
+        self._looked = 0
         self._allowed = self._taken = 0.0
 
-    def is_allowed(self, known: bool) -> bool:
-        """Whether there is time for one more row, which there is while too little is ``known``. Time that was not used is kept, as much
-        as the rows of a profiling phase take."""
-        now = self._clock.now()
+    def time(self, changes: int, work: Callable[[], T]) -> T:
+        """Do the work for a batch, which is any, and learn what a change takes."""
+        begin = self._clock.now()
+        done = work()
+        self._seconds.add(self._clock.now() - begin)
+        self._changes.add(changes)
+        return done
+
+    def is_allowed(self, processed: int, known: bool) -> bool:
+        """Whether there is time for one more row, which there is while too little is ``known``. What the join has worked is reckoned
+        from the changes that it has ``processed``, for the clock goes on while others work. Time that was not used is kept, as much as
+        the rows of a profiling phase take."""
+        worked = self._seconds.value / max(1.0, self._changes.value) * (processed - self._looked)
+        self._looked = processed
         phase = W * self._settings.rows * self._inputs
-        self._allowed = min(self._allowed + SHARE * (now - self._looked), phase * self._taken)
-        self._looked = now
+        self._allowed = min(self._allowed + SHARE * worked, phase * self._taken)
         return self._allowed >= 0 or not known
 
     def measure(self, work: Callable[[], T]) -> T:
@@ -45,6 +60,7 @@ class Measuring:
         self._allowed = max(0.0, self._allowed) - self._taken
         self.rows += 1
         self.turn = (self.turn + 1) % self._inputs
+        self.is_waiting = False
         return done
 
     def batches_until_next(self, profiling: bool, known: bool) -> int:

@@ -12,10 +12,10 @@ from math import sqrt
 from tempura.streams.candidates import Candidate, Orders
 from tempura.streams.clock import Clock
 from tempura.streams.pipeline import Pipeline, joining, key_with, newly_bound
-from tempura.streams.query import JoinQuery
+from tempura.streams.query import Class, JoinQuery
 from tempura.streams.statistics import Average, W
 from tempura.streams.steps import Step
-from tempura.streams.store import Store, Tuple
+from tempura.streams.store import Store, Table, Tuple
 
 SAMPLE = 8
 """The tuples at a place of a pipeline for which other joins are tried."""
@@ -101,7 +101,7 @@ class Profiler:
         self._stores = stores
         self._clock = clock
         self._rows = rows
-        self._tries: dict[tuple[int, int, int], Step] = {}
+        self._tries: dict[tuple[int, int, int], tuple[Table | None, Step]] = {}
         self.orders: Orders = ()
         self.joins: list[Joins] = []
         self.rates = Rates(len(query.inputs))
@@ -159,16 +159,18 @@ class Profiler:
         some = tuples[:SAMPLE]
         layout = (input, *self.orders[input][:place])
         for other in self.orders[input][place:]:
-            if key_with(self._query, layout, other):
-                found = len(self._try(layout, other, place)(some)) / len(some)
+            if key := key_with(self._query, layout, other):
+                found = len(self._try(layout, other, place, key)(some)) / len(some)
                 self.joins[input].fanouts.setdefault((place, other), Average(FANOUTS)).add(found)
 
-    def _try(self, layout: tuple[int, ...], other: int, place: int) -> Step:
-        known = (layout[0], place, other)
-        if known not in self._tries:
+    def _try(self, layout: tuple[int, ...], other: int, place: int, key: tuple[Class, ...]) -> Step:
+        known, tables = (layout[0], place, other), self._stores[other].tables
+        table, step = self._tries.get(known, (None, None))
+        if step is None or tables.get(key) is not table:  # its index was dropped, with the pipelines that read it
             conditions = newly_bound(self._query, layout, (*layout, other))
-            self._tries[known] = joining(self._query, self._stores, layout, other, conditions)
-        return self._tries[known]
+            step = joining(self._query, self._stores, layout, other, conditions)
+            self._tries[known] = tables.get(key), step
+        return step
 
     def reaching(self, input: int, place: int) -> float:
         """The tuples that reach a place of a pipeline, d, per change of any input."""
