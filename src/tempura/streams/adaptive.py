@@ -64,7 +64,7 @@ class AdaptiveJoin(CachedJoin):
         self._next_phase = 0
         self._profiling = True
         self._countdown = 0
-        self._rates: list[float] = []
+        self._rates: Sequence[float] = ()
         self._begin_phase()
 
     # --- executing -----------------------------------------------------------------------------------------------------

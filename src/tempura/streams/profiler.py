@@ -62,35 +62,41 @@ class Rates:
 
     def __init__(self, inputs: int) -> None:
         self._ticks: deque[tuple[int, ...]] = deque([(0,) * inputs], maxlen=W + 1)
+        self._shares: list[float] | None = None
 
     def tick(self, counts: Sequence[int]) -> None:
         """Close a tick; ``counts`` are the changes of each input since the beginning."""
         self._ticks.append(tuple(counts))
+        self._shares = None
 
-    def shares(self) -> list[float]:
+    def shares(self) -> Sequence[float]:
         """The rates: changes of each input per change of any."""
-        return self._between(0, -1)
-
-    def _between(self, first: int, last: int) -> list[float]:
-        sums = [new - old for new, old in zip(self._ticks[last], self._ticks[first], strict=True)]
-        return [one / max(1, sum(sums)) for one in sums]
+        if self._shares is None:
+            sums = [new - old for new, old in zip(self._ticks[-1], self._ticks[0], strict=True)]
+            self._shares = [one / max(1, sum(sums)) for one in sums]
+        return self._shares
 
     def have_moved(self, known: Sequence[float], by: float) -> bool:
         """Whether some rate was another one than it is known to be, by a share ``by`` of it and more than chance would make it, in the
         last tick and in the one before, and the same one in both: rows that come in turns of an input each move no rate."""
         if len(self._ticks) < 3:
             return False
-        rows = min(sum(self._ticks[n]) - sum(self._ticks[n - 1]) for n in (-1, -2))
-        for old, a, b in zip(known, self._between(-3, -2), self._between(-2, -1), strict=True):
-            chance = CHANCE * sqrt(max(old * (1 - old), 1 / max(1, rows)) / max(1, rows))
+        first, second, third = (self._ticks[n] for n in (-3, -2, -1))
+        before, last = max(1, sum(second) - sum(first)), max(1, sum(third) - sum(second))
+        rows = min(before, last)
+        for old, x, y, z in zip(known, first, second, third, strict=True):
+            a, b = (y - x) / before, (z - y) / last
             away = min(abs(a - old), abs(b - old)) if (a < old) == (b < old) else 0.0
-            if away > max(by * old, chance, abs(a - b)):
-                return True
+            if away > by * old and away > abs(a - b):
+                chance = CHANCE * sqrt(max(old * (1 - old), 1 / rows) / rows)
+                if away > chance:
+                    return True
         return False
 
     def forget(self) -> None:
         """Know the last two ticks only: what came before them came at other rates."""
         self._ticks = deque(list(self._ticks)[-3:], maxlen=W + 1)
+        self._shares = None
 
 
 class Profiler:
@@ -102,6 +108,7 @@ class Profiler:
         self._clock = clock
         self._rows = rows
         self._tries: dict[tuple[int, int, int], tuple[Table | None, Step]] = {}
+        self._keys: dict[tuple[int, int, int], tuple[tuple[Class, ...], bool]] = {}
         self.orders: Orders = ()
         self.joins: list[Joins] = []
         self.rates = Rates(len(query.inputs))
@@ -114,7 +121,7 @@ class Profiler:
             else self.joins[n]
             for n, (order, old) in enumerate(zip(orders, self.orders or orders, strict=True))
         ]
-        self.orders, self.joins, self._tries = orders, fresh, {}
+        self.orders, self.joins, self._tries, self._keys = orders, fresh, {}, {}
 
     @property
     def is_complete(self) -> bool:
@@ -151,25 +158,34 @@ class Profiler:
 
     def looks(self, input: int, place: int, other: int) -> int:
         """How many rows of another input are looked at for one tuple at a place of a pipeline."""
-        key = key_with(self._query, (input, *self.orders[input][:place]), other)
-        return len(self._stores[other]) if self._query.is_scanned(other, key) else 1
+        _, is_scanned = self._key(input, place, other)
+        return len(self._stores[other]) if is_scanned else 1
+
+    def _key(self, input: int, place: int, other: int) -> tuple[tuple[Class, ...], bool]:
+        """The classes by which tuples at a place of a pipeline are joined with another input, and whether all of its rows are compared."""
+        known = self._keys.get((input, place, other))
+        if known is None:
+            key = key_with(self._query, (input, *self.orders[input][:place]), other)
+            known = self._keys[input, place, other] = key, self._query.is_scanned(other, key)
+        return known
 
     def _try_others(self, input: int, place: int, tuples: list[Tuple]) -> None:
         """How many matches tuples at a place have in each input that could be joined next (A-Greedy's profile)."""
         some = tuples[:SAMPLE]
-        layout = (input, *self.orders[input][:place])
         for other in self.orders[input][place:]:
-            if key := key_with(self._query, layout, other):
-                found = len(self._try(layout, other, place, key)(some)) / len(some)
+            if self._key(input, place, other)[0]:
+                found = len(self._try(input, place, other)(some)) / len(some)
                 self.joins[input].fanouts.setdefault((place, other), Average(FANOUTS)).add(found)
 
-    def _try(self, layout: tuple[int, ...], other: int, place: int, key: tuple[Class, ...]) -> Step:
-        known, tables = (layout[0], place, other), self._stores[other].tables
-        table, step = self._tries.get(known, (None, None))
+    def _try(self, input: int, place: int, other: int) -> Step:
+        key, _ = self._key(input, place, other)
+        tables = self._stores[other].tables
+        table, step = self._tries.get((input, place, other), (None, None))
         if step is None or tables.get(key) is not table:  # its index was dropped, with the pipelines that read it
+            layout = (input, *self.orders[input][:place])
             conditions = newly_bound(self._query, layout, (*layout, other))
             step = joining(self._query, self._stores, layout, other, conditions)
-            self._tries[known] = tables.get(key), step
+            self._tries[input, place, other] = tables.get(key), step
         return step
 
     def reaching(self, input: int, place: int) -> float:
