@@ -146,7 +146,7 @@ def shares_measured(others: float) -> float:
         clock.time += others
         if n % 50 == 0:
             measuring.time(2, clock.takes(1.0))
-            if measuring.is_allowed(2 * n, known=True):
+            if not measuring.batches_until_allowed(2 * n, known=True):
                 measuring.measure(clock.takes(50.0))
     return 50 * measuring.rows / (100_000 + 50 * measuring.rows)
 
@@ -160,9 +160,10 @@ def test_all_may_be_measured_while_too_little_is_known() -> None:
     measuring = Measuring(Settings(interval=4000), clock := Ticking(), 3)
     measuring.time(2, clock.takes(1.0))
     for n in range(100):
-        assert measuring.is_allowed(2 * n, known=False)
+        assert measuring.batches_until_allowed(2 * n, known=False) == 0
         measuring.measure(clock.takes(50.0))
-    assert not measuring.is_allowed(200, known=True)
+    assert measuring.batches_until_allowed(200, known=True) > 0
+    assert not measuring.is_waiting
 
 
 def test_time_that_was_not_used_is_kept_for_a_phase_and_no_more() -> None:
@@ -170,7 +171,7 @@ def test_time_that_was_not_used_is_kept_for_a_phase_and_no_more() -> None:
     measuring.time(2, clock.takes(1.0))
     measuring.measure(clock.takes(50.0))
     rows = 0
-    while measuring.is_allowed(10**9, known=True):
+    while not measuring.batches_until_allowed(10**9, known=True):
         measuring.measure(clock.takes(50.0))
         rows += 1
     assert 3 * 4 * 10 <= rows <= 3 * 4 * 10 + 5

@@ -83,8 +83,7 @@ class AdaptiveJoin(CachedJoin):
         else:
             work = partial(self.change, input, inserted, deleted)
             changes = measuring.time(len(inserted) + len(deleted), work)
-            measuring.is_waiting = measuring.is_allowed(self.processed, self.profiler.is_settled)
-            self._countdown = 0 if measuring.is_waiting else measuring.batches_until_next(False, True)
+            self._countdown = measuring.batches_until_allowed(self.processed, self.profiler.is_settled)
         if self.processed >= self._next_tick:
             self._tick()
         return changes

@@ -40,7 +40,9 @@ def appraise(profiler: Profiler, clock: Clock, query: JoinQuery, c: Candidate, m
     segment = sum(profiler.joining_cost(c.pipeline, n) for n in range(c.start, c.end))
     reaching, leaving = profiler.reaching(c.pipeline, c.start), profiler.reaching(c.pipeline, c.end)
     tuples = profiler.entry_tuples(c)
-    proc = reaching * clock.probe_cost(tuples) + misses * (segment + reaching * clock.update + leaving * clock.item)
+    share = max(profiler.rates.shares()[c.pipeline], 1e-12)
+    looked = share * clock.looks(reaching / share) + reaching * tuples * clock.item
+    proc = looked + misses * (segment + reaching * clock.update + leaving * clock.item)
     return Appraisal(
         segment - proc, proc, upkeep(profiler, clock, query, c.group, tuples), misses, max(keys, 1.0), tuples
     )
@@ -72,6 +74,6 @@ def _apart(profiler: Profiler, clock: Clock, group: Group, input: int) -> tuple[
     cost, tuples = 0.0, 1.0
     for other in group.inputs:
         if other != input:
-            cost += tuples * clock.look
+            cost += clock.looks(tuples)
             tuples *= profiler.fanout(input, other)
     return cost + tuples * clock.item, tuples

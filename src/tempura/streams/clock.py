@@ -5,6 +5,7 @@ A clock measures joins while they run, and says what a look into a cache and an 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter, process_time
 
@@ -18,6 +19,8 @@ class Clock:
 
     look = 1.0
     """A look into a cache without a tuple."""
+    more = 1.0
+    """A look for one more of the tuples that come together."""
     item = 0.5
     """A tuple that a look gives."""
     update = 1.5
@@ -30,9 +33,9 @@ class Clock:
         out = step(tuples)
         return out, looks * len(tuples) + self.item * len(out)
 
-    def probe_cost(self, tuples: float) -> float:
-        """A look that gives so many tuples."""
-        return self.look + self.item * tuples
+    def looks(self, tuples: float) -> float:
+        """Looks for so many tuples that come together, on average."""
+        return self.look * min(tuples, 1.0) + self.more * max(0.0, tuples - 1)
 
     def now(self) -> float:
         """The time, of which profiling may take a share. Here it stands still: everything may be measured."""
@@ -52,34 +55,51 @@ class Seconds(Clock):
     compares all rows or has conditions, counts as measured."""
 
     def __init__(self) -> None:
-        self._join, look, item, update, witness = calibrated()
-        self._item = item
-        self.look, self.item, self.update, self.witness = (COLD * cost for cost in (look, item, update, witness))
+        self._costs = found = calibrated()
+        self.look, self.more, self.item = COLD * found.look, COLD * found.more, COLD * found.item
+        self.update, self.witness = COLD * found.update, COLD * found.witness
 
     def measure(self, step: Step, tuples: list[Tuple], looks: int) -> tuple[list[Tuple], float]:
         begin = perf_counter()
         out = step(tuples)
         taken = perf_counter() - begin
-        counted = self._join * max(1, len(tuples)) + self._item * len(out)
+        known = self._costs
+        counted = known.join + known.next_join * (len(tuples) - 1) + known.item * len(out)
         return out, taken if taken > ROUGH * counted else counted
 
     def now(self) -> float:
         return perf_counter()
 
 
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Seconds of a look into an index (``join``), and of one for one more of the tuples that come together (``next_join``); of a look into
+    a cache (``look``, ``more``), of a tuple that a look gives, of an update of a tuple, and of one by a witness."""
+
+    join: float
+    next_join: float
+    look: float
+    more: float
+    item: float
+    update: float
+    witness: float
+
+
 @lru_cache(maxsize=1)
-def calibrated() -> tuple[float, float, float, float, float]:
-    """Seconds of a look into an index, of one into a cache, of a tuple that it gives, of an update of a tuple, and of one by a
-    witness: least of several."""
+def calibrated() -> Costs:
+    """What this machine takes: least of several measurements of each."""
     cache = Cache(Group((1, 2), (0,)))
     rows = [Row((n,), (n,)) for n in range(64)]
+    tuples: list[Tuple] = [(row,) for row in rows]
     for row in rows:
         cache.create(row.key[0], [])
-    step = look_up(cache, [[0, 0]], lambda key: [], None)
-    empty = least(lambda: [step([(row,)]) for row in rows]) / len(rows)
+    join = probe({row.key[0]: {} for row in rows}, [[0, 0]], None)
+    look = look_up(cache, [[0, 0]], lambda key: [], None)
+    first_join, next_join = _apart_and_together(join, tuples)
+    first_look, next_look = _apart_and_together(look, tuples)
     for row in rows:
         cache.extend(row.key[0], [(row, row)] * 16)
-    full = least(lambda: [step([(row,)]) for row in rows]) / len(rows)
+    full, _ = _apart_and_together(look, tuples)
     update = Update(cache, (1, 2), [[0, 0]])
 
     def update_all() -> None:
@@ -87,8 +107,7 @@ def calibrated() -> tuple[float, float, float, float, float]:
             update.insert([(row, row)])
             update.delete([(row, row)])
 
-    join = probe({row.key[0]: {} for row in rows}, [[0, 0]], None)
-    index = least(lambda: [join([(row,)]) for row in rows]) / len(rows)
+    updated = least(update_all) / len(rows) / 2
     witness = Witness(cache, (1, 0, 2), [0], lambda row: [(row[0], row[0])])
     for row in rows:
         cache.create(row.key[0], [])
@@ -98,8 +117,14 @@ def calibrated() -> tuple[float, float, float, float, float]:
             witness.insert([(row,)], [])
             witness.delete([(row,)])
 
-    apart = least(witness_all) / len(rows) / 2
-    return index, empty, (full - empty) / 16, least(update_all) / len(rows) / 2, apart
+    witnessed = least(witness_all) / len(rows) / 2
+    item = (full - first_look) / 16
+    return Costs(first_join, next_join, first_look, next_look, item, updated, witnessed)
+
+
+def _apart_and_together(step: Step, tuples: list[Tuple]) -> tuple[float, float]:
+    """What a tuple takes that comes alone, and one of many."""
+    return least(lambda: [step([t]) for t in tuples]) / len(tuples), least(lambda: step(tuples)) / len(tuples)
 
 
 def least(work: Callable[[], object], repeats: int = 15) -> float:

@@ -1,6 +1,7 @@
 """Which rows are measured: inputs by turns, at random distances, and as many as a share of the time allows."""
 
 from collections.abc import Callable
+from math import ceil
 from random import Random
 from typing import TypeVar
 
@@ -42,15 +43,19 @@ class Measuring:
         self._changes.add(changes)
         return done
 
-    def is_allowed(self, processed: int, known: bool) -> bool:
-        """Whether there is time for one more row, which there is while too little is ``known``. What the join has worked is reckoned
-        from the changes that it has ``processed``, for the clock goes on while others work. Time that was not used is kept, as much as
-        the rows of a profiling phase take."""
+    def batches_until_allowed(self, processed: int, known: bool) -> int:
+        """Batches to let pass until there is time for one more row: none while too little is ``known``, or if there is time, and then
+        the next row is waited for. What the join has worked is reckoned from the changes that it has ``processed``, for the clock goes on
+        while others work. Time that was not used is kept, as much as the rows of a profiling phase take."""
         worked = self._seconds.value / max(1.0, self._changes.value) * (processed - self._looked)
         self._looked = processed
         phase = W * self._settings.rows * self._inputs
         self._allowed = min(self._allowed + SHARE * worked, phase * self._taken)
-        return self._allowed >= 0 or not known
+        self.is_waiting = self._allowed >= 0 or not known
+        if self.is_waiting:
+            return 0
+        batches = -self._allowed / (SHARE * self._seconds.value) if self._seconds.value else 0
+        return min(ceil(batches), 2 * self._gap)
 
     def measure(self, work: Callable[[], T]) -> T:
         """Do the work for a row of the input whose turn it is, and count what it takes."""
