@@ -56,7 +56,8 @@ class Seconds(Clock):
 
     def __init__(self) -> None:
         self._costs = found = calibrated()
-        self.look, self.more, self.item = COLD * found.look, COLD * found.more, COLD * found.item
+        self.item = found.item  # a tuple takes the same to make, whether an index or a cache gives it
+        self.look, self.more = COLD * found.look, COLD * found.more
         self.update, self.witness = COLD * found.update, COLD * found.witness
 
     def measure(self, step: Step, tuples: list[Tuple], looks: int) -> tuple[list[Tuple], float]:
