@@ -1,4 +1,4 @@
-"""The one tree that every plan prints as. Bottom layer: imports nothing of Tempura."""
+"""The one tree that every plan prints as, and sizes as people write them. Bottom layer: imports nothing of Tempura."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,3 +28,21 @@ class DisplayNode:
     def to_json(self) -> dict[str, object]:
         """Return the tree as plain data: label, notes, children."""
         return {"label": self.label, "notes": dict(self.notes), "children": [c.to_json() for c in self.children]}
+
+
+_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+SIZES = "Write 4096, 512 KB, 64 MB or 1 GB."
+"""How sizes are written, for the remedy of an error."""
+
+
+def bytes_of(text: str) -> int | None:
+    """The bytes that a size is, such as ``64 MB``; None for a text that is no size."""
+    number, _, unit = text.strip().partition(" ")
+    return int(number) * _UNITS[unit or "B"] if number.isdecimal() and (unit or "B") in _UNITS else None
+
+
+def bytes_text(size: float) -> str:
+    """A size for people: three digits at most, and a unit."""
+    unit = next((unit for unit, of in reversed(_UNITS.items()) if size >= of), "B")
+    return f"{size / _UNITS[unit]:.3g} {unit}" if size < 1000 * _UNITS[unit] else f"{size / _UNITS[unit]:.0f} {unit}"

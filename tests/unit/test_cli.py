@@ -137,7 +137,13 @@ class FakeWarehouse:
         return Removed(("queries/revenue/attempts/x",) * keep, {"results": 1000 * keep})
 
     def replace_query(
-        self, name: str, sql: str | None = None, dry_run: bool = False, methods: Any = None, require: Any = None
+        self,
+        name: str,
+        sql: str | None = None,
+        dry_run: bool = False,
+        methods: Any = None,
+        require: Any = None,
+        state_budget: Any = None,
     ) -> ReplaceReport:
         if not dry_run:
             self.added.append((name, {"sql": sql}))
@@ -446,7 +452,7 @@ def test_query_add_makes_the_schedule(tempura: Tempura, warehouse: FakeWarehouse
     assert tempura(*add, "--view", "--refreshes", "5").exit_code == 0
     first, second = (given for _, given in warehouse.added)
     daily = tp.Schedule.progressive({"14:00": 0.25, "24:00": 1.0})
-    assert first == {"sql": "SELECT 1", "schedule": daily, "methods": None, "require": None}
+    assert first == {"sql": "SELECT 1", "schedule": daily, "methods": None, "require": None, "state_budget": None}
     assert second["schedule"] == tp.Schedule.view(5)
 
 

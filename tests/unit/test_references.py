@@ -49,9 +49,9 @@ class World:
         patch.setattr(situation, "Problem", self._posed)
         self.open()
 
-    def _posed(self, query: Rel, points: Any, tables: dict[str, TableFacts], *others: Any) -> Problem:
+    def _posed(self, query: Rel, points: Any, tables: dict[str, TableFacts], *others: Any, **more: Any) -> Problem:
         self.facts = tables
-        return Problem(query, points, tables, *others)
+        return Problem(query, points, tables, *others, **more)
 
     def open(self, files: Files | None = None) -> Warehouse:
         self.engine = BagEngine()

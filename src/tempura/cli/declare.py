@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 import tempura as tp
-from tempura.cli.queries import json_option, method_names, methods_option, name_argument, require_option
+from tempura.cli.queries import budget_option, json_option, method_names, methods_option, name_argument, require_option
 from tempura.cli.references import references_option, referring
 from tempura.cli.shell import Commands, Shell, example, is_warehouse, prices
 from tempura.errors import TempuraError
@@ -236,6 +236,7 @@ def query() -> None:
 @click.option("--refreshes", default=30, show_default=True, help="With --view: refreshes that pay for the first build.")
 @methods_option
 @require_option
+@budget_option
 @click.pass_obj
 def add_query(
     shell: Shell,
@@ -255,6 +256,7 @@ def add_query(
     refreshes: int,
     methods: str | None,
     require: str | None,
+    state_budget: str | None,
 ) -> None:
     """Declare query NAME.
 
@@ -272,7 +274,10 @@ def add_query(
         schedule = tp.Schedule.paced(until, final_work, total_work, max_pace, chosen, since, timezone)
     schedule = schedule or tp.Schedule.progressive(prices(times), timezone)
     with shell.progress("starting Spark"):
-        shell.warehouse.add_query(name, sql=text, schedule=schedule, methods=method_names(methods), require=require)
+        names = method_names(methods)
+        shell.warehouse.add_query(
+            name, sql=text, schedule=schedule, methods=names, require=require, state_budget=state_budget
+        )
     shell.say(f"query {name} added")
 
 
@@ -285,6 +290,7 @@ def add_query(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for a program; asks nothing.")
 @methods_option
 @require_option
+@budget_option
 @click.pass_obj
 def replace_query(
     shell: Shell,
@@ -296,6 +302,7 @@ def replace_query(
     as_json: bool,
     methods: str | None,
     require: str | None,
+    state_budget: str | None,
 ) -> None:
     """Replace query NAME by another.
 
@@ -304,7 +311,8 @@ def replace_query(
     if sql is not None and file is not None:
         raise click.UsageError("Give the query with either --sql or --file.")
     text = file.read_text() if file else sql
-    replace = partial(shell.warehouse.replace_query, name, sql=text, methods=method_names(methods), require=require)
+    other = partial(shell.warehouse.replace_query, name, sql=text, methods=method_names(methods))
+    replace = partial(other, require=require, state_budget=state_budget)
     with shell.progress("planning"):
         found = replace(dry_run=dry_run or not (yes or as_json))
     if not as_json:

@@ -32,6 +32,11 @@ require_option = click.option(
     type=click.Choice((REQUIRED, NO_DEMAND)),
     help="incremental: refuse, rather than to recompute the whole query; none: do not. As declared unless given.",
 )
+budget_option = click.option(
+    "--state-budget",
+    metavar="SIZE",
+    help='The most that states may take on disk, such as "200 MB"; none: any. As declared unless given.',
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for a program.")
 
 

@@ -47,11 +47,13 @@ class Note:
 @dataclass(frozen=True, slots=True)
 class Save:
     """Keep a relation for later steps, in the order of its columns. ``bucket`` are the positions of the columns by which a
-    later join or aggregation needs it; () when none does. A saved relation is positive and consolidated."""
+    later join or aggregation needs it; () when none does. ``size``: the bytes that it is expected to take. A saved relation is positive
+    and consolidated."""
 
     key: StateKey
     rel: Rel
     bucket: tuple[int, ...] = ()
+    size: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,11 @@ class Step:
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         return not self.saves and self.emit is None
+
+    @property
+    def state_bytes(self) -> float:
+        """The bytes that what it keeps is expected to take."""
+        return sum(save.size for save in self.saves)
 
     @property
     def is_recomputation(self) -> bool:
@@ -143,6 +150,11 @@ class ProgressivePlan:
     effort: Effort = Effort()
     course: Course | None = None
     registry: str = ""
+
+    @property
+    def state_bytes(self) -> float:
+        """The bytes that states are expected to take, after the step that keeps most: one that keeps some lets go of others."""
+        return max((step.state_bytes for step in self.steps), default=0.0)
 
     def step_at(self, time: int) -> Step:
         """The step of a time point. Raises KeyError when the plan has none."""

@@ -56,7 +56,9 @@ class Best:
         graph, chosen = self._graph, self.chosen.__getitem__
         cost, _ = graph.load_parts(goal.view, graph.lies(goal, load, chosen))
         saves = ((saved.time, graph.save_cost(saved.view, graph.grown(saved, chosen))) for saved in load.goals)
-        return graph.weighted(cost, goal.time) + sum(graph.weighted(save, t) for t, save in saves)
+        kept = load.goals or goal.time > graph.problem.first
+        rent = graph.charged(graph.size(goal.view)) if kept else 0
+        return graph.weighted(cost, goal.time) + sum(graph.weighted(save, t) for t, save in saves) + rent
 
 
 def explore(

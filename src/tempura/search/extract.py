@@ -143,7 +143,9 @@ class Extraction:
         for goal in self._saved:
             if goal.time == t:
                 keys.setdefault(self._graph.key(goal.view), goal)
-        saves = tuple(Save(key, self._built[g], self._bucket(key, g.view)) for key, g in keys.items())
+        saves = tuple(
+            Save(key, self._built[g], self._bucket(key, g.view), self._graph.size(g.view)) for key, g in keys.items()
+        )
         roots = [save.rel for save in saves] + ([emit] if emit is not None else [])
         nodes = dict.fromkeys(rel for root in roots for rel in root.walk())
         notes = {rel: self._notes[t][rel] for rel in nodes if rel in self._notes.get(t, {})}
@@ -166,7 +168,8 @@ class Extraction:
             if goal.time > problem.first and way.rule is None and not way.goals and self._graph.is_kept(goal.view):
                 key = self._graph.key(goal.view)
                 note = Note(self._graph.estimate.rows(goal.view), 0, view=goal.view.label)
-                found[key] = Save(key, way.rhs, problem.stored.get(key, ONE_PART).bucket), note
+                bucket, size = problem.stored.get(key, ONE_PART).bucket, self._graph.size(goal.view)
+                found[key] = Save(key, way.rhs, bucket, size), note
         return found
 
     def _ways_to_join(self, notes: Mapping[Rel, Note]) -> dict[Rel, Note]:

@@ -60,7 +60,8 @@ Chosen = Callable[[Goal], Alternative]
 class Graph:
     """Goals and alternatives of one planning problem, made on demand and remembered, once for all of several ``sets`` of rules. Each
     class begins at a time of its own, at which its snapshots are computed from scratch: at ``begins`` at the latest. ``strict`` as in
-    ``make_plan``; ``keep`` says which states may be loaded."""
+    ``make_plan``; ``keep`` says which states may be loaded. ``rent``: what is charged for a byte that is kept, in nanoseconds, besides
+    the work that it takes."""
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class Graph:
         begins: int = 0,
         strict: bool = False,
         keep: Keep = Keep.BOTH,
+        rent: float = 0.0,
     ) -> None:
         self.space = space
         self.problem = space.problem
@@ -83,6 +85,7 @@ class Graph:
         self.begins = begins
         self.strict = strict
         self.keep = keep
+        self.rent = rent
         self._rewriter = Rewriter(space, sets, begins)
         self._sinces = tuple(range(begins + 1)) if self.has_values_computed_once else (0,)
         self.searches = tuple(self._searches(len(sets)))
@@ -110,6 +113,12 @@ class Graph:
         other = copy(self)
         other.keep = keep
         other._alternatives = {}
+        return other
+
+    def renting(self, rent: float) -> "Graph":
+        """The same graph where another rent is charged."""
+        other = copy(self)
+        other.rent = rent
         return other
 
     @cached_property
@@ -225,6 +234,14 @@ class Graph:
         """What it costs to save a view, of what it grows from only the delta, at weight one."""
         rows = self.estimate.rows(grown.delta if grown else view)
         return self.model.write(rows, self.estimate.width(view), isinstance(view.at, State))
+
+    def size(self, view: View) -> float:
+        """The bytes that a view takes when it is stored."""
+        return self.estimate.rows(view) * self.estimate.width(view) * self.problem.stored_share
+
+    def charged(self, bytes: float) -> int:
+        """The rent of so many bytes, whatever work costs at the time."""
+        return round(self.rent * bytes)
 
     def load_parts(self, view: View, lies: StoredFacts) -> tuple[int, int]:
         """What it costs to load a view that lies on disk in some way, at weight one, and the part of it that does not depend on rows."""

@@ -18,7 +18,7 @@ Choices = dict[Goal, Alternative]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A plan as choices and as steps; ``cost`` is weighted and counts shared work once."""
+    """A plan as choices and as steps; ``cost`` is weighted, counts shared work once, and has the graph's rent of what is kept."""
 
     choices: Choices
     steps: tuple[Step, ...]
@@ -107,5 +107,6 @@ def _extract(graph: Graph, choices: Choices) -> Candidate:
     extraction = Extraction(graph, choices)
     steps = extraction.steps()
     cost = sum(graph.weighted(step.cost, step.time) for step in steps)
+    cost += sum(graph.charged(save.size) for step in steps for save in step.saves) if graph.rent else 0
     graph.tell(PlanCosted(cost))
     return Candidate(choices, steps, cost, extraction.reached, tuple(extraction.used))

@@ -1,22 +1,22 @@
 """The planner: the cheapest progressive plan under a set of incremental methods, and what the others would have cost."""
 
 import gc
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import partial
 
 from tempura.algebra.rel import Opaque, Project, Rel, Scan, Values
 from tempura.algebra.scalar import Output, Ref
 from tempura.errors import Reason, TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
-from tempura.plan.progressive import Alternative, Course, Note, ProgressivePlan, Step
+from tempura.plan.progressive import Course, ProgressivePlan
 from tempura.rules.dsl import Rule
 from tempura.rules.prune import without_empty
-from tempura.rules.registry import Registry
 from tempura.search.alike import without_the_alike
 from tempura.search.asked import Asking
+from tempura.search.budget import within_budget
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Alternative as Way
 from tempura.search.graph import Graph, Search
@@ -24,11 +24,11 @@ from tempura.search.improve import Candidate, allows, first_candidates, improve,
 from tempura.search.problem import Problem
 from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Keep, Space
+from tempura.search.told import told, used_methods
 from tempura.tvr.views import Delta, StateDelta, View
 
 _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
-
 
 _FIRST = 4
 """So many of the plans with which a search may begin are improved: the cheapest."""
@@ -80,11 +80,11 @@ def make_plan(
     computed, whatever that costs. ``course``: only what an earlier plan went about it by is tried, and nothing is compared, unless that
     leads nowhere here; such a plan has this very course.
 
-    Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query.
+    Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query, or not within its state budget.
     """
     names = problem.registry.names_of(methods)
-    made_by = problem.registry.fingerprint
     counter = EffortCounter()
+    best_of = partial(_best, margin=margin, doubt=doubt)
     space = Space(
         replace(problem, query=_as_operator(without_empty(problem.query))),
         counter,
@@ -93,30 +93,32 @@ def make_plan(
         switches=switches,
     )
     asking = Asking(space)
-    if course and (along := _followed(course, asking, space, names, strict)):
-        steps = _with_methods(along, problem.registry)
-        others = _alternatives([along], along)
-        return replace(along, steps=steps, alternatives=others, effort=counter.effort, registry=made_by)
+    along = _followed(course, asking, space, names, strict) if course else None
+    if along and problem.allows(along.state_bytes):
+        return told(along, [along], counter.effort, problem.registry)
     sets = _sets(space, names)
     begins = 0 if strict else _last_beginning(problem)
     graph = Graph(space, *map(space.rules_of, sets), begins=begins, strict=strict)
     asked = asking.beside if "batch" in names and not strict else asking.plans
-    plans = asked(_plans(graph, sets, Keep.BOTH))
-    if not plans:
-        raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
-    if _loads_what_it_forgets(_best(plans, margin, doubt), problem):
+
+    def search(graph: Graph) -> list[ProgressivePlan]:
+        plans = asked(_plans(graph, sets, Keep.BOTH))
+        if not plans or not _loads_what_it_forgets(best_of(plans), problem):
+            return plans
         either = (_plans(graph.keeping(keep), sets, keep) for keep in (Keep.NEW, Keep.PAST))
         both = [asked(found) for found in either if found]
-        plans = min(both, key=lambda found: _best(found, margin, doubt).cost, default=plans)
-    best = _best(plans, margin, doubt)
-    steps = _with_methods(best, problem.registry)
-    return replace(best, steps=steps, alternatives=_alternatives(plans, best), effort=counter.effort, registry=made_by)
+        return min(both, key=lambda found: best_of(found).cost, default=plans)
+
+    plans = search(graph)
+    if not plans:
+        raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
+    best = within_budget(problem, plans, lambda rent: search(graph.renting(rent)), best_of)
+    return told(best, [p for p in plans if problem.allows(p.state_bytes)], counter.effort, problem.registry)
 
 
 def _sets(space: Space, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Each method by itself, but for those that are like another here, and all together."""
-    single = tuple((name,) for name in without_the_alike(space, names))
-    return (*single, names) if len(names) > 1 else single
+    return (*((name,) for name in without_the_alike(space, names)), *((names,) if len(names) > 1 else ()))
 
 
 def _last_beginning(problem: Problem) -> int:
@@ -210,37 +212,6 @@ def _unless_a_bet(
     return batch if doubt * cheapest.cost > promised else cheapest
 
 
-def _used_methods(registry: Registry, steps: Sequence[Step], names: tuple[str, ...]) -> str:
-    """The fewest methods that have the rules which a plan uses; among as many, those named first."""
-    used = {note.rule for step in steps for note in step.notes.values()} & _rule_names(registry, names)
-    sets = (chosen for size in range(1, len(names)) for chosen in combinations(names, size))
-    return "+".join(next((chosen for chosen in sets if used <= _rule_names(registry, chosen)), names))
-
-
-def _with_methods(plan: ProgressivePlan, registry: Registry) -> tuple[Step, ...]:
-    """The steps of a plan, with the methods of the plan that have the rules noted."""
-    names = {name: _rule_names(registry, (name,)) for name in plan.method.split("+")}
-
-    def noted(note: Note) -> Note:
-        return replace(note, method="+".join(name for name, rules in names.items() if note.rule in rules))
-
-    return tuple(replace(step, notes={rel: noted(note) for rel, note in step.notes.items()}) for step in plan.steps)
-
-
-def _rule_names(registry: Registry, methods: Iterable[str]) -> set[str]:
-    return {rule.name for method in methods for rule in registry.methods[method]}
-
-
-def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tuple[Alternative, ...]:
-    """One per method, or mixture of them: of two plans that use the same the cheaper, and the one that was chosen for certain."""
-    found: dict[str, ProgressivePlan] = {}
-    for plan in plans:
-        known = found.get(plan.method)
-        if known is None or (known is not best and (plan is best or plan.cost < known.cost)):
-            found[plan.method] = plan
-    return tuple(replace(_summary(plan), chosen=plan is best) for plan in found.values())
-
-
 def _beginnings(graph: Graph, search: Search) -> tuple[int | None, ...]:
     """Where the plans begin from which a search goes on: each class at a time of its own, or all at one; for to move all that is shared
     from one time to another takes more exchanges than one."""
@@ -259,8 +230,9 @@ def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
     course = Course(_start(found), keep.name, tuple(sorted({rule.name for rule, _ in found.candidate.used})))
-    method = _used_methods(found.graph.problem.registry, steps, names)
-    return ProgressivePlan(steps, weights, found.candidate.cost, method, fallbacks=fallbacks, course=course)
+    method = used_methods(found.graph.problem.registry, steps, names)
+    cost = sum(found.graph.weighted(step.cost, step.time) for step in steps)
+    return ProgressivePlan(steps, weights, cost, method, fallbacks=fallbacks, course=course)
 
 
 def _start(found: Found) -> int:
@@ -281,13 +253,3 @@ def _fallbacks(graph: Graph, used: tuple[tuple[Rule, Rel], ...]) -> tuple[Reason
     reasons = [rule.why(graph.memo.tree(rel), graph.facts) for rule, rel in used if rule.why]
     reasons += [rel.reason for rel in graph.problem.query.walk() if isinstance(rel, Opaque)]
     return tuple(dict.fromkeys(reason for reason in reasons if reason))
-
-
-def _summary(plan: ProgressivePlan) -> Alternative:
-    return Alternative(plan.method, plan.cost, tuple(s.cost for s in plan.steps), _states(plan.steps), plan.fallbacks)
-
-
-def _states(steps: tuple[Step, ...]) -> int:
-    """How many states a plan works with: those that it saves, and those of the past that it loads."""
-    saved = {save.key for step in steps for save in step.saves}
-    return len(saved | {rel.key for step in steps for rel in step.operators if isinstance(rel, Load)})

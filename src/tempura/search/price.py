@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from tempura.algebra.rel import Rel
 from tempura.physical.growth import Growth
+from tempura.physical.operators import StateKey
 from tempura.search.events import PlanCosted
 from tempura.search.graph import Alternative, Chosen, Graph
 from tempura.search.space import Goal
@@ -40,11 +41,14 @@ class Pricing:
         while plan.unbuilt:
             if not plan.visit(plan.unbuilt.pop()):
                 return None
-        for goal in {(goal.time, self.graph.key(goal.view)): goal for goal in plan.saved}.values():
+        saved = {(goal.time, self.graph.key(goal.view)): goal for goal in plan.saved}
+        for goal in saved.values():
             plan.add(goal.time, self._save(goal.view, self.graph.grown(goal, plan.chosen)))
         for root in roots:
             plan.add(root.time, self.emit(root.view))
-        return Price(sum(self.graph.weighted(cost, t) for t, cost in plan.costs()), plan.reached)
+        stored = {**plan.kept, **{key: goal.view for key, goal in saved.items()}}
+        rent = sum(self.graph.charged(self.graph.size(view)) for view in stored.values()) if self.graph.rent else 0
+        return Price(sum(self.graph.weighted(cost, t) for t, cost in plan.costs()) + rent, plan.reached)
 
     def operators(self, way: Alternative) -> Mapping[int, int]:
         """The costs of an alternative's operators, which are numbered: equal ones have one number."""
@@ -75,7 +79,7 @@ class Pricing:
 
 
 class Price:
-    """A plan's weighted cost, and the goals that it reaches, each once."""
+    """A plan's weighted cost, with the rent of what it keeps, and the goals that it reaches, each once."""
 
     def __init__(self, cost: int, reached: Collection[Goal]) -> None:
         self.cost = cost
@@ -91,6 +95,7 @@ class _Plan:
         self._exchanged = exchanged
         self.reached: dict[Goal, bool] = {}  # False while what a goal needs is being visited
         self.saved: dict[Goal, None] = {}
+        self.kept: dict[tuple[int, StateKey], View] = {}  # of the past, with what the first step saves
         self.unbuilt: list[Goal] = []
         self._operators: dict[int, dict[int, int]] = defaultdict(dict)
         self._more: dict[int, int] = defaultdict(int)
@@ -105,6 +110,9 @@ class _Plan:
         if way.rule is None:
             self.saved.update(dict.fromkeys(way.goals))
             self.unbuilt.extend(way.goals)
+            graph = self._pricing.graph
+            if graph.rent and not way.goals and goal.time > graph.problem.first:
+                self.kept[graph.problem.first, graph.key(goal.view)] = goal.view
             self._operators[goal.time].update(self._pricing.load(goal, way, self.chosen))
         else:
             for needed in way.goals:

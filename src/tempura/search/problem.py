@@ -32,7 +32,9 @@ class Problem:
     """A planning problem. ``states`` are the stored states that can be loaded (their ``time`` is a point of this problem); ``stored``
     says how they lie on disk, one part each unless it is given; ``prices`` are of the engine that will run the steps; ``registry`` has
     the methods to plan by; ``counted`` are the rows that earlier runs have counted, and those that were expected then (``search.counts``);
-    ``as_written`` are the time points at which Spark may be asked the query as it is written, for the same answer as a step's.
+    ``as_written`` are the time points at which Spark may be asked the query as it is written, for the same answer as a step's;
+    ``state_budget`` is the most that the states of a step may take, in bytes, any unless it is given, and ``stored_share`` what a byte of
+    rows takes when it is stored.
 
     The first step of the plan may be run, and relies on what is said of its inputs: raises ValueError unless that is known.
     """
@@ -46,11 +48,17 @@ class Problem:
     registry: Registry = TEMPURA
     counted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     as_written: frozenset[int] = frozenset()
+    state_budget: int | None = None
+    stored_share: float = 1.0
 
     def __post_init__(self) -> None:
         guessed = sorted(name for name, table in self.tables.items() if table.known <= self.first)
         if guessed:
             raise ValueError(f"the inputs of the step to be run are not pinned: {', '.join(guessed)}")
+
+    def allows(self, state_bytes: float) -> bool:
+        """Whether states of so many bytes are within the budget."""
+        return self.state_budget is None or state_bytes <= self.state_budget
 
     @property
     def first(self) -> int:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tempura.display import SIZES, bytes_of
 from tempura.errors import TempuraError
 from tempura.streams import continuous
 from tempura.streams.continuous import EVERY, Stream, Target
 
-_BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _TOPIC = {"connection": dict, "follow": bool, "new_columns": str, "start": str | dict}
 _SINK_TOPIC = {"connection": dict, "key": list}
 _TOP = {"sql", "join", "sources", "sink", "memory", "every", "folder"}
@@ -99,7 +99,7 @@ def _sink(path: Path, base: Path, about: Mapping[str, Any]) -> tuple[str, Any]:
 
 def memory_of(text: str) -> int:
     """``64 MB`` as bytes. Raises TempuraError BAD_TOML."""
-    number, _, unit = text.strip().partition(" ")
-    if not number.isdigit() or (unit or "B") not in _BYTES:
-        raise TempuraError("BAD_TOML", f"memory is {text!r}.", "Write 4096, 512 KB, 64 MB or 1 GB.")
-    return int(number) * _BYTES[unit or "B"]
+    size = bytes_of(text)
+    if size is None:
+        raise TempuraError("BAD_TOML", f"memory is {text!r}.", SIZES)
+    return size

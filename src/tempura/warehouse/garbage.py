@@ -15,7 +15,7 @@ from tempura.warehouse.paces.segments import past_lives, stored_paths, stored_se
 from tempura.warehouse.query import Query
 from tempura.warehouse.tables.table import Arrivals, Site
 from tempura.warehouse.times.history import History
-from tempura.warehouse.times.steps import StepManifest
+from tempura.warehouse.times.steps import StepManifest, last_with_states
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _needed(history: History, keep: int) -> set[str]:
 
 def _past(history: History) -> StepManifest | None:
     """The last run that left states."""
-    return next((step for step in reversed(history.loadable) if step.states), None)
+    return last_with_states(history.loadable)
 
 
 def _unneeded(site: Site, folder: Path, needed: Sequence[Path]) -> list[Path]:

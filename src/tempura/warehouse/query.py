@@ -42,7 +42,7 @@ from tempura.warehouse.times.history import History, Replacement, names_of
 from tempura.warehouse.times.phases import LOOKING, PLANNING, Stopwatch
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import Due, Slot, due, named, unscheduled, upcoming, zone_of
-from tempura.warehouse.times.steps import StepManifest, absolute
+from tempura.warehouse.times.steps import StepManifest, absolute, last_with_states
 
 _CORRECTION = timedelta(minutes=5)
 """How far a clock may be set back without being called wrong: until it has caught up, logical time stands still."""
@@ -384,7 +384,8 @@ class Query:
         steps, outputs, last = history.steps, history.outputs, history.last_slot
         now, zone = self._site.clock(), self._zone(history)
         following = upcoming(self.schedule, last, now, zone)
-        states = next((step.states for step in reversed(steps) if step.states), ())
+        kept = last_with_states(steps)
+        states = kept.states if kept else ()
         is_due = or_error(lambda: {"due": self._is_due(history, now, zone)})
         return {
             "runs": len(steps),
@@ -399,6 +400,7 @@ class Query:
             "state_bytes": sum(state.stored.bytes for state in states),
             "methods": list(self._spec.methods) or ["all"],
             "require": self._spec.require,
+            "state_budget": self._spec.state_budget,
             "schedule": self.schedule.to_json(),
             "outputs": [str(path) for path in self.published_at],
         }
@@ -406,7 +408,7 @@ class Query:
     @errors_by_code()
     def states(self) -> list[dict[str, Any]]:
         """The states that the last run which left some has saved, as plain data: what each holds, its kind, rows, bytes and parts."""
-        step = next((step for step in reversed(self.steps()) if step.states), None)
+        step = last_with_states(self.steps())
         return [
             {
                 "holds": state.label,
@@ -450,9 +452,10 @@ class Query:
     ) -> Situation:
         lifted, settings, time = self._lift(history), self._settings(history), self._logical_time(history)
         input = partial(self._input, time=time, dry=dry)
-        steps, anew = history.loadable, demand.anew
+        steps, anew, budget = history.loadable, demand.anew, self._spec.budget
         may_ask = self._is_text and self._site.engine.answers_alike(lifted)
-        found = assess(lifted, schedule, slot, steps, input, self._site, settings, time, anew, self._rules, may_ask)
+        about = (lifted, schedule, slot, steps, input, self._site, settings, time)
+        found = assess(*about, anew, self._rules, may_ask, budget)
         if self._lift(history) is not lifted:
             # What has arrived has brought columns, and with them perhaps another meaning of the text.
             return self._situation(history, slot, schedule, demand, dry)

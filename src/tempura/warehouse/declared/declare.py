@@ -14,6 +14,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from tempura.display import SIZES, bytes_of
 from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.rules.modules import is_module_name
@@ -128,7 +129,7 @@ class OutputSpec:
 class QuerySpec:
     """A declared query: its SQL, or for a DataFrame the ``fingerprint`` under which it is registered in each process. ``outputs`` are
     the places where its results are published, ``methods`` the incremental methods to choose from (all unless given), ``require`` what is
-    demanded of its runs."""
+    demanded of its runs, ``state_budget`` the most that its states may take, as a size that people write."""
 
     schedule: Schedule
     sql: str | None = None
@@ -136,6 +137,12 @@ class QuerySpec:
     outputs: tuple[OutputSpec, ...] = ()
     methods: tuple[str, ...] = ()
     require: str | None = None
+    state_budget: str | None = None
+
+    @property
+    def budget(self) -> int | None:
+        """The bytes that its states may take; None for any."""
+        return None if self.state_budget is None else bytes_of(self.state_budget)
 
     def to_toml(self) -> dict[str, Any]:
         """Plain data; SQL over several lines stays readable."""
@@ -146,7 +153,8 @@ class QuerySpec:
         outputs = {"outputs": [output.to_toml() for output in self.outputs]} if self.outputs else {}
         methods = {"methods": list(self.methods)} if self.methods else {}
         require = {"require": self.require} if self.require else {}
-        return body | {"schedule": schedule} | methods | require | outputs
+        budget = {"state_budget": self.state_budget} if self.state_budget is not None else {}
+        return body | {"schedule": schedule} | methods | require | budget | outputs
 
 
 def _text(sql: str) -> Any:
@@ -285,7 +293,9 @@ def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:
     schedule = Schedule.from_json(_plain(data["schedule"]))
     outputs = tuple(_output(where, output) for output in _plain(data.get("outputs", [])))
     methods, require = _methods(where, _plain(data.get("methods", []))), check_require(name, data.get("require"))
-    return QuerySpec(schedule, _plain(data.get("sql")), _plain(data.get("fingerprint")), outputs, methods, require)
+    budget = check_budget(name, _plain(data.get("state_budget")), schedule)
+    text, mark = _plain(data.get("sql")), _plain(data.get("fingerprint"))
+    return QuerySpec(schedule, text, mark, outputs, methods, require, budget)
 
 
 def _modules(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -311,6 +321,22 @@ def check_require(query: str, require: object) -> str | None:
         what = f"Query {query}: require is {require!r}."
         raise TempuraError("BAD_REQUIRE", what, f"Say {REQUIRED!r}, or {NO_DEMAND!r} for no demand.")
     return REQUIRED if require == REQUIRED else None
+
+
+def check_budget(query: str, budget: object, schedule: Schedule) -> str | None:
+    """The state budget that a declaration, or a call, gives a query, as it is written down; None for none. Raises TempuraError
+    BAD_BUDGET."""
+    if budget is None or budget == NO_DEMAND:
+        return None
+    text = str(budget) if isinstance(budget, int | str) and not isinstance(budget, bool) else ""
+    if bytes_of(text) is None:
+        raise TempuraError(
+            "BAD_BUDGET", f"Query {query}: state_budget is {budget!r}.", f"{SIZES} {NO_DEMAND!r} is no budget."
+        )
+    if schedule.kind == "paced":
+        what = f"Query {query} runs at paces, where each part of it keeps what it needs: it can have no state budget."
+        raise TempuraError("BAD_BUDGET", what, "Declare it without, or with times or as a view.")
+    return text.strip()
 
 
 def _methods(where: str, methods: object) -> tuple[str, ...]:

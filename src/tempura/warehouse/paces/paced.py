@@ -236,6 +236,7 @@ class PacedQuery(Query):
             "state_bytes": sum(state.stored.bytes for state in states),
             "methods": list(self._spec.methods) or ["all"],
             "require": self._spec.require,
+            "state_budget": None,
             "schedule": self.schedule.to_json(),
             "outputs": [str(path) for path in self.published_at],
         }

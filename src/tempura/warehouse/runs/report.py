@@ -185,7 +185,8 @@ class RunReport:
     the result, None when none was due; ``fallbacks`` say what the plan recomputes and why; ``does`` what this step did to the result:
     maintained, or recomputed (``explain.character``). The measured figures are those of the step; ``phases`` are those of the run, in
     which it is computing. Of a flush of a query at paces: all figures are those of its steps together, ``paths`` what was released,
-    ``progress`` the share of the expected rows that had come, ``predicted_cost`` what the paces were planned with."""
+    ``progress`` the share of the expected rows that had come, ``predicted_cost`` what the paces were planned with. ``not_kept``: the
+    states that were saved and not kept, for they took more than the state budget."""
 
     query: str
     label: str = ""
@@ -211,6 +212,7 @@ class RunReport:
     paths: tuple[str, ...] = ()
     progress: float | None = None
     predicted_cost: int | None = None
+    not_kept: tuple[str, ...] = ()
 
     @property
     def all_cpu_seconds(self) -> float:
@@ -252,6 +254,7 @@ class RunReport:
         beside = f"\n{phases.text(self.phases)}" if self.phases else ""
         released = f"\n{flush_text(self.paths, self.progress, self.predicted_cost)}" if self.paths else ""
         failed = "".join(f"\n{reason}" for reason in self.fallbacks) if self.paths else ""
+        failed += "".join(f"\nnot kept: {text}" for text in self.not_kept)
         return table + beside + recomputed + released + failed + skipped + (self._not_done() if self.dry_run else "")
 
     def _not_done(self) -> str:
@@ -313,6 +316,7 @@ def report_of(query: str, step: StepManifest, fallbacks: Iterable[Reason] = ()) 
         fallbacks=tuple(str(reason) for reason in fallbacks),
         does=step.does,
         phases=step.phases,
+        not_kept=step.not_kept,
     )
 
 

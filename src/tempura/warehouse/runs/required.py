@@ -17,6 +17,7 @@ from tempura.rules.registry import Registry
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.warehouse.declared.declare import REQUIRED, QuerySpec, check_require
+from tempura.warehouse.runs.budget import OVER
 from tempura.warehouse.runs.situation import Situation
 
 _ROWS, _ARRIVING, _LEAVING = 1_000_000, 10_000, 1_000
@@ -115,7 +116,7 @@ def _search(problem: Problem, methods: Sequence[str], begun: bool) -> tuple[Prog
         return None, [rel.reason for rel in problem.query.walk() if isinstance(rel, Opaque)]
     reasons: list[Reason] = []
     for strict, without in _stricter(problem.registry.rules_of(names)):
-        plan = _plan(problem, names, strict, without)
+        plan = _plan(problem, names, strict, without, reasons)
         if plan and _is_incremental(plan, problem, begun):
             return plan, ()
         reasons += (*plan.fallbacks, *_read_as_a_whole(plan, problem)) if plan else ()
@@ -138,12 +139,16 @@ def _told(reasons: Sequence[Reason]) -> str:
     return "; ".join(dict.fromkeys(map(str, reasons))) or "no rule maintains it"
 
 
-def _plan(problem: Problem, names: Sequence[str], strict: bool, without: Sequence[str]) -> ProgressivePlan | None:
+def _plan(
+    problem: Problem, names: Sequence[str], strict: bool, without: Sequence[str], reasons: list[Reason]
+) -> ProgressivePlan | None:
     try:
         return make_plan(problem, names, strict=strict, without=without)
     except TempuraError as error:
         if error.code != "NO_PLAN":
             raise
+        if problem.state_budget is not None:
+            reasons.append(Reason(OVER, error.what.rstrip(".")))
         return None
 
 

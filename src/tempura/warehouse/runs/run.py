@@ -18,6 +18,7 @@ from tempura.warehouse.commits.ledger import Ledger, attempt, discarding, discar
 from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.commits.seals import sealed
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
+from tempura.warehouse.runs.budget import OVER, fitting, not_kept, remove
 from tempura.warehouse.runs.report import plan_of
 from tempura.warehouse.runs.required import refused_retry
 from tempura.warehouse.runs.situation import Situation
@@ -94,8 +95,9 @@ class Run:
                 with self.watch.phase(COMPUTING):
                     outcome = self._executed(folder, progress)
                 with self.watch.phase(STORING):
+                    kept = self._kept(outcome, folder)
                     files.sync_tree(folder)
-                    manifest = self._manifest(work.id, outcome)
+                    manifest = self._manifest(work.id, outcome, kept)
                 manifest = replace(manifest, phases=self.watch.phases)
             with discarding_if_refused(files, folder):
                 ledger.append(work, self.n, manifest.to_json())
@@ -109,16 +111,28 @@ class Run:
         work = Work(self.step, source, state, folder, self.settings, progress, self.uses, query)
         return self.site.engine.execute(work)
 
-    def _manifest(self, id: str, outcome: StepOutcome | None) -> StepManifest:
+    def _kept(self, outcome: StepOutcome | None, folder: Path) -> Mapping[StateKey, StoredState]:
+        """The states that are within the budget; what the others have in the run's folder is removed."""
+        if outcome is None:
+            return {}
+        kept = fitting(outcome.states, self.situation.problem.state_budget)
+        dropped = [state for key, state in outcome.states.items() if key not in kept]
+        used = [part.path for state in kept.values() for part in state.parts]
+        remove(self.site.files, dropped, folder, [*used, *([outcome.output.part.path] if outcome.output else [])])
+        return kept
+
+    def _manifest(self, id: str, outcome: StepOutcome | None, kept: Mapping[StateKey, StoredState]) -> StepManifest:
         output = outcome.output if outcome else None
-        now = self.situation.now
+        now, problem = self.situation.now, self.situation.problem
+        saved = outcome.states if outcome else {}
+        gave_up = not kept and any(reason.code == OVER for reason in self.situation.lost)
         return StepManifest(
             n=self.n,
             slot=self.slot,
             skipped=self.due.skipped,
             logical_time=self.situation.time.isoformat(),
             inputs=dict(self.situation.versions),
-            states=tuple(self._saved(*item) for item in outcome.states.items()) if outcome else (),
+            states=tuple(self._saved(*item) for item in kept.items()),
             output=output.with_part(self._committed(output.part)) if output else None,
             attempt=id,
             method=self.plan.method,
@@ -143,6 +157,15 @@ class Run:
             choice=self.choice,
             counted=dict(outcome.counted) if outcome else {},
             flush=self.flush,
+            held=(self.step.state_bytes / problem.stored_share, sum(s.bytes for s in saved.values()))
+            if saved
+            else None,
+            not_kept=tuple(
+                not_kept(label_of(self.step, key), state, problem.state_budget or 0)
+                for key, state in saved.items()
+                if key not in kept
+            ),
+            gives_up=gave_up,
         )
 
     def _done(self, outcome: StepOutcome | None) -> Character:

@@ -23,6 +23,7 @@ from tempura.tvr.views import Delta
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.commits.seals import damage_of
 from tempura.warehouse.engine import Engine, Settings, Source
+from tempura.warehouse.runs.budget import stored_share, within_budget
 from tempura.warehouse.tables.clock import Input
 from tempura.warehouse.tables.facts import Versions, forecast_of, table_facts
 from tempura.warehouse.tables.kept import kept
@@ -36,7 +37,7 @@ from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
 from tempura.warehouse.times.forecast import Forecast, intervals, of_a_view, points_to_come
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import Slot
-from tempura.warehouse.times.steps import SavedState, StepManifest, absolute
+from tempura.warehouse.times.steps import SavedState, StepManifest, absolute, last_with_states
 
 LOOKED_BACK = 16
 """Of so many runs is known what they counted."""
@@ -122,16 +123,18 @@ def assess(
     anew: bool = False,
     rules: Registry = TEMPURA,
     may_ask: bool = False,
+    budget: int | None = None,
 ) -> Situation:
     """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain. ``input`` gives what
     the query reads by name (a :class:`Prospect`: nothing is registered), ``time`` is the logical time of the run. ``anew``: no state of
-    the past is used. ``rules`` are those to plan by. ``may_ask``: the engine may be asked the query as it is written."""
+    the past is used. ``rules`` are those to plan by. ``may_ask``: the engine may be asked the query as it is written. ``budget``: the
+    bytes that states may take."""
     read = {name: input(name) for name in names_read(lifted)}
     # Rows before their partners: of files that come meanwhile a partner is not missed.
     versions = {name: read[name].register() for name in _rows_first(read)}
     versions |= untorn({n: t for n, t in read.items() if isinstance(t, Arrivals)}, versions)
     _check_static(read, versions)
-    past = None if anew else _past(steps, site.engine, settings, read)
+    past, over = within_budget(None if anew else _past(steps, site.engine, settings, read), budget)
     points = schedule.points_from(slot.index, done=past is not None, extra=slot.extra)
     # Of a table that the past did not read, no state was built either: nothing has arrived in it since.
     before = {name: past.inputs.get(name, versions[name]) for name in read} if past else {}
@@ -155,12 +158,12 @@ def assess(
     prices = correction.of(site.engine.prices)
     as_written = _without_deletions(facts, len(points)) if may_ask else frozenset()
     counted = counted_by(steps)
-    problem = Problem(lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted, as_written)
+    share = stored_share(steps[-LOOKED_BACK:])
+    given = (lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted, as_written)
+    problem = Problem(*given, state_budget=budget, stored_share=share)
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
-    return Situation(
-        *known, forecasts=tuple(forecasts.values()), waiting=waiting, correction=correction, steps_run=run, doubt=doubt
-    )
+    return Situation(*known, over, tuple(forecasts.values()), waiting, correction, run, doubt)
 
 
 def _without_deletions(facts: Mapping[str, TableFacts], points: int) -> frozenset[int]:
@@ -193,7 +196,7 @@ def _past(
 ) -> StepManifest | None:
     """The last step that left states which can be loaded now. Those of one before it are none, though it may have read the same rows:
     sums of floats that were computed apart must not meet. Nor are those over rows that a table has forgotten."""
-    past = next((s for s in reversed(steps) if s.states and s.is_loadable(engine.version, settings)), None)
+    past = last_with_states([s for s in steps if s.gives_up or s.is_loadable(engine.version, settings)])
     return past if past and is_followed(past, tables) else None
 
 

@@ -1,6 +1,6 @@
 """Manifests of steps: what a committed run read, saved, emitted and took."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,9 @@ class StepManifest:
     (``CostModel.origin``). ``steps_run``: by the session before (None where it was not noted). ``correction``: what the driver's prices
     were multiplied by in ``estimated_cost``. ``choice``: when all plans were compared, and what was chosen (None where another run
     cannot follow that). ``flush``: what it was a part of, of a query at paces. ``counted``: the rows of operators by name, and how many
-    were expected (``search.counts``). Paths of states and output are relative to the warehouse."""
+    were expected (``search.counts``). ``held``: the bytes that its states were expected to take as rows, and those that they took;
+    ``not_kept`` says which of them it could not keep for the state budget; ``gives_up``: it keeps nothing of what earlier steps have
+    saved, for it is more than that. Paths of states and output are relative to the warehouse."""
 
     n: int
     slot: Slot
@@ -93,6 +95,9 @@ class StepManifest:
     correction: float = 1.0
     counted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     flush: Flush | None = None
+    held: tuple[float, float] | None = None
+    not_kept: tuple[str, ...] = ()
+    gives_up: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -114,6 +119,9 @@ class StepManifest:
             "does": self.does.to_json() if self.does else None,
             "schemas": dict(self.schemas),
             **({"flush": self.flush.to_json()} if self.flush else {}),
+            **({"held": list(self.held)} if self.held else {}),
+            **({"not_kept": list(self.not_kept)} if self.not_kept else {}),
+            **({"gives_up": True} if self.gives_up else {}),
         }
 
     @staticmethod
@@ -135,6 +143,9 @@ class StepManifest:
             correction=data.get("correction", 1.0),
             choice=Choice.from_json(data["choice"]) if data.get("choice") else None,
             flush=Flush.from_json(data["flush"]) if data.get("flush") else None,
+            held=(float(data["held"][0]), float(data["held"][1])) if data.get("held") else None,
+            not_kept=tuple(data.get("not_kept", ())),
+            gives_up=data.get("gives_up") is True,
             counted={name: (float(rows), float(of)) for name, (rows, of) in data.get("counted", {}).items()},
             **{name: data[name] for name in _PLAIN},
         )
@@ -152,6 +163,12 @@ class StepManifest:
     def is_loadable(self, engine: str, settings: Mapping[str, str]) -> bool:
         """Whether the step's states mean the same under a version of the engine and its settings: only patch releases may differ."""
         return _minor(self.engine) == _minor(engine) and dict(self.settings) == dict(settings)
+
+
+def last_with_states(steps: Sequence[StepManifest]) -> StepManifest | None:
+    """The last of some steps that left states, unless a later one has given them up."""
+    found = next((step for step in reversed(steps) if step.states or step.gives_up), None)
+    return found if found and found.states else None
 
 
 _PLAIN = (
