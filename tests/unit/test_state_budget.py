@@ -1,13 +1,17 @@
 """A query's states take no more than its budget on disk, whatever was expected of them, and results stay the same."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tempura.errors import TempuraError
+from tempura.execute.contract import Part, StoredState
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs import situation
+from tempura.warehouse.runs.budget import within_budget
 from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.steps import SavedState, StepManifest, last_with_states
 from tests.unit.bag_engine import SUMMARY
 from tests.unit.test_churn import PRICES
 from tests.unit.test_warehouse import FIRST, SECOND, World, code, world
@@ -85,12 +89,12 @@ def test_what_takes_more_than_expected_is_not_kept_and_the_next_run_knows(
 
 def test_after_a_budget_is_lowered_larger_states_are_neither_loaded_nor_left(world: World) -> None:
     before = needed(world)
-    query = world.wh.add_query("summary", SUMMARY, methods="batch", state_budget=before - 1)
+    query = world.wh.add_query("summary", SUMMARY, methods="batch", state_budget=1)
     world.push([(1, 10)])
     report = query.run()
     assert any("STATE_BUDGET" in reason and "over their budget" in reason for reason in report.fallbacks)
     assert query.verify()
-    assert query.status()["state_bytes"] == 0
+    assert query.status()["state_bytes"] == 0 < before
     assert query.states() == []
     world.wh.gc(keep=1)
     assert state_files(world) == 0
@@ -98,6 +102,34 @@ def test_after_a_budget_is_lowered_larger_states_are_neither_loaded_nor_left(wor
     refresh(world, query, 2)
     refresh(world, query, 3)
     assert query.status()["state_bytes"] > 0
+
+
+def test_those_that_fit_into_a_lowered_budget_stay_and_are_loaded(world: World) -> None:
+    """Two states of one step: the first run that saves nothing lets go of the larger one, and the next go on from the other."""
+    states = (saved("larger", 80), saved("smaller", 20))
+    step = replace(committed(world), states=states)
+    left, reasons = within_budget(step, 50)
+    assert left is not None
+    assert [state.label for state in left.states] == ["smaller"]
+    assert list(reasons) == [states[0].name]
+    after = replace(step, n=step.n + 1, states=(), given_up=tuple(reasons))
+    found = last_with_states([step, StepManifest.from_json(after.to_json()), replace(step, n=9, states=())])
+    assert found is not None
+    assert [state.label for state in found.states] == ["smaller"]
+    assert last_with_states([step, replace(after, given_up=tuple(s.name for s in states))]) is None
+    assert within_budget(step, 100) == (step, {})
+    assert within_budget(step, 0)[0] is None
+    assert within_budget(step, None) == (step, {})
+
+
+def saved(label: str, size: int) -> SavedState:
+    part = Part(f"queries/q/attempts/1/states/{label}", 1, size)
+    return SavedState(label, "snapshot", StoredState(("int",), (), 1, "{}", (part,)), label)
+
+
+def committed(world: World) -> StepManifest:
+    needed(world)
+    return world.wh.query("summary").steps()[-1]
 
 
 def test_a_demand_that_the_budget_does_not_allow_is_refused_with_the_reason(world: World) -> None:

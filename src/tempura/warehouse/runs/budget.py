@@ -9,7 +9,7 @@ from tempura.display import bytes_text
 from tempura.errors import Reason
 from tempura.execute.contract import StoredState
 from tempura.warehouse.commits.files import Files
-from tempura.warehouse.times.steps import StepManifest
+from tempura.warehouse.times.steps import Name, StepManifest
 
 K = TypeVar("K")
 
@@ -34,15 +34,15 @@ def stored_share(steps: Sequence[StepManifest]) -> float:
     return min(max(held[1] / held[0], _LEAST), _MOST) if held else 1.0
 
 
-def within_budget(past: StepManifest | None, budget: int | None) -> tuple[StepManifest | None, tuple[Reason, ...]]:
-    """A step of the past with those of its states that are within a budget, None without any; and why others are not loaded."""
+def within_budget(past: StepManifest | None, budget: int | None) -> tuple[StepManifest | None, dict[Name, Reason]]:
+    """A step of the past with those of its states that are within a budget, None without any; and why others are not loaded, by name."""
     if past is None:
-        return None, ()
+        return None, {}
     kept = fitting({state.name: state.stored for state in past.states}, budget)
     if len(kept) == len(past.states):
-        return past, ()
+        return past, {}
     left = [state for state in past.states if state.name not in kept]
-    reasons = tuple(Reason(OVER, not_kept(s.label or s.expression[:12], s.stored, budget or 0)) for s in left)
+    reasons = {s.name: Reason(OVER, not_kept(s.label or s.expression[:12], s.stored, budget or 0)) for s in left}
     states = tuple(state for state in past.states if state.name in kept)
     return (replace(past, states=states) if states else None), reasons
 

@@ -9,8 +9,7 @@ from tempura.physical.operators import Load
 from tempura.plan.progressive import Step
 from tempura.warehouse.runs.run import label_of
 from tempura.warehouse.runs.situation import Situation
-from tempura.warehouse.times.history import Name
-from tempura.warehouse.times.steps import SavedState
+from tempura.warehouse.times.steps import Name, SavedState
 
 
 @dataclass(frozen=True, slots=True)

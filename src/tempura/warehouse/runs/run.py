@@ -18,7 +18,7 @@ from tempura.warehouse.commits.ledger import Ledger, attempt, discarding, discar
 from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.commits.seals import sealed
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
-from tempura.warehouse.runs.budget import OVER, fitting, not_kept, remove
+from tempura.warehouse.runs.budget import fitting, not_kept, remove
 from tempura.warehouse.runs.report import plan_of
 from tempura.warehouse.runs.required import refused_retry
 from tempura.warehouse.runs.situation import Situation
@@ -125,7 +125,6 @@ class Run:
         output = outcome.output if outcome else None
         now, problem = self.situation.now, self.situation.problem
         saved = outcome.states if outcome else {}
-        gave_up = not kept and any(reason.code == OVER for reason in self.situation.lost)
         return StepManifest(
             n=self.n,
             slot=self.slot,
@@ -165,7 +164,7 @@ class Run:
                 for key, state in saved.items()
                 if key not in kept
             ),
-            gives_up=gave_up,
+            given_up=() if kept else self.situation.given_up,
         )
 
     def _done(self, outcome: StepOutcome | None) -> Character:

@@ -37,7 +37,7 @@ from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
 from tempura.warehouse.times.forecast import Forecast, intervals, of_a_view, points_to_come
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import Slot
-from tempura.warehouse.times.steps import SavedState, StepManifest, absolute, last_with_states
+from tempura.warehouse.times.steps import Name, SavedState, StepManifest, absolute, last_with_states
 
 LOOKED_BACK = 16
 """Of so many runs is known what they counted."""
@@ -49,7 +49,7 @@ class Situation:
     the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder,
     ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
     that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by; ``steps_run`` by the
-    session before; ``doubt`` is what earlier runs say of plans with states."""
+    session before; ``doubt`` is what earlier runs say of plans with states; ``given_up`` are states that are over the budget."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -64,6 +64,7 @@ class Situation:
     correction: Correction = NONE
     steps_run: int = 0
     doubt: Doubt = NO_DOUBT
+    given_up: tuple[Name, ...] = ()
 
     @property
     def now(self) -> int:
@@ -163,7 +164,8 @@ def assess(
     problem = Problem(*given, state_budget=budget, stored_share=share)
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
-    return Situation(*known, over, tuple(forecasts.values()), waiting, correction, run, doubt)
+    said = (tuple(over.values()), tuple(forecasts.values()), waiting, correction, run, doubt)
+    return Situation(*known, *said, given_up=tuple(over))
 
 
 def _without_deletions(facts: Mapping[str, TableFacts], points: int) -> frozenset[int]:
@@ -196,7 +198,7 @@ def _past(
 ) -> StepManifest | None:
     """The last step that left states which can be loaded now. Those of one before it are none, though it may have read the same rows:
     sums of floats that were computed apart must not meet. Nor are those over rows that a table has forgotten."""
-    past = last_with_states([s for s in steps if s.gives_up or s.is_loadable(engine.version, settings)])
+    past = last_with_states([s for s in steps if s.given_up or s.is_loadable(engine.version, settings)])
     return past if past and is_followed(past, tables) else None
 
 

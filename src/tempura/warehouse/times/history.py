@@ -7,10 +7,7 @@ from typing import Any
 
 from tempura.warehouse.commits.manifests import Entry, Json
 from tempura.warehouse.times.slots import Slot
-from tempura.warehouse.times.steps import SavedState, StepManifest
-
-Name = tuple[str, str]
-"""A state by fingerprint of its expression and kind of view."""
+from tempura.warehouse.times.steps import Name, SavedState, StepManifest
 
 
 @dataclass(frozen=True, slots=True)

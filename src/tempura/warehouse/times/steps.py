@@ -15,6 +15,9 @@ from tempura.warehouse.times.follow import Choice
 from tempura.warehouse.times.phases import Phases
 from tempura.warehouse.times.slots import Slot
 
+Name = tuple[str, str]
+"""What tells a state from the others of its step: fingerprint and kind of the view."""
+
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
@@ -26,7 +29,7 @@ class SavedState:
     label: str = ""
 
     @property
-    def name(self) -> tuple[str, str]:
+    def name(self) -> Name:
         """What tells it from the other states of its step."""
         return self.expression, self.kind
 
@@ -61,8 +64,8 @@ class StepManifest:
     were multiplied by in ``estimated_cost``. ``choice``: when all plans were compared, and what was chosen (None where another run
     cannot follow that). ``flush``: what it was a part of, of a query at paces. ``counted``: the rows of operators by name, and how many
     were expected (``search.counts``). ``held``: the bytes that its states were expected to take as rows, and those that they took;
-    ``not_kept`` says which of them it could not keep for the state budget; ``gives_up``: it keeps nothing of what earlier steps have
-    saved, for it is more than that. Paths of states and output are relative to the warehouse."""
+    ``not_kept`` says which of them it could not keep for the state budget; ``given_up`` are the names of those of earlier steps
+    that are let go of for it, where the step saves none itself. Paths of states and output are relative to the warehouse."""
 
     n: int
     slot: Slot
@@ -97,7 +100,7 @@ class StepManifest:
     flush: Flush | None = None
     held: tuple[float, float] | None = None
     not_kept: tuple[str, ...] = ()
-    gives_up: bool = False
+    given_up: tuple[Name, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -121,7 +124,7 @@ class StepManifest:
             **({"flush": self.flush.to_json()} if self.flush else {}),
             **({"held": list(self.held)} if self.held else {}),
             **({"not_kept": list(self.not_kept)} if self.not_kept else {}),
-            **({"gives_up": True} if self.gives_up else {}),
+            **({"given_up": [list(name) for name in self.given_up]} if self.given_up else {}),
         }
 
     @staticmethod
@@ -145,7 +148,7 @@ class StepManifest:
             flush=Flush.from_json(data["flush"]) if data.get("flush") else None,
             held=(float(data["held"][0]), float(data["held"][1])) if data.get("held") else None,
             not_kept=tuple(data.get("not_kept", ())),
-            gives_up=data.get("gives_up") is True,
+            given_up=tuple((expression, kind) for expression, kind in data.get("given_up", ())),
             counted={name: (float(rows), float(of)) for name, (rows, of) in data.get("counted", {}).items()},
             **{name: data[name] for name in _PLAIN},
         )
@@ -166,9 +169,13 @@ class StepManifest:
 
 
 def last_with_states(steps: Sequence[StepManifest]) -> StepManifest | None:
-    """The last of some steps that left states, unless a later one has given them up."""
-    found = next((step for step in reversed(steps) if step.states or step.gives_up), None)
-    return found if found and found.states else None
+    """The last of some steps that left states, with those that no later one has given up; None when none is left."""
+    at = next((i for i in reversed(range(len(steps))) if steps[i].states), None)
+    if at is None:
+        return None
+    gone = {name for step in steps[at + 1 :] for name in step.given_up}
+    left = tuple(state for state in steps[at].states if state.name not in gone)
+    return replace(steps[at], states=left) if left else None
 
 
 _PLAIN = (
