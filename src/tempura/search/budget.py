@@ -24,9 +24,10 @@ def within_budget(
     plans: Sequence[ProgressivePlan],
     search: Callable[[float], Sequence[ProgressivePlan]],
     best_of: Callable[[Sequence[ProgressivePlan]], ProgressivePlan],
+    is_sound: Callable[[ProgressivePlan], bool],
 ) -> ProgressivePlan:
-    """The best plan whose states fit into the problem's budget: of ``plans``, and of those that ``search`` finds at some rent per byte. It
-    says what was left for the budget. Raises TempuraError NO_PLAN when none fits."""
+    """The best plan if its states fit into the problem's budget; else of those of ``plans`` that do, and of those that ``search`` finds at
+    some rent per byte, with what was left for the budget, those that are ``is_sound``. Raises TempuraError NO_PLAN when none fits."""
     unbound = best_of(plans)
     if problem.allows(unbound.state_bytes):
         return unbound
@@ -41,7 +42,7 @@ def within_budget(
         cheapest = min(more, key=lambda plan: _with_rent(plan, rent), default=None)
         fits = cheapest is not None and problem.allows(cheapest.state_bytes)
         low, high = (low, rent) if fits else (rent, high)
-    fitting = [plan for plan in found if problem.allows(plan.state_bytes)]
+    fitting = [plan for plan in found if problem.allows(plan.state_bytes) and is_sound(plan)]
     if not fitting:
         raise _too_little(problem, least)
     best = best_of(fitting)

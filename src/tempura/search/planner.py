@@ -112,7 +112,11 @@ def make_plan(
     plans = search(graph)
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
-    best = within_budget(problem, plans, lambda rent: search(graph.renting(rent)), best_of)
+
+    def is_sound(plan: ProgressivePlan) -> bool:
+        return not _loads_what_it_forgets(plan, problem)
+
+    best = within_budget(problem, plans, lambda rent: search(graph.renting(rent)), best_of, is_sound)
     return told(best, [p for p in plans if problem.allows(p.state_bytes)], counter.effort, problem.registry)
 
 
