@@ -49,6 +49,7 @@ from tempura.cost.conditions import (
     within_bounds,
 )
 from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.cost.sums import Spread, spread, summed
 from tempura.memo.edge import Edge
 from tempura.physical.deletions import are_few
 from tempura.physical.operators import Read
@@ -709,7 +710,29 @@ class Estimator:
 
     def _range(self, column: Column, bounds: Expr, number: int, scope: Scope) -> float:
         """The fraction of rows whose value of a column lies within so many bounds; at least one value does."""
-        stats = self.stats(_home(column, scope), column)
-        if stats is None or stats.low is None or stats.high is None or stats.high <= stats.low:
+        home = _home(column, scope)
+        stats = self.stats(home, column)
+        if stats and stats.low is not None and stats.high is not None and stats.high > stats.low:
+            return within_bounds(stats, column, bounds)
+        found = self._spread(home, column) if stats is None else None
+        if found is None:
             return _RANGE_SELECTIVITY**number
-        return within_bounds(stats, column, bounds)
+        return min(1.0, max(found.within(bounds), 1 / max(1.0, self.rows(home))))
+
+    def _spread(self, rel: Rel, column: Column) -> Spread | None:
+        """How a count or a sum of groups is spread; None for any other column."""
+        rel, column = self._inside(rel, column)
+        if isinstance(rel, View) and (defined := self.defined(rel, (column,))):
+            rel, (column,) = defined
+        match rel:
+            case Filter() | Sort():
+                return self._spread(rel.input, column)
+            case Project():
+                same = (o.expr.column for o in rel.outputs if o.column == column and isinstance(o.expr, Ref))
+                return next((self._spread(rel.input, source) for source in same), None)
+            case Aggregate():
+                call = next((a.call for a in rel.aggregates if a.column == column), None)
+                value = summed(call) if call else None
+                values = self.stats(rel.input, value.column) if value else None
+                return spread(call, self.rows(rel.input) / max(1.0, self.rows(rel)), values) if call else None
+        return None
