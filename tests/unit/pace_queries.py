@@ -29,10 +29,10 @@ def joined(kind: JoinKind = "inner") -> Join:
     return Join(ITEMS, SALES, kind, equal(Ref(NAME), Ref(ITEM)), COUNT if kind == "exists" else None)
 
 
-def per_item() -> Rel:
-    """How many items of each group have sold for at least 100: an aggregation joined with a table, as the paper's Q_AggJoin."""
+def per_item(least: int = 100) -> Rel:
+    """How many items of each group have sold for at least so much: an aggregation joined with a table, as the paper's Q_AggJoin."""
     totals = summed(SALES, ITEM)
-    rich = Filter(totals, Call("GreaterThanOrEqual", (Ref(TOTAL), Literal(100, "bigint")), "boolean"))
+    rich = Filter(totals, Call("GreaterThanOrEqual", (Ref(TOTAL), Literal(least, "bigint")), "boolean"))
     return counted(Join(ITEMS, rich, "inner", equal(Ref(NAME), Ref(totals.columns[0]))), GROUP)
 
 
