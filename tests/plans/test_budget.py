@@ -59,7 +59,7 @@ def test_without_any_bytes_all_is_recomputed_and_it_is_said_what_that_costs() ->
 def test_methods_that_have_to_keep_something_are_refused() -> None:
     with pytest.raises(TempuraError, match=r"no plan with these methods keeps states of 0 B or less") as error:
         planned(PER_ITEM, 0, ("im1",))
-    assert error.value.code == "NO_PLAN"
+    assert error.value.code == "STATE_BUDGET"
     assert "raise the state budget" in error.value.remedy
 
 

@@ -9,7 +9,7 @@ from tempura.errors import TempuraError
 from tempura.execute.contract import Part, StoredState
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs import situation
-from tempura.warehouse.runs.budget import within_budget
+from tempura.warehouse.runs.budget import past_within
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.steps import SavedState, StepManifest, last_with_states
 from tests.unit.bag_engine import SUMMARY
@@ -108,7 +108,7 @@ def test_those_that_fit_into_a_lowered_budget_stay_and_are_loaded(world: World) 
     """Two states of one step: the first run that saves nothing lets go of the larger one, and the next go on from the other."""
     states = (saved("larger", 80), saved("smaller", 20))
     step = replace(committed(world), states=states)
-    left, reasons = within_budget(step, 50)
+    left, reasons = past_within(step, 50)
     assert left is not None
     assert [state.label for state in left.states] == ["smaller"]
     assert list(reasons) == [states[0].name]
@@ -117,9 +117,9 @@ def test_those_that_fit_into_a_lowered_budget_stay_and_are_loaded(world: World) 
     assert found is not None
     assert [state.label for state in found.states] == ["smaller"]
     assert last_with_states([step, replace(after, given_up=tuple(s.name for s in states))]) is None
-    assert within_budget(step, 100) == (step, {})
-    assert within_budget(step, 0)[0] is None
-    assert within_budget(step, None) == (step, {})
+    assert past_within(step, 100) == (step, {})
+    assert past_within(step, 0)[0] is None
+    assert past_within(step, None) == (step, {})
 
 
 def saved(label: str, size: int) -> SavedState:

@@ -717,7 +717,7 @@ class Estimator:
         found = self._spread(home, column) if stats is None else None
         if found is None:
             return _RANGE_SELECTIVITY**number
-        return min(1.0, max(found.within(bounds), 1 / max(1.0, self.rows(home))))
+        return min(1.0, max(found.within(column, bounds), 1 / max(1.0, self.rows(home))))
 
     def _spread(self, rel: Rel, column: Column) -> Spread | None:
         """How a count or a sum of groups is spread; None for any other column."""

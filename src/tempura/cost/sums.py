@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from math import inf, log, sqrt
 from statistics import NormalDist
 
-from tempura.algebra.scalar import AggregateCall, Call, Expr, Ref, conjuncts
-from tempura.cost.conditions import compared_with_number
+from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, Ref
+from tempura.cost.conditions import narrowed
 from tempura.cost.stats import ColumnStats
+
+ANY = ColumnStats(inf, low=-inf, high=inf)
+"""Of a column that may have any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +37,12 @@ class Spread:
         width = log(1 + self.variance / self.mean**2)
         return NormalDist(log(self.mean) - width / 2, sqrt(width)).cdf(log(bound))
 
-    def within(self, condition: Expr) -> float:
-        """The fraction of groups whose value lies within the bounds of a condition on it alone."""
-        low, high = -inf, inf
-        for part in conjuncts(condition):
-            found = compared_with_number(part)
-            if found:
-                low, high = (low, min(high, found[1])) if found[2] else (max(low, found[1]), high)
-        return max(0.0, self.below(high) - self.below(low))
+    def within(self, column: Column, condition: Expr) -> float:
+        """The fraction of groups whose value, in a column, lies within the bounds of a condition."""
+        left = narrowed(ANY, column, condition)
+        assert left.low is not None
+        assert left.high is not None
+        return max(0.0, self.below(left.high) - self.below(left.low))
 
 
 def spread(call: AggregateCall, rows: float, values: ColumnStats | None) -> Spread | None:

@@ -12,6 +12,9 @@ from tempura.errors import Reason, TempuraError
 from tempura.plan.progressive import ProgressivePlan
 from tempura.search.problem import Problem
 
+STATE_BUDGET = "STATE_BUDGET"
+"""The code of what is not kept, not loaded or refused for a budget."""
+
 _ROUNDS = 6
 """So many rents are tried, each of which takes a search."""
 
@@ -27,7 +30,7 @@ def within_budget(
     is_sound: Callable[[ProgressivePlan], bool],
 ) -> ProgressivePlan:
     """The best plan if its states fit into the problem's budget; else of those of ``plans`` that do, and of those that ``search`` finds at
-    some rent per byte, with what was left for the budget, those that are ``is_sound``. Raises TempuraError NO_PLAN when none fits."""
+    some rent per byte, with what was left for the budget, those that are ``is_sound``. Raises TempuraError STATE_BUDGET when none fits."""
     unbound = best_of(plans)
     if problem.allows(unbound.state_bytes):
         return unbound
@@ -48,7 +51,7 @@ def within_budget(
     best = best_of(fitting)
     budget, needed = bytes_text(problem.state_budget or 0), bytes_text(unbound.state_bytes)
     left = f"by {unbound.method} {_share(unbound, best)} would be saved, but some {needed} kept: more than the {budget} of the budget"
-    return replace(best, fallbacks=(*best.fallbacks, Reason("STATE_BUDGET", left)))
+    return replace(best, fallbacks=(*best.fallbacks, Reason(STATE_BUDGET, left)))
 
 
 def _with_rent(plan: ProgressivePlan, rent: float) -> float:
@@ -62,4 +65,4 @@ def _share(unbound: ProgressivePlan, best: ProgressivePlan) -> str:
 def _too_little(problem: Problem, least: ProgressivePlan) -> TempuraError:
     what = f"no plan with these methods keeps states of {bytes_text(problem.state_budget or 0)} or less"
     what += f"; the least that was found takes some {bytes_text(least.state_bytes)}."
-    return TempuraError("NO_PLAN", what, "Allow the method batch, which keeps nothing, or raise the state budget.")
+    return TempuraError("STATE_BUDGET", what, "Allow the method batch, which keeps nothing, or raise the state budget.")

@@ -80,7 +80,8 @@ def make_plan(
     computed, whatever that costs. ``course``: only what an earlier plan went about it by is tried, and nothing is compared, unless that
     leads nowhere here; such a plan has this very course.
 
-    Raises TempuraError ``UNKNOWN_METHOD``, and ``NO_PLAN`` when the methods cannot compute the query, or not within its state budget.
+    Raises TempuraError ``UNKNOWN_METHOD``, ``NO_PLAN`` when the methods cannot compute the query, and ``STATE_BUDGET`` when none of their
+    plans keeps to that.
     """
     names = problem.registry.names_of(methods)
     counter = EffortCounter()

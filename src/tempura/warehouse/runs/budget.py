@@ -8,13 +8,11 @@ from typing import TypeVar
 from tempura.display import bytes_text
 from tempura.errors import Reason
 from tempura.execute.contract import StoredState
+from tempura.search.budget import STATE_BUDGET
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.times.steps import Name, StepManifest
 
 K = TypeVar("K")
-
-OVER = "STATE_BUDGET"
-"""The code of what is not kept, or not loaded, for a budget."""
 
 _LEAST, _MOST = 0.01, 10.0
 """Between these is what a byte of rows may take on disk."""
@@ -34,7 +32,7 @@ def stored_share(steps: Sequence[StepManifest]) -> float:
     return min(max(held[1] / held[0], _LEAST), _MOST) if held else 1.0
 
 
-def within_budget(past: StepManifest | None, budget: int | None) -> tuple[StepManifest | None, dict[Name, Reason]]:
+def past_within(past: StepManifest | None, budget: int | None) -> tuple[StepManifest | None, dict[Name, Reason]]:
     """A step of the past with those of its states that are within a budget, None without any; and why others are not loaded, by name."""
     if past is None:
         return None, {}
@@ -42,7 +40,9 @@ def within_budget(past: StepManifest | None, budget: int | None) -> tuple[StepMa
     if len(kept) == len(past.states):
         return past, {}
     left = [state for state in past.states if state.name not in kept]
-    reasons = {s.name: Reason(OVER, not_kept(s.label or s.expression[:12], s.stored, budget or 0)) for s in left}
+    reasons = {
+        s.name: Reason(STATE_BUDGET, not_kept(s.label or s.expression[:12], s.stored, budget or 0)) for s in left
+    }
     states = tuple(state for state in past.states if state.name in kept)
     return (replace(past, states=states) if states else None), reasons
 

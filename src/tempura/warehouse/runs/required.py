@@ -14,10 +14,10 @@ from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules.dsl import Rule
 from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
+from tempura.search.budget import STATE_BUDGET
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.warehouse.declared.declare import REQUIRED, QuerySpec, check_require
-from tempura.warehouse.runs.budget import OVER
 from tempura.warehouse.runs.situation import Situation
 
 _ROWS, _ARRIVING, _LEAVING = 1_000_000, 10_000, 1_000
@@ -145,10 +145,10 @@ def _plan(
     try:
         return make_plan(problem, names, strict=strict, without=without)
     except TempuraError as error:
-        if error.code != "NO_PLAN":
+        if error.code not in ("NO_PLAN", STATE_BUDGET):
             raise
-        if problem.state_budget is not None:
-            reasons.append(Reason(OVER, error.what.rstrip(".")))
+        if error.code == STATE_BUDGET:
+            reasons.append(Reason(STATE_BUDGET, error.what.rstrip(".")))
         return None
 
 

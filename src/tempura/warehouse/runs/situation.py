@@ -23,7 +23,7 @@ from tempura.tvr.views import Delta
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.commits.seals import damage_of
 from tempura.warehouse.engine import Engine, Settings, Source
-from tempura.warehouse.runs.budget import stored_share, within_budget
+from tempura.warehouse.runs.budget import past_within, stored_share
 from tempura.warehouse.tables.clock import Input
 from tempura.warehouse.tables.facts import Versions, forecast_of, table_facts
 from tempura.warehouse.tables.kept import kept
@@ -135,7 +135,7 @@ def assess(
     versions = {name: read[name].register() for name in _rows_first(read)}
     versions |= untorn({n: t for n, t in read.items() if isinstance(t, Arrivals)}, versions)
     _check_static(read, versions)
-    past, over = within_budget(None if anew else _past(steps, site.engine, settings, read), budget)
+    past, over = past_within(None if anew else _past(steps, site.engine, settings, read), budget)
     points = schedule.points_from(slot.index, done=past is not None, extra=slot.extra)
     # Of a table that the past did not read, no state was built either: nothing has arrived in it since.
     before = {name: past.inputs.get(name, versions[name]) for name in read} if past else {}
