@@ -171,8 +171,7 @@ class TestRunsTell:
         world.put("a", [(n, "a", n) for n in range(400)])
         query.run(methods="batch")
         world.put("b", SECOND)
-        for module in ("times.follow", "runs.report"):
-            monkeypatch.setattr(f"tempura.warehouse.{module}.MARGIN", 0.99)
+        monkeypatch.setattr("tempura.warehouse.runs.situation.MARGIN_OF_VIEWS", 0.99)
         states, batch = query.plan(methods=["im1"]), query.plan(methods="batch")
         assert states.cost < batch.cost
         assert states.steps[0].cost > batch.steps[0].cost, "a bet on the refresh after this one"

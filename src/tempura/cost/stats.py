@@ -133,6 +133,11 @@ class TableFacts:
     keys: Keys = NO_KEYS
     read_deleted: tuple[int, ...] = ()
 
+    def and_once_more(self) -> "TableFacts":
+        """The same with one point more, before which as much is expected as before the last."""
+        inserted, deleted = ((*n, n[-1] + (n[-1] - n[-2])) for n in (self.inserted, self.deleted))
+        return replace(self, inserted=inserted, deleted=deleted)
+
     def deletions_read(self, t: int) -> int:
         """Deletions among the rows that the snapshot at point t is read from."""
         if t < len(self.read_deleted):

@@ -1,7 +1,7 @@
 """What the planner is asked: a query, the time points, and what is known or expected of the tables."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tempura.algebra.rel import Rel
 from tempura.cost.model import SPARK, CostModel
@@ -15,6 +15,9 @@ __all__ = ["MARGIN", "ColumnStats", "Point", "Problem", "StoredFacts", "TableFac
 
 MARGIN = 0.15
 """The part of what the usual way costs that another has to promise to save: estimates are not surer than that."""
+
+MARGIN_OF_VIEWS = 0.1
+"""The same of the states of a view, which show at each refresh whether they keep their promise (``times.doubt``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Problem:
     the methods to plan by; ``counted`` are the rows that earlier runs have counted, and those that were expected then (``search.counts``);
     ``as_written`` are the time points at which Spark may be asked the query as it is written, for the same answer as a step's;
     ``state_budget`` is the most that the states of a step may take, in bytes, any unless it is given, and ``stored_share`` what a byte of
-    rows takes when it is stored.
+    rows takes when it is stored; ``margin``: the part of what recomputing costs that states have to promise to save.
 
     The first step of the plan may be run, and relies on what is said of its inputs: raises ValueError unless that is known.
     """
@@ -50,6 +53,7 @@ class Problem:
     as_written: frozenset[int] = frozenset()
     state_budget: int | None = None
     stored_share: float = 1.0
+    margin: float = MARGIN
 
     def __post_init__(self) -> None:
         guessed = sorted(name for name, table in self.tables.items() if table.known <= self.first)
@@ -59,6 +63,18 @@ class Problem:
     def allows(self, state_bytes: float) -> bool:
         """Whether states of so many bytes are within the budget."""
         return self.state_budget is None or state_bytes <= self.state_budget
+
+    def beginning(self, uses: int) -> "Problem":
+        """The same refresh of a view, asked as a first one: what it builds is expected to be of use so many times. The one after it keeps
+        for a third what it would keep itself, or states were begun that are not gone on with."""
+        points = (*self.points[: self.first], Point(1.0 / uses, True), Point(1.0, True), Point(1.0, True))
+        last = len(self.points) - 1
+        return replace(
+            self,
+            points=points,
+            tables={name: table.and_once_more() for name, table in self.tables.items()},
+            as_written=self.as_written | ({last + 1} if last in self.as_written else set()),
+        )
 
     @property
     def first(self) -> int:

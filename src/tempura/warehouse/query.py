@@ -106,7 +106,7 @@ class Query:
         asked = schedule or self.schedule
         slot = self._upcoming(history) if schedule is None else Slot("", 0, (*schedule.times, "refresh 1")[0])
         situation = self._situation(history, slot, asked, demand, dry=True)
-        plan, follower = self._planned(situation, demand, history)
+        situation, plan, follower = self._planned(situation, demand, history)
         return plan_of(plan, situation, not history.outputs, follower.followed, demand.methods)
 
     def _upcoming(self, history: History) -> Slot:
@@ -481,17 +481,30 @@ class Query:
     ) -> tuple[Situation, ProgressivePlan, Follower]:
         """A plan that loads no damaged state, the situation that it was made for, and who made it by cost."""
         while True:
-            plan, follower = self._planned(situation, demand, history)
-            sound = situation.without_damaged(step_now(plan, situation))
+            found, plan, follower = self._planned(situation, demand, history)
+            sound = situation.without_damaged(step_now(plan, found))
             if sound is situation:
-                return situation, plan, follower
+                return found, plan, follower
             situation = sound
 
-    def _planned(self, situation: Situation, demand: Demand, history: History) -> tuple[ProgressivePlan, Follower]:
-        choices = (run.choice for run in history.steps if run.choice)
-        follower = Follower(history.next, choices, situation.correction.fixed, situation.doubt.factor)
-        plan = demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, follower)
-        return plan, follower
+    def _planned(
+        self, situation: Situation, demand: Demand, history: History
+    ) -> tuple[Situation, ProgressivePlan, Follower]:
+        """A plan, the situation that it was made for, and who made it by cost. Where a refresh that compared all plans would recompute, it
+        is asked whether to begin with states now, as a first run is asked."""
+        choices = tuple(run.choice for run in history.steps if run.choice)
+
+        def planned(situation: Situation) -> tuple[Situation, ProgressivePlan, Follower]:
+            follower = Follower(history.next, choices, situation.correction.fixed, situation.doubt.factor)
+            plan = demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, follower)
+            return situation, plan, follower
+
+        found, beginning = planned(situation), situation.beginning
+        compared = found[2].choice is not None and not found[2].followed
+        if beginning is None or not compared or found[1].method != "batch" or demand.methods == ("batch",):
+            return found
+        begun = planned(situation.as_first(beginning))
+        return begun if beginning.is_worth(begun[1], found[1]) else found
 
     def _run(
         self,

@@ -15,7 +15,7 @@ from tempura.explain.origin import SECTIONS, section, section_json
 from tempura.explain.text import SHOW, explain, seconds, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules.registry import ALL
-from tempura.search.problem import MARGIN, Problem
+from tempura.search.problem import Problem
 from tempura.warehouse.runs.required import character_of
 from tempura.warehouse.runs.situation import Situation
 from tempura.warehouse.tables.clock import version_text
@@ -161,7 +161,7 @@ def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, .
         return (*lost, *map(str, plan.fallbacks))
     cheapest = min(others, key=lambda a: a.cost)
     compared = f"{seconds(cheapest.cost)} by {cheapest.method}, against {seconds(plan.cost)}"
-    unsure = f"by under {MARGIN:.0%}, which estimates may be wrong by"
+    unsure = f"by under {situation.problem.margin:.0%}, which estimates may be wrong by"
     if situation.doubt.runs:
         unsure = f"not by the factor of {situation.doubt.factor:.1f} by which that took more than was promised before"
     less = "more" if cheapest.cost >= plan.cost else f"less, but {unsure}"

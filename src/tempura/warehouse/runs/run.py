@@ -135,7 +135,7 @@ class Run:
             output=output.with_part(self._committed(output.part)) if output else None,
             attempt=id,
             method=self.plan.method,
-            weight=self.situation.problem.points[now].weight,
+            weight=problem.points[now].weight,
             estimated_cost=self.step.cost,
             estimated_fixed=self.situation.correction.before(self.step),
             prices=self.situation.problem.prices.origin,

@@ -14,10 +14,10 @@ from tempura.frontend.clock import is_clock
 from tempura.frontend.lift import Lifted
 from tempura.memo.references import NO_KEYS
 from tempura.physical.operators import Load, Read, StateKey
-from tempura.plan.progressive import Step
+from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
-from tempura.search.problem import Point, Problem, TableFacts
+from tempura.search.problem import MARGIN, MARGIN_OF_VIEWS, Point, Problem, TableFacts
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
 from tempura.warehouse.batches.sketch import ColumnSketch
@@ -44,12 +44,30 @@ LOOKED_BACK = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Beginning:
+    """How many refreshes of a view are expected to use what one of them begins with: as many as there were since states were begun last, at
+    most as many as the first one is expected to serve. So who changes its mind at each refresh has to get back at the next what it
+    builds. ``after``: the label of the refresh after the next."""
+
+    uses: int
+    after: str
+    margin: float
+
+    def is_worth(self, begun: ProgressivePlan, otherwise: ProgressivePlan) -> bool:
+        """Whether a plan saves clearly against one that was not asked to begin with states, whose refresh after the next is taken to cost
+        what the next one does."""
+        now, later = (step.cost for step in otherwise.steps)
+        return begun.cost <= (1 - self.margin) * (now / self.uses + 2 * later)
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     """A planning problem and what its leaves mean. ``pinned`` gives the versions of the tables at the first points: at the point of
     the past when there is one, then now. ``lost`` says which states cannot be loaded any more. ``root`` is the warehouse's folder,
     ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
     that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by; ``steps_run`` by the
-    session before; ``doubt`` is what earlier runs say of plans with states; ``given_up`` are states that are over the budget."""
+    session before; ``doubt`` is what earlier runs say of plans with states; ``given_up`` are states that are over the budget;
+    ``beginning``: what there is to know for a refresh of a view to begin with states; None for what is none."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -65,6 +83,7 @@ class Situation:
     steps_run: int = 0
     doubt: Doubt = NO_DOUBT
     given_up: tuple[Name, ...] = ()
+    beginning: "Beginning | None" = None
 
     @property
     def now(self) -> int:
@@ -98,6 +117,12 @@ class Situation:
         """The same run without a result, at another price of work."""
         points = tuple(Point(weight, False) if t == self.now else point for t, point in enumerate(self.problem.points))
         return replace(self, problem=replace(self.problem, points=points))
+
+    def as_first(self, begins: "Beginning") -> "Situation":
+        """The same refresh of a view, asked as a first one: whether to begin with states that earlier runs have not left."""
+        forecasts = tuple(replace(f, arrivals=(*f.arrivals, *f.arrivals[-1:])) for f in self.forecasts)
+        problem, labels = self.problem.beginning(begins.uses), (*self.labels, begins.after)
+        return replace(self, problem=problem, labels=labels, forecasts=forecasts, beginning=None)
 
     def without_damaged(self, step: Step) -> "Situation":
         """The situation without those of the states that a step loads whose files are not what was committed; itself when all
@@ -161,11 +186,19 @@ def assess(
     counted = counted_by(steps)
     share = stored_share(steps[-LOOKED_BACK:])
     given = (lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted, as_written)
-    problem = Problem(*given, state_budget=budget, stored_share=share)
+    margin = MARGIN_OF_VIEWS if schedule.kind == "view" else MARGIN
+    problem = Problem(*given, state_budget=budget, stored_share=share, margin=margin)
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
     said = (tuple(over.values()), tuple(forecasts.values()), waiting, correction, run, doubt)
-    return Situation(*known, *said, given_up=tuple(over))
+    uses = _uses(schedule.n, steps) if past is not None and schedule.kind == "view" and not slot.extra else 1
+    beginning = Beginning(uses, _refresh(slot.index + 3), margin) if uses > 1 else None
+    return Situation(*known, *said, given_up=tuple(over), beginning=beginning)
+
+
+def _uses(n: int, steps: Sequence[StepManifest]) -> int:
+    since = next((i for i, step in enumerate(reversed(steps), 1) if step.has_begun), n)
+    return min(n, since)
 
 
 def _without_deletions(facts: Mapping[str, TableFacts], points: int) -> frozenset[int]:
@@ -228,5 +261,9 @@ def _check_static(tables: Mapping[str, Input], versions: Versions) -> None:
 
 def _labels(schedule: Schedule, slot: Slot) -> tuple[str, ...]:
     if schedule.kind == "view":
-        return tuple(f"refresh {slot.index + i}" for i in (1, 2))
+        return tuple(_refresh(slot.index + i) for i in (1, 2))
     return (str(slot), *schedule.times[slot.index + (not slot.extra) :])
+
+
+def _refresh(number: int) -> str:
+    return f"refresh {number}"

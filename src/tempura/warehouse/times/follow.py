@@ -133,12 +133,14 @@ class Follower:
         known = Known.of(problem, methods, self._driver, self._doubt)
         like = (choice for choice in self._choices if self._n - choice.n <= _MOST and choice.is_for(known))
         choice = max(like, key=lambda choice: choice.n, default=None)
-        plan = make_plan(problem, methods, margin=MARGIN, doubt=self._doubt, course=choice.course if choice else None)
+        plan = make_plan(
+            problem, methods, margin=problem.margin, doubt=self._doubt, course=choice.course if choice else None
+        )
         if choice and plan.course is choice.course:
             if taken := choice.taken(plan):
                 self.choice = choice
                 return taken
-            plan = make_plan(problem, methods, margin=MARGIN, doubt=self._doubt)
+            plan = make_plan(problem, methods, margin=problem.margin, doubt=self._doubt)
         others = tuple(replace(a, fallbacks=()) for a in plan.alternatives if not a.chosen)
         if plan.course and not _builds(plan, problem):
             points = range(1, _idle(plan) + 1) if not problem.states else ()

@@ -163,6 +163,11 @@ class StepManifest:
         stored = ((s, s.stored.with_parts(_renamed(part, query) for part in s.stored.parts)) for s in self.states)
         return replace(self, output=output, states=tuple(replace(state, stored=found) for state, found in stored))
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it built states to maintain the later results of a view from, and its cost was weighed as one that is paid once."""
+        return self.weight < 1 and bool(self.states) and self.method != "batch"
+
     def is_loadable(self, engine: str, settings: Mapping[str, str]) -> bool:
         """Whether the step's states mean the same under a version of the engine and its settings: only patch releases may differ."""
         return _minor(self.engine) == _minor(engine) and dict(self.settings) == dict(settings)

@@ -1,0 +1,94 @@
+"""A view over tables that fill up: where states did not pay at first, a later refresh begins with them as soon as they do."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tempura.algebra.rel import Aggregate, Rel
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref
+from tempura.algebra.window import Window, WindowOutput
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.runs import situation
+from tempura.warehouse.times import follow
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.steps import StepManifest
+from tempura.warehouse.warehouse import Warehouse, open_site
+from tests.unit import bag_engine
+from tests.unit.bag_engine import BagEngine, Row
+from tests.unit.test_churn import sums
+from tests.unit.test_steady import as_if_large
+
+FEW, MANY, A_FEW = 1, 400, 4
+"""Rows that come: at first, then as a load, then with each refresh."""
+
+
+def of_shares() -> Rel:
+    """By order that came back, what sales of its category amount to. The sums of a static table are kept by recomputing,
+    too; to keep the joined rows pays after more than one refresh."""
+    joined = sums()
+    order, category, price = joined.columns[:3]
+    of_category = WindowOutput(Column("w", "w", "bigint"), AggregateCall("Sum", (Ref(price),), "bigint", detail="ansi"))
+    shares = Window(joined, (Ref(category),), (), (of_category,))
+    total = AggregateCall("Sum", (Ref(of_category.column),), "bigint", detail="ansi")
+    key = Output(Column("key", "key", order.type), Ref(order))
+    return Aggregate(shares, (key,), (AggregateOutput(Column("total", "total", "bigint"), total),))
+
+
+@pytest.fixture
+def wh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    monkeypatch.setattr(bag_engine, "QUERIES", {"q": of_shares})
+    monkeypatch.setattr(
+        follow, "_FEW", 0.5
+    )  # a row counts as twenty thousand, for those who follow an earlier choice, too
+    engine = BagEngine(prices=as_if_large(20_000))
+    wh = open_site(tmp_path / "wh", engine, Files(), lambda: datetime(2026, 3, 1, tzinfo=UTC))
+    wh.add_table("sales", schema="o_id INT, cat STRING, price INT", append_only=True)
+    returns = wh.add_table("returns", schema="o_id INT, cost INT", static=True)
+    returns.append([(n % 500, n % 20) for n in range(2_000)])  # type: ignore[arg-type]
+    wh.add_query("q", "q", schedule=Schedule.view())
+    return wh
+
+
+def filled(wh: Warehouse, *arrivals: int) -> list[StepManifest]:
+    """The steps of refreshes, before each of which so many sales came."""
+    sales, query, at = wh.table("sales"), wh.query("q"), 0
+    for rows in arrivals:
+        new: list[Row] = [(n % 500, f"c{n % 6}", n % 100) for n in range(at, at + rows)]
+        sales.append(new)  # type: ignore[arg-type]
+        at += rows
+        query.run()
+        assert query.verify()
+    return list(query.steps())
+
+
+def begun_by(steps: list[StepManifest]) -> list[int]:
+    return [i for i, step in enumerate(steps) if step.has_begun]
+
+
+def test_states_are_begun_once_little_comes_to_much(wh: Warehouse) -> None:
+    steps = filled(wh, FEW, MANY, *[A_FEW] * 5)
+    assert steps[0].states, "sums that never change are kept, and nothing else"
+    (begun,) = begun_by(steps)
+    assert {step.method for step in steps[:begun]} == {"batch"}
+    assert steps[begun].weight == pytest.approx(1 / 30), "what it takes is paid once"
+    assert steps[begun].estimated_cost > steps[begun - 1].estimated_cost
+    later = steps[begun + 1 :]
+    assert len(later) > 1
+    assert all(step.method != "batch" for step in later)
+    assert all(step.estimated_cost < 0.9 * steps[begun - 1].estimated_cost for step in later)
+
+
+def test_without_asking_they_never_are(wh: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(situation, "_uses", lambda n, steps: 1)
+    steps = filled(wh, FEW, MANY, *[A_FEW] * 5)
+    assert begun_by(steps) == []
+    assert {step.method for step in steps} == {"batch"}
+
+
+def test_what_was_begun_and_given_up_is_taken_to_serve_as_long_as_it_did(wh: Warehouse) -> None:
+    (first, *_) = filled(wh, FEW)
+    plain, begun = first, replace(first, method="im1")
+    assert [situation._uses(30, steps) for steps in ([first], [first, *[plain] * 40])] == [30, 30]
+    assert [situation._uses(30, [first, begun, *[plain] * n]) for n in (0, 1, 5, 40)] == [1, 2, 6, 30]
