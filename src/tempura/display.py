@@ -42,6 +42,11 @@ def bytes_of(text: str) -> int | None:
     return int(number) * _UNITS[unit or "B"] if number.isdecimal() and (unit or "B") in _UNITS else None
 
 
+def bytes_in(unit: str) -> int:
+    """The bytes of a unit, such as ``GB``."""
+    return _UNITS[unit]
+
+
 def bytes_text(size: float) -> str:
     """A size for people: three digits at most, and a unit."""
     unit = next((unit for unit, of in reversed(_UNITS.items()) if size >= of), "B")

@@ -144,6 +144,7 @@ class FakeWarehouse:
         methods: Any = None,
         require: Any = None,
         state_budget: Any = None,
+        storage_price: Any = None,
     ) -> ReplaceReport:
         if not dry_run:
             self.added.append((name, {"sql": sql}))
@@ -452,7 +453,14 @@ def test_query_add_makes_the_schedule(tempura: Tempura, warehouse: FakeWarehouse
     assert tempura(*add, "--view", "--refreshes", "5").exit_code == 0
     first, second = (given for _, given in warehouse.added)
     daily = tp.Schedule.progressive({"14:00": 0.25, "24:00": 1.0})
-    assert first == {"sql": "SELECT 1", "schedule": daily, "methods": None, "require": None, "state_budget": None}
+    assert first == {
+        "sql": "SELECT 1",
+        "schedule": daily,
+        "methods": None,
+        "require": None,
+        "state_budget": None,
+        "storage_price": None,
+    }
     assert second["schedule"] == tp.Schedule.view(5)
 
 

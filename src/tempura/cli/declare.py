@@ -6,7 +6,15 @@ from pathlib import Path
 import click
 
 import tempura as tp
-from tempura.cli.queries import budget_option, json_option, method_names, methods_option, name_argument, require_option
+from tempura.cli.queries import (
+    budget_option,
+    json_option,
+    method_names,
+    methods_option,
+    name_argument,
+    require_option,
+    storage_option,
+)
 from tempura.cli.references import references_option, referring
 from tempura.cli.shell import Commands, Shell, example, is_warehouse, prices
 from tempura.errors import TempuraError
@@ -237,6 +245,7 @@ def query() -> None:
 @methods_option
 @require_option
 @budget_option
+@storage_option
 @click.pass_obj
 def add_query(
     shell: Shell,
@@ -257,6 +266,7 @@ def add_query(
     methods: str | None,
     require: str | None,
     state_budget: str | None,
+    storage_price: float | None,
 ) -> None:
     """Declare query NAME.
 
@@ -276,7 +286,13 @@ def add_query(
     with shell.progress("starting Spark"):
         names = method_names(methods)
         shell.warehouse.add_query(
-            name, sql=text, schedule=schedule, methods=names, require=require, state_budget=state_budget
+            name,
+            sql=text,
+            schedule=schedule,
+            methods=names,
+            require=require,
+            state_budget=state_budget,
+            storage_price=storage_price,
         )
     shell.say(f"query {name} added")
 
@@ -291,6 +307,7 @@ def add_query(
 @methods_option
 @require_option
 @budget_option
+@storage_option
 @click.pass_obj
 def replace_query(
     shell: Shell,
@@ -303,6 +320,7 @@ def replace_query(
     methods: str | None,
     require: str | None,
     state_budget: str | None,
+    storage_price: float | None,
 ) -> None:
     """Replace query NAME by another.
 
@@ -312,7 +330,7 @@ def replace_query(
         raise click.UsageError("Give the query with either --sql or --file.")
     text = file.read_text() if file else sql
     other = partial(shell.warehouse.replace_query, name, sql=text, methods=method_names(methods))
-    replace = partial(other, require=require, state_budget=state_budget)
+    replace = partial(other, require=require, state_budget=state_budget, storage_price=storage_price)
     with shell.progress("planning"):
         found = replace(dry_run=dry_run or not (yes or as_json))
     if not as_json:

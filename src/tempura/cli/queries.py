@@ -37,6 +37,12 @@ budget_option = click.option(
     metavar="SIZE",
     help='The most that states may take on disk, such as "200 MB"; none: any. As declared unless given.',
 )
+storage_option = click.option(
+    "--storage-price",
+    type=float,
+    metavar="SECONDS",
+    help="CPU seconds that each GB of a state counts as which a plan keeps; 0: none. As declared unless given.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for a program.")
 
 

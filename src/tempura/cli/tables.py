@@ -261,7 +261,11 @@ def show_query(shell: Shell, name: str, last: int, as_json: bool) -> None:
         return
     listed = {key: ", ".join(about[key]) for key in ("methods", "outputs", "reads")}
     declared = {**about, **listed, "sql": query.sql or "a DataFrame", "require": about["require"] or "nothing"}
-    declared |= {"state_budget": about["state_budget"] or "any"}
+    price = about["storage_price"]
+    declared |= {
+        "state_budget": about["state_budget"] or "any",
+        "storage_price": f"{price:g} CPU s per GB" if price else "none",
+    }
     shell.table((name, ""), [(key, str(value)) for key, value in declared.items()])
     if states:
         shell.table(tuple(states[0]), [tuple(state.values()) for state in states])

@@ -34,7 +34,8 @@ def explain(
     to as ``#n``. ``characters`` say what the steps do, by time point; ``assumed``, a line per table, what is expected to arrive after
     the first of them; ``remarks``, a line each, how the plan came about.
     """
-    lines = [f"method {plan.method}, weighted cost {seconds(plan.cost)}"]
+    stored = f", {seconds(plan.storage)} of it for storage" if plan.storage else ""
+    lines = [f"method {plan.method}, weighted cost {seconds(plan.cost)}{stored}"]
     lines += ["alternatives:", *(f"  {line}" for line in _alternatives(plan))]
     lines += [f"fallback {reason}" for reason in plan.fallbacks]
     lines += [ASSUMED, *(f"  {line}" for line in assumed)] if assumed else []
@@ -158,6 +159,7 @@ def to_json(
     return {
         "method": plan.method,
         "cost": plan.cost,
+        "storage": plan.storage,
         "registry": plan.registry,
         "alternatives": [
             {"method": a.method, "cost": a.cost, "steps": list(a.steps), "states": a.states, "fallbacks": _codes(a)}

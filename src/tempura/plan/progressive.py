@@ -138,8 +138,8 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class ProgressivePlan:
-    """One step per time point that remains. ``cost`` is the weighted sum of the steps' costs, in nanoseconds of one core; ``registry`` the
-    fingerprint of the rules that it was made by."""
+    """One step per time point that remains. ``cost`` is the weighted sum of the steps' costs, in nanoseconds of one core, and of it
+    ``storage`` what keeping states is charged at; ``registry`` the fingerprint of the rules that it was made by."""
 
     steps: tuple[Step, ...]
     weights: tuple[float, ...]
@@ -150,6 +150,7 @@ class ProgressivePlan:
     effort: Effort = Effort()
     course: Course | None = None
     registry: str = ""
+    storage: int = 0
 
     @property
     def state_bytes(self) -> float:

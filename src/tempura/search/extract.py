@@ -46,6 +46,20 @@ class Extraction:
         self._build_saved()
         return tuple(self._step(t, emits.get(t)) for t in times)
 
+    def kept_sizes(self) -> tuple[float, ...]:
+        """The bytes of each state that is saved, or that was saved before and stays for a later step, after :meth:`steps`."""
+        graph = self._graph
+        saved = {(goal.time, graph.key(goal.view)): goal.view for goal in self._saved}
+        stay = {(graph.problem.first, graph.key(goal.view)): goal.view for goal in self._stay()}
+        return tuple(map(graph.size, {**stay, **saved}.values()))
+
+    def _stay(self) -> Iterator[Goal]:
+        """What steps after the first load of what was saved before."""
+        for goal in self.reached:
+            way = self._chosen[goal]
+            if goal.time > self._graph.problem.first and way.rule is None and not way.goals:
+                yield goal
+
     def _emitted(self, t: int) -> Rel:
         """The query's result in the query's columns, which may be other than those of its class."""
         built = self._build(self._graph.output(t))
@@ -163,13 +177,11 @@ class Extraction:
         """What is kept of the past with what the first step saves, for later steps that load it: of a past before the last step that
         saved something nothing is known. The step itself need not read it, so that costs nothing."""
         problem, found = self._graph.problem, dict[StateKey, tuple[Save, Note]]()
-        for goal in self.reached:
-            way = self._chosen[goal]
-            if goal.time > problem.first and way.rule is None and not way.goals and self._graph.is_kept(goal.view):
-                key = self._graph.key(goal.view)
-                note = Note(self._graph.estimate.rows(goal.view), 0, view=goal.view.label)
-                bucket, size = problem.stored.get(key, ONE_PART).bucket, self._graph.size(goal.view)
-                found[key] = Save(key, way.rhs, bucket, size), note
+        for goal in filter(lambda goal: self._graph.is_kept(goal.view), self._stay()):
+            key = self._graph.key(goal.view)
+            note = Note(self._graph.estimate.rows(goal.view), 0, view=goal.view.label)
+            bucket, size = problem.stored.get(key, ONE_PART).bucket, self._graph.size(goal.view)
+            found[key] = Save(key, self._chosen[goal].rhs, bucket, size), note
         return found
 
     def _ways_to_join(self, notes: Mapping[Rel, Note]) -> dict[Rel, Note]:

@@ -61,7 +61,7 @@ class Graph:
     """Goals and alternatives of one planning problem, made on demand and remembered, once for all of several ``sets`` of rules. Each
     class begins at a time of its own, at which its snapshots are computed from scratch: at ``begins`` at the latest. ``strict`` as in
     ``make_plan``; ``keep`` says which states may be loaded. ``rent``: what is charged for a byte that is kept, in nanoseconds, besides
-    the work that it takes."""
+    the work that it takes: the problem's storage price, and more where there is a budget."""
 
     def __init__(
         self,
@@ -70,7 +70,6 @@ class Graph:
         begins: int = 0,
         strict: bool = False,
         keep: Keep = Keep.BOTH,
-        rent: float = 0.0,
     ) -> None:
         self.space = space
         self.problem = space.problem
@@ -85,7 +84,7 @@ class Graph:
         self.begins = begins
         self.strict = strict
         self.keep = keep
-        self.rent = rent
+        self.rent = space.problem.storage_price
         self._rewriter = Rewriter(space, sets, begins)
         self._sinces = tuple(range(begins + 1)) if self.has_values_computed_once else (0,)
         self.searches = tuple(self._searches(len(sets)))
@@ -115,10 +114,10 @@ class Graph:
         other._alternatives = {}
         return other
 
-    def renting(self, rent: float) -> "Graph":
-        """The same graph where another rent is charged."""
+    def renting(self, more: float) -> "Graph":
+        """The same graph where so much is charged for a byte beyond its price."""
         other = copy(self)
-        other.rent = rent
+        other.rent = self.problem.storage_price + more
         return other
 
     @cached_property

@@ -18,13 +18,15 @@ Choices = dict[Goal, Alternative]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A plan as choices and as steps; ``cost`` is weighted, counts shared work once, and has the graph's rent of what is kept."""
+    """A plan as choices and as steps; ``cost`` is weighted, counts shared work once, and has the graph's rent of what is kept: states of
+    ``sizes`` bytes."""
 
     choices: Choices
     steps: tuple[Step, ...]
     cost: int
     reached: tuple[Goal, ...]
     used: tuple[tuple[Rule, Rel], ...]
+    sizes: tuple[float, ...] = ()
 
 
 def first_candidate(graph: Graph, search: Search) -> Candidate | None:
@@ -107,6 +109,7 @@ def _extract(graph: Graph, choices: Choices) -> Candidate:
     extraction = Extraction(graph, choices)
     steps = extraction.steps()
     cost = sum(graph.weighted(step.cost, step.time) for step in steps)
-    cost += sum(graph.charged(save.size) for step in steps for save in step.saves) if graph.rent else 0
+    sizes = extraction.kept_sizes()
+    cost += sum(map(graph.charged, sizes)) if graph.rent else 0
     graph.tell(PlanCosted(cost))
-    return Candidate(choices, steps, cost, extraction.reached, tuple(extraction.used))
+    return Candidate(choices, steps, cost, extraction.reached, tuple(extraction.used), sizes)

@@ -236,8 +236,9 @@ def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
     course = Course(_start(found), keep.name, tuple(sorted({rule.name for rule, _ in found.candidate.used})))
     method = used_methods(found.graph.problem.registry, steps, names)
-    cost = sum(found.graph.weighted(step.cost, step.time) for step in steps)
-    return ProgressivePlan(steps, weights, cost, method, fallbacks=fallbacks, course=course)
+    storage = sum(round(found.graph.problem.storage_price * size) for size in found.candidate.sizes)
+    cost = sum(found.graph.weighted(step.cost, step.time) for step in steps) + storage
+    return ProgressivePlan(steps, weights, cost, method, fallbacks=fallbacks, course=course, storage=storage)
 
 
 def _start(found: Found) -> int:

@@ -37,7 +37,8 @@ class Problem:
     the methods to plan by; ``counted`` are the rows that earlier runs have counted, and those that were expected then (``search.counts``);
     ``as_written`` are the time points at which Spark may be asked the query as it is written, for the same answer as a step's;
     ``state_budget`` is the most that the states of a step may take, in bytes, any unless it is given, and ``stored_share`` what a byte of
-    rows takes when it is stored; ``margin``: the part of what recomputing costs that states have to promise to save.
+    rows takes when it is stored; ``margin``: the part of what recomputing costs that states have to promise to save; ``storage_price``:
+    what a plan is charged for each byte of a state that it keeps, in nanoseconds.
 
     The first step of the plan may be run, and relies on what is said of its inputs: raises ValueError unless that is known.
     """
@@ -54,6 +55,7 @@ class Problem:
     state_budget: int | None = None
     stored_share: float = 1.0
     margin: float = MARGIN
+    storage_price: float = 0.0
 
     def __post_init__(self) -> None:
         guessed = sorted(name for name, table in self.tables.items() if table.known <= self.first)

@@ -401,6 +401,7 @@ class Query:
             "methods": list(self._spec.methods) or ["all"],
             "require": self._spec.require,
             "state_budget": self._spec.state_budget,
+            "storage_price": self._spec.storage_price,
             "schedule": self.schedule.to_json(),
             "outputs": [str(path) for path in self.published_at],
         }
@@ -455,7 +456,7 @@ class Query:
         steps, anew, budget = history.loadable, demand.anew, self._spec.budget
         may_ask = self._is_text and self._site.engine.answers_alike(lifted)
         about = (lifted, schedule, slot, steps, input, self._site, settings, time)
-        found = assess(*about, anew, self._rules, may_ask, budget)
+        found = assess(*about, anew, self._rules, may_ask, budget, self._spec.price_per_byte)
         if self._lift(history) is not lifted:
             # What has arrived has brought columns, and with them perhaps another meaning of the text.
             return self._situation(history, slot, schedule, demand, dry)

@@ -26,6 +26,7 @@ from tempura.warehouse.declared.declare import (
     TableSpec,
     check_budget,
     check_name,
+    check_storage_price,
     declared_path,
     local_path,
 )
@@ -574,17 +575,22 @@ class Warehouse:
         methods: Methods | None = None,
         require: str | None = None,
         state_budget: str | int | None = None,
+        storage_price: float | None = None,
     ) -> Query:
         """Declare a query over the warehouse's tables, as SQL or as a DataFrame built from ``table(name).df()``. Without a schedule it
-        is a view. The same declaration again changes nothing; a new schedule replaces the old, and so do ``methods``, ``require`` and
-        ``state_budget``. A query from a DataFrame has to be added again, with the same DataFrame, in each process that uses it.
+        is a view. The same declaration again changes nothing; a new schedule replaces the old, and so do ``methods``, ``require``,
+        ``state_budget`` and ``storage_price``. A query from a DataFrame has to be added again, with the same DataFrame, in each process
+        that uses it.
 
         ``methods`` are those to choose from, unless a run is given others. ``require="incremental"`` refuses a query that cannot be
         maintained now, and later each run, but the first, that would recompute all of it; ``"none"`` takes that back.
         ``state_budget`` is the most that its states may take on disk, as ``"200 MB"`` or in bytes; ``"none"`` takes that back.
+        ``storage_price``: the CPU seconds that each GB of a state counts as which a plan keeps, so that it has to save more; 0 takes it
+        back.
 
-        Raises TempuraError BAD_NAME, BAD_QUERY, UNKNOWN_METHOD, BAD_REQUIRE, BAD_BUDGET, NOT_INCREMENTAL, QUERY_CHANGED when runs of
-        another query are committed under this name, CYCLIC_QUERY when it would read its own results, and what is wrong with the query.
+        Raises TempuraError BAD_NAME, BAD_QUERY, UNKNOWN_METHOD, BAD_REQUIRE, BAD_BUDGET, BAD_STORAGE_PRICE, NOT_INCREMENTAL,
+        QUERY_CHANGED when runs of another query are committed under this name, CYCLIC_QUERY when it would read its own results, and what is
+        wrong with the query.
         """
         check_name("query", name, self._declarations.read().queries)
         if (sql is None) == (df is None):
@@ -595,7 +601,8 @@ class Warehouse:
         demand = Demand.of(name, old, methods, require, self._site.rules)
         mark = self._fingerprint(df) if df is not None else None
         budget = check_budget(name, old.state_budget if state_budget is None else state_budget, timing)
-        spec = QuerySpec(timing, sql, mark, old.outputs, **demand.declared, state_budget=budget)
+        price = check_storage_price(name, old.storage_price if storage_price is None else storage_price, timing)
+        spec = QuerySpec(timing, sql, mark, old.outputs, **demand.declared, state_budget=budget, storage_price=price)
         query = self._query(name, spec, df)
         query.check_unchanged()
         if demand.incremental:
@@ -617,13 +624,15 @@ class Warehouse:
         methods: Methods | None = None,
         require: str | None = None,
         state_budget: str | int | None = None,
+        storage_price: float | None = None,
     ) -> ReplaceReport:
         """Put another query in the place of a declared one, or, with neither ``sql`` nor ``df``, the one that ``tempura.toml`` declares in
         the place of what the committed runs computed. States whose expressions still occur are kept; the report lists them, those
-        to be built and those dropped. ``dry_run`` only lists. ``methods``, ``require`` and ``state_budget`` as for :meth:`add_query`.
+        to be built and those dropped. ``dry_run`` only lists. ``methods``, ``require``, ``state_budget`` and ``storage_price`` as for
+        :meth:`add_query`.
 
-        Raises TempuraError UNKNOWN_QUERY, UNKNOWN_METHOD, BAD_REQUIRE, BAD_BUDGET, NOT_INCREMENTAL, BAD_QUERY, CYCLIC_QUERY,
-        RUN_IN_PROGRESS, and what is wrong with the query itself.
+        Raises TempuraError UNKNOWN_QUERY, UNKNOWN_METHOD, BAD_REQUIRE, BAD_BUDGET, BAD_STORAGE_PRICE, NOT_INCREMENTAL,
+        BAD_QUERY, CYCLIC_QUERY, RUN_IN_PROGRESS, and what is wrong with the query itself.
         """
         declared = self._declarations.read().queries
         if name not in declared:
@@ -640,7 +649,8 @@ class Warehouse:
         demand = Demand.of(name, old, methods, require, self._site.rules)
         timing = self._declared_now(schedule, old.schedule)
         budget = check_budget(name, old.state_budget if state_budget is None else state_budget, timing)
-        spec = QuerySpec(timing, text, mark, old.outputs, **demand.declared, state_budget=budget)
+        price = check_storage_price(name, old.storage_price if storage_price is None else storage_price, timing)
+        spec = QuerySpec(timing, text, mark, old.outputs, **demand.declared, state_budget=budget, storage_price=price)
         query = self._query(name, spec, frame if text is None else None)
         check_acyclic(query)
         if demand.incremental:

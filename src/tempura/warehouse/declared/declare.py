@@ -14,7 +14,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from tempura.display import SIZES, bytes_of
+from tempura.display import SIZES, bytes_in, bytes_of
 from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.rules.modules import is_module_name
@@ -129,7 +129,8 @@ class OutputSpec:
 class QuerySpec:
     """A declared query: its SQL, or for a DataFrame the ``fingerprint`` under which it is registered in each process. ``outputs`` are
     the places where its results are published, ``methods`` the incremental methods to choose from (all unless given), ``require`` what is
-    demanded of its runs, ``state_budget`` the most that its states may take, as a size that people write."""
+    demanded of its runs, ``state_budget`` the most that its states may take, as a size that people write; ``storage_price``: the
+    CPU seconds that each GB of a state counts as which a plan keeps."""
 
     schedule: Schedule
     sql: str | None = None
@@ -138,6 +139,12 @@ class QuerySpec:
     methods: tuple[str, ...] = ()
     require: str | None = None
     state_budget: str | None = None
+    storage_price: float | None = None
+
+    @property
+    def price_per_byte(self) -> float:
+        """What keeping a byte counts as, in nanoseconds of one core."""
+        return 1e9 * (self.storage_price or 0.0) / bytes_in("GB")
 
     @property
     def budget(self) -> int | None:
@@ -154,7 +161,8 @@ class QuerySpec:
         methods = {"methods": list(self.methods)} if self.methods else {}
         require = {"require": self.require} if self.require else {}
         budget = {"state_budget": self.state_budget} if self.state_budget is not None else {}
-        return body | {"schedule": schedule} | methods | require | budget | outputs
+        price = {"storage_price": self.storage_price} if self.storage_price is not None else {}
+        return body | {"schedule": schedule} | methods | require | budget | price | outputs
 
 
 def _text(sql: str) -> Any:
@@ -294,8 +302,9 @@ def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:
     outputs = tuple(_output(where, output) for output in _plain(data.get("outputs", [])))
     methods, require = _methods(where, _plain(data.get("methods", []))), check_require(name, data.get("require"))
     budget = check_budget(name, _plain(data.get("state_budget")), schedule)
+    price = check_storage_price(name, _plain(data.get("storage_price")), schedule)
     text, mark = _plain(data.get("sql")), _plain(data.get("fingerprint"))
-    return QuerySpec(schedule, text, mark, outputs, methods, require, budget)
+    return QuerySpec(schedule, text, mark, outputs, methods, require, budget, price)
 
 
 def _modules(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -337,6 +346,20 @@ def check_budget(query: str, budget: object, schedule: Schedule) -> str | None:
         what = f"Query {query} runs at paces, where each part of it keeps what it needs: it can have no state budget."
         raise TempuraError("BAD_BUDGET", what, "Declare it without, or with times or as a view.")
     return text.strip()
+
+
+def check_storage_price(query: str, price: object, schedule: Schedule) -> float | None:
+    """The storage price that a declaration, or a call, gives a query, in CPU seconds per GB; None for none, as is 0. Raises TempuraError
+    BAD_STORAGE_PRICE."""
+    if price is None:
+        return None
+    if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < float("inf"):
+        what = f"Query {query}: storage_price is {price!r}."
+        raise TempuraError("BAD_STORAGE_PRICE", what, "Give CPU seconds per GB, such as 1.5; 0 is no price.")
+    if price and schedule.kind == "paced":
+        what = f"Query {query} runs at paces, where each part of it keeps what it needs: it can have no storage price."
+        raise TempuraError("BAD_STORAGE_PRICE", what, "Declare it without, or with times or as a view.")
+    return float(price) or None
 
 
 def _methods(where: str, methods: object) -> tuple[str, ...]:

@@ -237,6 +237,7 @@ class PacedQuery(Query):
             "methods": list(self._spec.methods) or ["all"],
             "require": self._spec.require,
             "state_budget": None,
+            "storage_price": None,
             "schedule": self.schedule.to_json(),
             "outputs": [str(path) for path in self.published_at],
         }

@@ -150,11 +150,12 @@ def assess(
     rules: Registry = TEMPURA,
     may_ask: bool = False,
     budget: int | None = None,
+    storage_price: float = 0.0,
 ) -> Situation:
     """Register what has arrived, pin the versions, and pose the planning problem of a run and those that remain. ``input`` gives what
     the query reads by name (a :class:`Prospect`: nothing is registered), ``time`` is the logical time of the run. ``anew``: no state of
     the past is used. ``rules`` are those to plan by. ``may_ask``: the engine may be asked the query as it is written. ``budget``: the
-    bytes that states may take."""
+    bytes that states may take; ``storage_price``: nanoseconds for each of them."""
     read = {name: input(name) for name in names_read(lifted)}
     # Rows before their partners: of files that come meanwhile a partner is not missed.
     versions = {name: read[name].register() for name in _rows_first(read)}
@@ -187,7 +188,7 @@ def assess(
     share = stored_share(steps[-LOOKED_BACK:])
     given = (lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted, as_written)
     margin = MARGIN_OF_VIEWS if schedule.kind == "view" else MARGIN
-    problem = Problem(*given, state_budget=budget, stored_share=share, margin=margin)
+    problem = Problem(*given, state_budget=budget, stored_share=share, margin=margin, storage_price=storage_price)
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
     said = (tuple(over.values()), tuple(forecasts.values()), waiting, correction, run, doubt)

@@ -55,6 +55,7 @@ class Known:
             **({"prices": problem.prices.origin} if problem.prices.origin != BUILT_IN else {}),
             **({"counted": _hashed(problem.counted)} if problem.counted else {}),
             **({"state budget": str(problem.state_budget)} if problem.state_budget is not None else {}),
+            **({"storage price": f"{problem.storage_price:g}"} if problem.storage_price else {}),
         }
         sizes = {f"table {name}": float(table.rows(now)) for name, table in tables}
         sizes |= {f"deleted {name}": float(table.deletions_read(now)) for name, table in tables} if begin == now else {}
