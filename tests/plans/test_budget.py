@@ -63,6 +63,21 @@ def test_methods_that_have_to_keep_something_are_refused() -> None:
     assert "raise the state budget" in error.value.remedy
 
 
+def test_a_plan_within_a_budget_can_be_followed() -> None:
+    """What was charged for a byte is a part of the course: without that it leads to what does not fit, and all are compared again."""
+    query = Union((PER_ITEM, replace(PER_ORDER, keys=(replace(PER_ORDER.keys[0], column=PER_ITEM.keys[0].column),))))
+    unbound = planned(query, None)
+    problem = Problem(query, VIEW, tables(0, 1, known=1), state_budget=round(unbound.state_bytes / 2))
+    found = make_plan(problem)
+    assert found.course is not None
+    assert 0 < found.state_bytes < unbound.state_bytes
+    followed = make_plan(problem, course=found.course)
+    assert followed.course is found.course
+    assert (followed.cost, followed.state_bytes) == (found.cost, found.state_bytes)
+    assert followed.effort.plans_costed < found.effort.plans_costed / 4
+    assert make_plan(problem, course=replace(found.course, scarcity=0.0)).course != replace(found.course, scarcity=0.0)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_budget_is_kept_to_and_results_are_the_same(seed: int) -> None:
     """Random queries over small tables, whose states pay by declaration: nothing is asked of costs but that a budget has its price."""

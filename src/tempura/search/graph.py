@@ -60,8 +60,8 @@ Chosen = Callable[[Goal], Alternative]
 class Graph:
     """Goals and alternatives of one planning problem, made on demand and remembered, once for all of several ``sets`` of rules. Each
     class begins at a time of its own, at which its snapshots are computed from scratch: at ``begins`` at the latest. ``strict`` as in
-    ``make_plan``; ``keep`` says which states may be loaded. ``rent``: what is charged for a byte that is kept, in nanoseconds, besides
-    the work that it takes: the problem's storage price, and more where there is a budget."""
+    ``make_plan``; ``keep`` says which states may be loaded. ``scarcity``: what is charged for a byte that is kept beyond the problem's
+    storage price, in nanoseconds, for a budget."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Graph:
         self.begins = begins
         self.strict = strict
         self.keep = keep
-        self.rent = space.problem.storage_price
+        self.scarcity = 0.0
         self._rewriter = Rewriter(space, sets, begins)
         self._sinces = tuple(range(begins + 1)) if self.has_values_computed_once else (0,)
         self.searches = tuple(self._searches(len(sets)))
@@ -114,11 +114,16 @@ class Graph:
         other._alternatives = {}
         return other
 
-    def renting(self, more: float) -> "Graph":
+    def renting(self, scarcity: float) -> "Graph":
         """The same graph where so much is charged for a byte beyond its price."""
         other = copy(self)
-        other.rent = self.problem.storage_price + more
+        other.scarcity = scarcity
         return other
+
+    @property
+    def rent(self) -> float:
+        """What is charged for a byte that is kept, in nanoseconds, besides the work that it takes."""
+        return self.problem.storage_price + self.scarcity
 
     @cached_property
     def outputs(self) -> tuple[Goal, ...]:

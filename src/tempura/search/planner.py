@@ -152,7 +152,7 @@ def _along(course: Course, space: Space, names: tuple[str, ...], strict: bool) -
     keep = Keep[course.keep]
     rules = tuple(rule for rule in space.rules_of(names) if rule.splits or rule.name in course.rules)
     begins = 0 if strict else _last_beginning(space.problem)
-    graph = Graph(space, rules, begins=begins, strict=strict, keep=keep)
+    graph = Graph(space, rules, begins=begins, strict=strict, keep=keep).renting(course.scarcity)
     found = _best_of(graph, names, graph.searches)
     return replace(_plan(found, keep), course=course) if found else None
 
@@ -234,7 +234,8 @@ def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     names, steps = found.names, found.candidate.steps
     weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
-    course = Course(_start(found), keep.name, tuple(sorted({rule.name for rule, _ in found.candidate.used})))
+    rules = tuple(sorted({rule.name for rule, _ in found.candidate.used}))
+    course = Course(_start(found), keep.name, rules, scarcity=found.graph.scarcity)
     method = used_methods(found.graph.problem.registry, steps, names)
     storage = sum(round(found.graph.problem.storage_price * size) for size in found.candidate.sizes)
     cost = sum(found.graph.weighted(step.cost, step.time) for step in steps) + storage
