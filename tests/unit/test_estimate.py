@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from random import Random
 
 import pytest
 
@@ -212,6 +213,46 @@ def test_few_rows_match_as_often_as_all(kind: JoinKind, left: float) -> None:
     called = Project(some, (Output(Column("id", "id", "int"), ref(some, "h_id")),))
     through = Join(called, most, kind, equal(ref(called, "id"), ref(most, "s_shop")))
     assert estimate.rows(through) == pytest.approx(left * estimate.rows(some), rel=0.01)
+
+
+def test_where_a_key_has_one_row_there_are_no_others() -> None:
+    other = renamed(S, "'")
+    apart = Call("Not", (equal(ref(S, "s_shop"), ref(other, "s_shop")),), "boolean")
+    on = conjunction(equal(ref(S, "s_id"), ref(other, "s_id")), apart)
+    assert estimator().rows(Join(S, other, "anti", on)) == pytest.approx(ROWS["sales"], rel=0.05)
+
+
+LINES = Scan("lines", ("order", "supplier", "late"), tuple(Column(c, c, "int") for c in ("order", "supplier", "late")))
+
+
+def lines_drawn(orders: int, rows: int) -> list[tuple[int, int, int]]:
+    """Lines that come to orders and suppliers as they like, a third of them late."""
+    random = Random(3)
+    return [(random.randrange(orders), random.randrange(100), int(random.random() < 1 / 3)) for _ in range(rows)]
+
+
+@pytest.mark.parametrize("lines_of_an_order", [0.5, 2, 6])
+@pytest.mark.parametrize("late", [True, False])
+def test_a_row_has_others_with_its_key_as_any_key_has_rows(lines_of_an_order: float, late: bool) -> None:
+    """Lines of whose order no other supplier was late, or has a line: for one that finds itself all would match (TPC-H q21)."""
+    drawn = lines_drawn(4_000, round(4_000 * lines_of_an_order))
+    stats = {n: ColumnStats(len({line[i] for line in drawn})) for i, n in enumerate(LINES.fields)}
+    stats["late"] = replace(stats["late"], frequent={"1": 1 / 3, "0": 2 / 3})
+    estimate = Estimator({"lines": TableFacts((len(drawn),), (0,), 1, columns=stats)})
+    other = renamed(LINES, "'")
+    others = Filter(other, is_value(other, "late", 1)) if late else other
+    apart = Call("Not", (equal(ref(LINES, "supplier"), ref(other, "supplier")),), "boolean")
+    on = conjunction(equal(ref(LINES, "order"), ref(other, "order")), apart)
+    by_order: dict[int, list[int]] = {}
+    for order, supplier, was_late in drawn:
+        if was_late or not late:
+            by_order.setdefault(order, []).append(supplier)
+    alone = sum(all(supplier == s for s in by_order.get(order, ())) for order, supplier, _ in drawn)
+    assert estimate.rows(Join(LINES, others, "anti", on)) == pytest.approx(alone, rel=0.1, abs=30)
+    assert estimate.rows(Join(LINES, others, "semi", on)) == pytest.approx(len(drawn) - alone, rel=0.1)
+    only_keys = equal(ref(LINES, "order"), ref(other, "order"))
+    if not late:
+        assert estimate.rows(Join(LINES, others, "anti", only_keys)) == 0, "each row finds itself"
 
 
 @pytest.mark.parametrize("kind", ["semi", "anti"])

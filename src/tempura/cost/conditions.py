@@ -114,6 +114,17 @@ def compared_columns(part: Call) -> tuple[Column, Column] | None:
     return (left, right) if part.function.startswith("Less") else (right, left)
 
 
+def kept_apart(part: Expr) -> tuple[Column, Column] | None:
+    """The two columns that a condition says to differ; None for any other condition."""
+    if not (isinstance(part, Call) and part.function == "Not"):
+        return None
+    (equality,) = part.operands
+    if not (isinstance(equality, Call) and equality.function in EQUALITIES):
+        return None
+    a, b = equality.operands
+    return (a.column, b.column) if isinstance(a, Ref) and isinstance(b, Ref) else None
+
+
 def _as_column(expr: Expr) -> Column | None:
     """The column that a value is, as it is or as a number of another type."""
     if isinstance(expr, Call) and expr.function == "Cast" and _is_number(expr.type):

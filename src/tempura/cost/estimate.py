@@ -38,6 +38,7 @@ from tempura.cost.conditions import (
     compared_with_number,
     constants,
     equated_with,
+    kept_apart,
     listed_values,
     narrowed,
     results,
@@ -73,6 +74,8 @@ _FAN_OUT = {"ReplicateRows": 1.0, "JsonTuple": 1.0}
 _UNKNOWN_FAN_OUT = 4.0
 _RANGE_SELECTIVITY = 1 / 3
 _PATTERN_SELECTIVITY = 0.05
+_ROUNDS = 50
+"""Of an iteration that comes nearer by more than half at each, but where keys have hardly more than one row."""
 _PATTERNS = ("Like", "Contains", "StartsWith", "EndsWith", "RLike")
 
 
@@ -335,10 +338,14 @@ class Estimator:
     def _matches(self, join: Join, left: float, right: float) -> float:
         """Rows of the inner join of ``left`` with ``right`` rows of the join's inputs."""
         on = self._condition(join)
+        matching = left * on.overlap[0] * right * on.overlap[1] / self._possible_keys(on, join)
+        return matching * prod(self.selectivity(part, join.inputs) for part in on.rest)
+
+    def _possible_keys(self, on: _Condition, join: Join) -> float:
+        """How many keys rows of both sides could have."""
         sides = ([pair[side] for pair in on.pairs] for side in (0, 1))
         keys = (self._keys(key, rel) * had for key, rel, had in zip(sides, join.inputs, on.common, strict=True))
-        matching = left * on.overlap[0] * right * on.overlap[1] / max([1.0, *keys])
-        return matching * prod(self.selectivity(part, join.inputs) for part in on.rest)
+        return max([1.0, *keys])
 
     def _condition(self, join: Join) -> _Condition:
         """What is known of a join's condition: asked for several numbers of rows on both sides."""
@@ -423,9 +430,47 @@ class Estimator:
         shares = [min(1.0, has / all_of) for has, all_of in zip(theirs, could_be, strict=True)]
         found: float = left * min([*shares, on.overlap[0]])
         candidates = max(1.0, right / max(1.0, min(prod(theirs), right)))
-        met = prod(self.selectivity(part, join.inputs) for part in on.rest)
-        missed: float = (1 - min(1.0, met)) ** candidates
+        met = min(1.0, prod(self.selectivity(part, join.inputs) for part in on.rest))
+        if self._is_with_others(on, join):
+            return float(left * on.overlap[0] * -expm1(-self._others(on, join, right) * met))
+        missed: float = (1 - met) ** candidates
         return found * (1 - missed)
+
+    def _others(self, on: _Condition, join: Join, right: float) -> float:
+        """How many others of so many rows of the right side have the key of a row of the table: as many as any key has rows, where rows
+        come to keys as they like and keys of no row are not known (a Poisson distribution without its zero)."""
+        every = max(1.0, *(self._source_rows(join.right, column) for _, b in on.pairs for column in b.columns))
+        per_key = max(1.0, every / self._possible_keys(on, join))
+        others = per_key
+        for _ in range(_ROUNDS):
+            others = per_key * -expm1(-others)
+        return others * right * on.overlap[1] / every
+
+    def _is_with_others(self, on: _Condition, join: Join) -> bool:
+        """Whether rows of a table are matched with others that have the same key: a column that has to differ keeps a row from itself."""
+        pairs = [(a, b) for a, b in on.pairs if isinstance(a, Ref) and isinstance(b, Ref)]
+        apart = [pair for part in on.rest if (pair := kept_apart(part))]
+        is_same = [self._is_of_one_column(a.column, b.column, join) for a, b in pairs]
+        return len(pairs) == len(on.pairs) and all(is_same) and any(self._is_of_one_column(*p, join) for p in apart)
+
+    def _is_of_one_column(self, a: Column, b: Column, join: Join) -> bool:
+        """Whether columns of both sides of a join are the same column of a table."""
+        if (a in join.left.columns) == (b in join.left.columns):
+            return False
+        origins = [self._origin(_home(column, join.inputs), column) for column in (a, b)]
+        return origins[0] is not None and origins[0] == origins[1]
+
+    def _origin(self, rel: Rel, column: Column) -> tuple[str, str] | None:
+        """The table and the field that a column is, unchanged; None when it is computed."""
+        rel, column = self._inside(rel, column)
+        scan = rel.tvr if isinstance(rel, View) else rel.scan if isinstance(rel, Read) else rel
+        match scan:
+            case Scan():
+                return scan.table, dict(zip(scan.outputs, scan.fields, strict=True))[column]
+            case Project():
+                same = (o.expr.column for o in scan.outputs if o.column == column and isinstance(o.expr, Ref))
+                return next((self._origin(scan.input, source) for source in same), None)
+        return next((self._origin(i, column) for i in scan.inputs if column in i.columns), None)
 
     def groups(self, rel: Rel, keys: tuple[Output, ...]) -> float:
         """Expected number of groups: how many of the possible keys occur among the rows."""
