@@ -11,6 +11,7 @@ from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Outpu
 from tempura.algebra.window import Window, WindowOutput
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.runs import situation
+from tempura.warehouse.runs.situation import Beginning, Situation
 from tempura.warehouse.times import follow
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.steps import StepManifest
@@ -92,3 +93,26 @@ def test_what_was_begun_and_given_up_is_taken_to_serve_as_long_as_it_did(wh: War
     plain, begun = first, replace(first, method="im1")
     assert [situation._uses(30, steps) for steps in ([first], [first, *[plain] * 40])] == [30, 30]
     assert [situation._uses(30, [first, begun, *[plain] * n]) for n in (0, 1, 5, 40)] == [1, 2, 6, 30]
+
+
+def test_it_is_asked_once_for_about_what_is_known(wh: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the first few runs counts operators that none has counted before, so all plans are compared again; that tells nothing of
+    whether to begin."""
+    asked: list[int] = []
+    as_first = Situation.as_first
+
+    def noted(self: Situation, begins: Beginning) -> Situation:
+        asked.append(self.now)
+        return as_first(self, begins)
+
+    monkeypatch.setattr(Situation, "as_first", noted)
+    monkeypatch.setattr(Beginning, "is_worth", lambda self, begun, otherwise: False)
+    counted = iter(range(100))
+    monkeypatch.setattr(situation, "counted_by", lambda steps: {f"operator {next(counted)}": (1.0, 1.0)})
+    filled(wh, FEW, MANY, *[A_FEW] * 2)
+    before = len(asked)
+    assert before
+    filled(wh, *[A_FEW] * 3)
+    steps = wh.query("q").steps()
+    assert [step.choice.n for step in steps[-3:] if step.choice] == [step.n for step in steps[-3:]], "all were compared"
+    assert len(asked) == before

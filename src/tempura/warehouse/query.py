@@ -492,7 +492,7 @@ class Query:
         self, situation: Situation, demand: Demand, history: History
     ) -> tuple[Situation, ProgressivePlan, Follower]:
         """A plan, the situation that it was made for, and who made it by cost. Where a refresh that compared all plans would recompute, it
-        is asked whether to begin with states now, as a first run is asked."""
+        is asked whether to begin with states now, as a first run is asked: once for about what is known."""
         choices = tuple(run.choice for run in history.steps if run.choice)
 
         def planned(situation: Situation) -> tuple[Situation, ProgressivePlan, Follower]:
@@ -501,7 +501,7 @@ class Query:
             return situation, plan, follower
 
         found, beginning = planned(situation), situation.beginning
-        compared = found[2].choice is not None and not found[2].followed
+        compared = found[2].choice is not None and not found[2].followed and not found[2].is_repeated
         if beginning is None or not compared or found[1].method != "batch" or demand.methods == ("batch",):
             return found
         begun = planned(situation.as_first(beginning))

@@ -64,8 +64,12 @@ class Known:
 
     def is_like(self, other: "Known") -> bool:
         """Whether two differ in nothing that decides."""
+        return self.given == other.given and self.is_about(other)
+
+    def is_about(self, other: "Known") -> bool:
+        """Whether two differ in nothing but which operators earlier runs have counted, of which each of the first few runs tells more."""
         return (
-            self.given == other.given
+            _but_counts(self.given) == _but_counts(other.given)
             and _alike(self.sizes, other.sizes, _SIZE)
             and _alike(self.changes, other.changes, _CHANGE)
             and _is_near(self.driver, other.driver, _DRIVER)
@@ -115,7 +119,8 @@ class Choice:
 
 class Follower:
     """Plans the ``n``-th run of a query by cost: as the newest of its ``choices`` says that was made for what is like what is known now,
-    else by comparing all. ``choice`` is the one that the plan goes by, once there is a plan; None where nobody should follow it."""
+    else by comparing all. ``choice`` is the one that the plan goes by, once there is a plan; None where nobody should follow it.
+    ``is_repeated``: whether some earlier run has compared all for about the same."""
 
     def __init__(self, n: int, choices: Iterable[Choice], driver: float, doubt: float = 1.0) -> None:
         self._n = n
@@ -123,6 +128,7 @@ class Follower:
         self._driver = driver
         self._doubt = doubt
         self.choice: Choice | None = None
+        self.is_repeated = False
 
     @property
     def followed(self) -> int | None:
@@ -132,7 +138,9 @@ class Follower:
     def __call__(self, problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
         """A plan. Raises TempuraError as ``search.planner`` does."""
         known = Known.of(problem, methods, self._driver, self._doubt)
-        like = (choice for choice in self._choices if self._n - choice.n <= _MOST and choice.is_for(known))
+        recent = [choice for choice in self._choices if self._n - choice.n <= _MOST]
+        self.is_repeated = any(choice.known.is_about(known) for choice in recent)
+        like = (choice for choice in recent if choice.is_for(known))
         choice = max(like, key=lambda choice: choice.n, default=None)
         plan = make_plan(
             problem, methods, margin=problem.margin, doubt=self._doubt, course=choice.course if choice else None
@@ -148,6 +156,10 @@ class Follower:
             later = (Known.of(problem, methods, self._driver, self._doubt, k) for k in points)
             self.choice = Choice(self._n, plan.course, plan.cost, known, others, tuple(later))
         return plan
+
+
+def _but_counts(given: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in given.items() if name != "counted"}
 
 
 def _idle(plan: ProgressivePlan) -> int:
