@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import SparkSession
@@ -14,13 +13,10 @@ from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate
 from tempura.execute.naming import attribute, ids, weight
 from tempura.warehouse.engine import Lookup, Source, Unmatched
-from tempura.warehouse.spark.rows import columns_of, signed_rows
+from tempura.warehouse.spark.rows import are_few_keys, columns_of, signed_rows
 
 _TOLD = 3
 """So many rows without partner are named."""
-
-_SENT_BYTES = 32_000_000
-"""Keys out of files of so many bytes are sent to every task."""
 
 _KEY, _NULL = "key", "null"
 
@@ -57,7 +53,7 @@ class _Keys:
             wanted = wanted.join(
                 *_with(_named(changed, _ids(lookup.changed, lookup.key), "n"), "k", "n", lookup), "left_anti"
             )
-        few = _bytes(lookup.came) + _bytes(lookup.changed) <= _SENT_BYTES
+        few = are_few_keys(lookup.came.rows, lookup.changed.rows)
         there = _there(session, lookup, wanted.broadcast() if few else wanted)
         return _Keys(came, wanted.join(*_with(there, "k", "p", lookup), "left_anti"), few)
 
@@ -108,7 +104,3 @@ def _with(other: Draft, own: str, others: str, lookup: Lookup) -> tuple[Draft, S
     """The other side of a join by key, and its condition."""
     pairs = (attribute(f"{own}{i}") == attribute(f"{others}{i}") for i in range(len(lookup.key)))
     return other, reduce(SparkColumn.__and__, pairs)
-
-
-def _bytes(source: Source) -> int:
-    return sum(Path(file).stat().st_size for file in (*source.rows.inserted, *source.rows.deleted))

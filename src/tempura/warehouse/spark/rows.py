@@ -31,6 +31,8 @@ from tempura.warehouse.sources.widening import beginning
 _NO_ROWS = Rows()
 _FILE_BYTES = 128 << 20
 """About how large a file is that rows of many are written into."""
+_SENT_BYTES = 32_000_000
+"""Keys out of files of so many bytes are sent to every task."""
 
 
 def nullable(type: DataType) -> DataType:
@@ -106,6 +108,12 @@ def signed_rows(session: SparkSession, source: Source) -> Draft:
     parts += [_given(session, source)] if source.rows.given else []
     parts += [_weighted(session, source, source.rows.deleted, -1)] if source.rows.deleted else []
     return parts[0].union(*parts[1:])
+
+
+def are_few_keys(*rows: Rows) -> bool:
+    """Whether the keys of some rows are few enough to be sent to every task."""
+    files = (file for some in rows for file in (*some.inserted, *some.deleted))
+    return sum(Path(file).stat().st_size for file in files) <= _SENT_BYTES
 
 
 def read_columns(session: SparkSession, source: Source, read: Read) -> Draft:
