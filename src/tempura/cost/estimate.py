@@ -136,6 +136,8 @@ class Estimator:
         self._stats: dict[tuple[Rel, Column], ColumnStats | None] = {}
         self._domains: dict[tuple[Rel, Column], float] = {}
         self._conditions: dict[Join, _Condition] = {}
+        self._sources: dict[tuple[Rel, Column], float] = {}
+        self._insides: dict[Rel, tuple[Rel, dict[Column, Column]]] = {}
 
     @cached_property
     def last(self) -> int:
@@ -364,7 +366,12 @@ class Estimator:
 
     def _source_rows(self, rel: Rel, column: Column) -> float:
         """The rows of what a column comes from, before conditions on something else."""
-        rel, column = self._inside(rel, column)
+        key = (rel, column)
+        if key not in self._sources:
+            self._sources[key] = self._find_source_rows(*self._inside(rel, column))
+        return self._sources[key]
+
+    def _find_source_rows(self, rel: Rel, column: Column) -> float:
         if isinstance(rel, View) and not isinstance(rel.tvr, Scan):
             return self._source_rows(rel.tvr, column)
         match rel:
@@ -448,10 +455,11 @@ class Estimator:
 
     def _is_with_others(self, on: _Condition, join: Join) -> bool:
         """Whether rows of a table are matched with others that have the same key: a column that has to differ keeps a row from itself."""
-        pairs = [(a, b) for a, b in on.pairs if isinstance(a, Ref) and isinstance(b, Ref)]
         apart = [pair for part in on.rest if (pair := kept_apart(part))]
-        is_same = [self._is_of_one_column(a.column, b.column, join) for a, b in pairs]
-        return len(pairs) == len(on.pairs) and all(is_same) and any(self._is_of_one_column(*p, join) for p in apart)
+        if not any(self._is_of_one_column(*pair, join) for pair in apart):
+            return False
+        keys = [(a.column, b.column) for a, b in on.pairs if isinstance(a, Ref) and isinstance(b, Ref)]
+        return len(keys) == len(on.pairs) and all(self._is_of_one_column(*pair, join) for pair in keys)
 
     def _is_of_one_column(self, a: Column, b: Column, join: Join) -> bool:
         """Whether columns of both sides of a join are the same column of a table."""
@@ -536,9 +544,12 @@ class Estimator:
         edge = rel.tvr if isinstance(rel, View) else rel
         if not isinstance(edge, Edge):
             return rel, column
-        meant = self._meaning(edge)
-        inside = replace(rel, tvr=meant) if isinstance(rel, View) else meant
-        return inside, meant.columns[edge.columns.index(column)]
+        known = self._insides.get(rel)
+        if known is None:
+            meant = self._meaning(edge)
+            inside = replace(rel, tvr=meant) if isinstance(rel, View) else meant
+            known = self._insides[rel] = inside, dict(zip(edge.columns, meant.columns, strict=True))
+        return known[0], known[1][column]
 
     def _distinct_column(self, rel: Rel, column: Column) -> float:
         rel, column = self._inside(rel, column)
