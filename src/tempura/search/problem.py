@@ -67,8 +67,8 @@ class Problem:
         return self.state_budget is None or state_bytes <= self.state_budget
 
     def beginning(self, uses: int) -> "Problem":
-        """The same refresh of a view, asked as a first one: what it builds is expected to be of use so many times. The one after it keeps
-        for a third what it would keep itself, or states were begun that are not gone on with."""
+        """The same refresh of a view, asked as a first one: what it builds is expected to be of use so many times. The next one is planned
+        with a third, for which it keeps what it would keep; else states were begun that nobody goes on with."""
         points = (*self.points[: self.first], Point(1.0 / uses, True), Point(1.0, True), Point(1.0, True))
         last = len(self.points) - 1
         return replace(
