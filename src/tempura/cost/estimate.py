@@ -74,9 +74,9 @@ _FAN_OUT = {"ReplicateRows": 1.0, "JsonTuple": 1.0}
 _UNKNOWN_FAN_OUT = 4.0
 _RANGE_SELECTIVITY = 1 / 3
 _PATTERN_SELECTIVITY = 0.05
-_ROUNDS = 50
-"""Of an iteration that comes nearer by more than half at each, but where keys have hardly more than one row."""
 _PATTERNS = ("Like", "Contains", "StartsWith", "EndsWith", "RLike")
+_ROUNDS = 50
+"""Of an iteration that converges slowly only where keys have hardly more than one row, and others hardly matter."""
 
 
 def width(rel: Rel) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -51,6 +51,14 @@ Schemas = Mapping[str, StructType]
 
 Methods = str | Sequence[str]
 """``"all"``, or names of incremental methods."""
+
+
+class Planned(NamedTuple):
+    """A plan, the situation that it was made for, and who made it by cost."""
+
+    situation: Situation
+    plan: ProgressivePlan
+    follower: Follower
 
 
 class Query:
@@ -477,35 +485,30 @@ class Query:
             return None
         return last if self._damage(last) is None else None
 
-    def _sound_plan(
-        self, situation: Situation, demand: Demand, history: History
-    ) -> tuple[Situation, ProgressivePlan, Follower]:
-        """A plan that loads no damaged state, the situation that it was made for, and who made it by cost."""
+    def _sound_plan(self, situation: Situation, demand: Demand, history: History) -> Planned:
+        """A plan that loads no damaged state."""
         while True:
-            found, plan, follower = self._planned(situation, demand, history)
-            sound = situation.without_damaged(step_now(plan, found))
+            found = self._planned(situation, demand, history)
+            sound = situation.without_damaged(step_now(found.plan, found.situation))
             if sound is situation:
-                return found, plan, follower
+                return found
             situation = sound
 
-    def _planned(
-        self, situation: Situation, demand: Demand, history: History
-    ) -> tuple[Situation, ProgressivePlan, Follower]:
-        """A plan, the situation that it was made for, and who made it by cost. Where a refresh that compared all plans would recompute, it
-        is asked whether to begin with states now, as a first run is asked: once for about what is known."""
-        choices = tuple(run.choice for run in history.steps if run.choice)
-
-        def planned(situation: Situation) -> tuple[Situation, ProgressivePlan, Follower]:
-            follower = Follower(history.next, choices, situation.correction.fixed, situation.doubt.factor)
-            plan = demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, follower)
-            return situation, plan, follower
-
-        found, beginning = planned(situation), situation.beginning
-        compared = found[2].choice is not None and not found[2].followed and not found[2].is_repeated
-        if beginning is None or not compared or found[1].method != "batch" or demand.methods == ("batch",):
+    def _planned(self, situation: Situation, demand: Demand, history: History) -> Planned:
+        """A plan. Where a refresh that compared all plans would recompute, it is asked whether to begin with states now, as a first run is
+        asked: once for about what is known."""
+        found, beginning = self._planned_once(situation, demand, history), situation.beginning
+        recomputes = found.plan.method == "batch" and demand.methods != ("batch",)
+        if beginning is None or not recomputes or not found.follower.is_news:
             return found
-        begun = planned(situation.as_first(beginning))
-        return begun if beginning.is_worth(begun[1], found[1]) else found
+        begun = self._planned_once(situation.as_first(beginning), demand, history)
+        return begun if beginning.is_worth(begun.plan, found.plan) else found
+
+    def _planned_once(self, situation: Situation, demand: Demand, history: History) -> Planned:
+        choices = (run.choice for run in history.steps if run.choice)
+        follower = Follower(history.next, choices, situation.correction.fixed, situation.doubt.factor)
+        plan = demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, follower)
+        return Planned(situation, plan, follower)
 
     def _run(
         self,

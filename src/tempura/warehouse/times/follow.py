@@ -120,7 +120,7 @@ class Choice:
 class Follower:
     """Plans the ``n``-th run of a query by cost: as the newest of its ``choices`` says that was made for what is like what is known now,
     else by comparing all. ``choice`` is the one that the plan goes by, once there is a plan; None where nobody should follow it.
-    ``is_repeated``: whether some earlier run has compared all for about the same."""
+    ``is_news``: whether all plans were compared, and by no earlier run for about the same."""
 
     def __init__(self, n: int, choices: Iterable[Choice], driver: float, doubt: float = 1.0) -> None:
         self._n = n
@@ -128,7 +128,11 @@ class Follower:
         self._driver = driver
         self._doubt = doubt
         self.choice: Choice | None = None
-        self.is_repeated = False
+        self._is_repeated = False
+
+    @property
+    def is_news(self) -> bool:
+        return self.choice is not None and not self.followed and not self._is_repeated
 
     @property
     def followed(self) -> int | None:
@@ -139,7 +143,7 @@ class Follower:
         """A plan. Raises TempuraError as ``search.planner`` does."""
         known = Known.of(problem, methods, self._driver, self._doubt)
         recent = [choice for choice in self._choices if self._n - choice.n <= _MOST]
-        self.is_repeated = any(choice.known.is_about(known) for choice in recent)
+        self._is_repeated = any(choice.known.is_about(known) for choice in recent)
         like = (choice for choice in recent if choice.is_for(known))
         choice = max(like, key=lambda choice: choice.n, default=None)
         plan = make_plan(
