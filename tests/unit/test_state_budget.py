@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -174,9 +175,12 @@ def test_it_is_declared_in_the_file_as_it_was_written(world: World) -> None:
     assert code(error) == "BAD_BUDGET"
 
 
-def test_a_query_at_paces_has_none(world: World) -> None:
+@pytest.mark.parametrize(
+    ("given", "refused"), [({"state_budget": "1 MB"}, "BAD_BUDGET"), ({"storage_price": 1.0}, "BAD_STORAGE_PRICE")]
+)
+def test_a_query_at_paces_has_none(world: World, given: dict[str, Any], refused: str) -> None:
     world.query()
     with pytest.raises(TempuraError) as error:
-        world.wh.add_query("summary", SUMMARY, schedule=Schedule.paced("2026-03-02T18:00", 0.5), state_budget="1 MB")
-    assert code(error) == "BAD_BUDGET"
+        world.wh.add_query("summary", SUMMARY, schedule=Schedule.paced("2026-03-02T18:00", 0.5), **given)
+    assert code(error) == refused
     assert "runs at paces" in error.value.what

@@ -82,11 +82,3 @@ def test_it_is_declared_in_the_file(world: World) -> None:
     with pytest.raises(TempuraError) as error:
         world.wh.status()
     assert code(error) == "BAD_STORAGE_PRICE"
-
-
-def test_a_query_at_paces_has_none(world: World) -> None:
-    world.query()
-    with pytest.raises(TempuraError) as error:
-        world.wh.add_query("summary", SUMMARY, schedule=Schedule.paced("2026-03-02T18:00", 0.5), storage_price=1)
-    assert code(error) == "BAD_STORAGE_PRICE"
-    assert "runs at paces" in error.value.what
