@@ -104,14 +104,14 @@ def test_a_plan_with_its_rent_is_priced_as_it_is_built(rent: float) -> None:
     problem = Problem(PER_DAY, VIEW, tables(0, 1, known=1))
     graph = Graph(Space(problem), TEMPURA.rules_of(("im1", "batch"))).renting(rent)
     search = graph.searches[0]
-    first = first_candidate(graph, search)
+    first = first_candidate(Pricing(graph), search)
     assert first is not None
-    found = improve(graph, search, first, 1_000)
+    _, found = improve(Pricing(graph), [(search, first)], 1_000)
     price = Pricing(graph).price(found.choices)
     assert price is not None
     assert price.cost == found.cost
-    work = sum(graph.weighted(step.cost, step.time) for step in found.steps)
-    kept = sum(save.size for step in found.steps for save in step.saves)
+    work = sum(graph.weighted(step.cost, step.time) for step in found.built.steps)
+    kept = sum(save.size for step in found.built.steps for save in step.saves)
     assert found.cost - work == pytest.approx(rent * kept, abs=10)
 
 

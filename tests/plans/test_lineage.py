@@ -31,6 +31,7 @@ from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
 from tempura.search.graph import Graph
 from tempura.search.improve import Candidate, first_candidate
+from tempura.search.price import Pricing
 from tempura.search.problem import Point, Problem
 from tempura.search.rewrites import Rewriter
 from tempura.search.space import Space
@@ -178,7 +179,7 @@ class AnyChoice(Graph):
 
     def candidate(self, begin_anywhere: bool) -> Candidate | None:
         """Such a plan; values that are computed once begin at the last time possible, or at any."""
-        return first_candidate(self, self._die.choice(self.searches) if begin_anywhere else self.searches[-1])
+        return first_candidate(Pricing(self), self._die.choice(self.searches) if begin_anywhere else self.searches[-1])
 
 
 def run_any_plan(
@@ -189,7 +190,9 @@ def run_any_plan(
     random = Random(len(str(tables)))
     plan, die = AnyChoice(Problem(query, points, facts), methods, random).candidate(False), Unstable(random)
     states: simulate.States = {}
-    return [simulate.run_step(step, tables, states, 0, die) for step in plan.steps] if plan else [None] * len(points)
+    return (
+        [simulate.run_step(step, tables, states, 0, die) for step in plan.built.steps] if plan else [None] * len(points)
+    )
 
 
 def run_any_plans(
@@ -201,7 +204,7 @@ def run_any_plans(
     def any_plan(problem: Problem, methods: tuple[str, ...]) -> ProgressivePlan:
         starts = ((die.randrange(len(problem.points)), True), (problem.first, False))
         found = (AnyChoice(problem, methods, die, start).candidate(anywhere) for start, anywhere in starts)
-        return ProgressivePlan(next(plan.steps for plan in found if plan), (), 0, "")
+        return ProgressivePlan(next(plan.built.steps for plan in found if plan), (), 0, "")
 
     return simulate.run_replanned(query, tables, points, methods, any_plan, Unstable(die))
 

@@ -124,9 +124,9 @@ def test_the_search_ends_at_the_cheapest_plan_or_near_it(method: str) -> None:
         problem = Problem(query, points, {name: table.facts(2) for name, table in tables.items()})
         graph = Graph(Space(problem), TEMPURA.rules_of((method,)), begins=0)
         search = graph.searches[0]
-        first = first_candidate(graph, search)
+        first = first_candidate(Pricing(graph), search)
         assert first is not None
-        price = Pricing(graph).price(improve(graph, search, first, 1_000).choices)
+        price = Pricing(graph).price(improve(Pricing(graph), [(search, first)], 1_000)[1].choices)
         assert price is not None
         bound = Program(graph, search).bound()
         if bound is None:

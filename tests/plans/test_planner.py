@@ -214,20 +214,20 @@ def test_pricing_a_plan_agrees_with_building_it() -> None:
     sizes = {"sales": facts(40_000_000, 40_000_000, 40_100_000), "returns": facts(4_000_000, 4_000_000, 4_001_000)}
     for start in (0, 1):
         graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), TEMPURA.rules_of(("im1",)), begins=start)
-        candidate = first_candidate(graph, graph.searches[0])
+        candidate = first_candidate(Pricing(graph), graph.searches[0])
         assert candidate is not None
         price = Pricing(graph).price(candidate.choices)
         assert price is not None
-        assert set(price.reached) == set(candidate.reached)
+        assert set(price.reached) == set(candidate.built.reached)
         assert price.cost == pytest.approx(candidate.cost, rel=0.2)
-        assert improve(graph, graph.searches[0], candidate, 1_000).cost <= candidate.cost
+        assert improve(Pricing(graph), [(graph.searches[0], candidate)], 1_000)[1].cost <= candidate.cost
 
 
 def test_a_plan_that_depends_on_itself_has_no_price() -> None:
     """A snapshot from its difference to itself: no rule of one method says that, so choices are crossed by hand."""
     sizes = {"sales": facts(100, 200, 300), "returns": facts(10, 20, 30)}
     graph = Graph(Space(Problem(summary(), DEADLINE, sizes)), TEMPURA.rules_of(("im1",)))
-    candidate = first_candidate(graph, graph.searches[0])
+    candidate = first_candidate(Pricing(graph), graph.searches[0])
     assert candidate is not None
     (goal,) = graph.outputs
     circle = replace(candidate.choices[goal], goals=(goal,))
@@ -251,11 +251,11 @@ def test_a_search_stops_after_so_many_plans() -> None:
     counter = EffortCounter()
     asked = problem(facts(40_000_000, 40_000_000, 40_100_000), facts(4_000_000, 4_000_000, 4_001_000))
     graph = Graph(Space(asked, counter), TEMPURA.rules_of(("all",)))
-    candidate = first_candidate(graph, graph.searches[0])
+    candidate = first_candidate(Pricing(graph), graph.searches[0])
     assert candidate is not None
     for budget in (0, 5):
         before = counter.effort.plans_costed
-        assert improve(graph, graph.searches[0], candidate, budget).cost <= candidate.cost
+        assert improve(Pricing(graph), [(graph.searches[0], candidate)], budget)[1].cost <= candidate.cost
         assert counter.effort.plans_costed - before <= budget + 2  # the plan it starts from, and the one that it builds
 
 

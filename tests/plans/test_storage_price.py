@@ -72,14 +72,14 @@ def test_what_earlier_runs_left_is_charged_for_too_where_it_stays(keep: Keep, pr
     problem = Problem(PER_DAY, AGAIN, tables(0, 0, 1, known=2), states, storage_price=price)
     graph = Graph(Space(problem), TEMPURA.rules_of(("im1", "batch")), begins=1, keep=keep)
     search = graph.searches[0]
-    for first in first_candidates(graph, search, (None, 0, 1)):
-        found = improve(graph, search, first, 1_000)
+    for first in first_candidates(Pricing(graph), search, (None, 0, 1)):
+        _, found = improve(Pricing(graph), [(search, first)], 1_000)
         found_price = Pricing(graph).price(found.choices)
         assert found_price is not None
         assert found_price.cost == found.cost
-        steps = sum(graph.weighted(step.cost, step.time) for step in found.steps)
-        assert found.cost == steps + sum(round(price * size) for size in found.sizes)
+        steps = sum(graph.weighted(step.cost, step.time) for step in found.built.steps)
+        assert found.cost == steps + sum(round(price * size) for size in found.built.sizes)
         loaded_later = any(
-            way.rule is None for goal, way in found.choices.items() if goal in found.reached and goal.time > 1
+            way.rule is None for goal, way in found.choices.items() if goal in found.built.reached and goal.time > 1
         )
-        assert bool(found.sizes) == loaded_later
+        assert bool(found.built.sizes) == loaded_later

@@ -138,6 +138,8 @@ class Estimator:
         self._conditions: dict[Join, _Condition] = {}
         self._sources: dict[tuple[Rel, Column], float] = {}
         self._insides: dict[Rel, tuple[Rel, dict[Column, Column]]] = {}
+        self._widths: dict[Rel, float] = {}
+        self.found_by: dict[int, object] = {}  # what others have found out by these estimates, by who did
 
     @cached_property
     def last(self) -> int:
@@ -227,7 +229,9 @@ class Estimator:
 
     def width(self, rel: Rel) -> float:
         """Bytes of a row in memory, roughly."""
-        return 8 + sum(self._bytes(rel, column) for column in rel.columns)
+        if rel not in self._widths:
+            self._widths[rel] = 8 + sum(self._bytes(rel, column) for column in rel.columns)
+        return self._widths[rel]
 
     def _bytes(self, rel: Rel, column: Column) -> float:
         known = _value_bytes(column)

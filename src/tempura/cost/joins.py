@@ -43,6 +43,8 @@ class Joins:
     def __init__(self, prices: Prices, estimate: Estimator) -> None:
         self._prices = prices
         self._estimate = estimate
+        self._small: dict[Join, list[int]] = {}
+        self._side_by_side: dict[tuple[Rel, Column], float] = {}
 
     def cost(self, join: Join) -> int:
         """What a join takes, without its inputs."""
@@ -56,8 +58,11 @@ class Joins:
     def small(self, join: Join) -> list[int]:
         """The sides, 0 or 1, that are expected to be small enough to be sent to every task, and would not be too large for it if they had
         more rows than expected, the smaller first; of a join that is not inner only the right one can be."""
-        sizes = list(map(self._bytes, join.inputs))
-        return [side for side in small_sides(join, sizes, inf) if self._can_be_sent(join.inputs[side], sizes[side])]
+        if join not in self._small:
+            sizes = list(map(self._bytes, join.inputs))
+            sides = small_sides(join, sizes, inf)
+            self._small[join] = [side for side in sides if self._can_be_sent(join.inputs[side], sizes[side])]
+        return self._small[join]
 
     def _can_be_sent(self, rel: Rel, size: float) -> bool:
         """``size``: the bytes that are expected."""
@@ -112,6 +117,12 @@ class Joins:
         return min(self._adjacent(rel, column) for column in columns)
 
     def _adjacent(self, rel: Rel, column: Column) -> float:
+        key = (rel, column)
+        if key not in self._side_by_side:
+            self._side_by_side[key] = self._find_adjacent(rel, column)
+        return self._side_by_side[key]
+
+    def _find_adjacent(self, rel: Rel, column: Column) -> float:
         match rel:
             case View() if found := self._defined(rel, [column]):
                 return self._adjacent(found[0], found[1][0])
@@ -201,6 +212,16 @@ class Joins:
 
     def _bytes(self, rel: Rel) -> float:
         return self._estimate.rows(rel) * self._estimate.width(rel)
+
+
+def joins_of(prices: Prices, estimate: Estimator) -> Joins:
+    """How joins are made by some prices and estimates; what was found out is remembered with the estimates."""
+    known = estimate.found_by.get(id(prices))
+    if not isinstance(known, Joins):
+        known = estimate.found_by[id(prices)] = Joins(
+            prices, estimate
+        )  # which holds the prices, so that no others have their id
+    return known
 
 
 def small_sides(join: Join, bytes: Sequence[float], most: float) -> list[int]:

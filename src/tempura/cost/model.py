@@ -34,7 +34,7 @@ from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.estimate import Estimator
 from tempura.cost.expressions import accumulation, costly_conjuncts, evaluation
-from tempura.cost.joins import Joins
+from tempura.cost.joins import joins_of
 from tempura.cost.prices import Prices
 from tempura.cost.stats import StoredFacts
 from tempura.physical.operators import Load, Read
@@ -82,7 +82,7 @@ class CostModel(Prices):
             case Union():
                 return round(rows_out * self.expression_row)
             case Join():
-                return Joins(self, estimate).cost(rel)
+                return joins_of(self, estimate).cost(rel)
             case Aggregate() | Partial():
                 keys = sum(evaluation(key.expr) for key in rel.keys)
                 updates = accumulation((a.call for a in rel.aggregates), bool(rel.keys))
@@ -117,11 +117,11 @@ class CostModel(Prices):
 
     def broadcast_sides(self, join: Join, estimate: Estimator) -> list[int]:
         """The sides of a join, 0 or 1, of which one is sent to every task, the first if it can be; none when both are merged."""
-        return Joins(self, estimate).small(join)
+        return joins_of(self, estimate).small(join)
 
     def held_side(self, join: Join, estimate: Estimator) -> int | None:
         """The side of a join, 0 or 1, of which each task makes a table, when none is sent to every task; None when both are merged."""
-        return Joins(self, estimate).held(join)
+        return joins_of(self, estimate).held(join)
 
     def _distinct(self, rel: Aggregate | Partial, estimate: Estimator) -> int:
         """Spark groups by each list of DISTINCT arguments first: the rows once more per list."""
@@ -132,7 +132,7 @@ class CostModel(Prices):
 
     def _grouped(self, rel: Rel, by: Sequence[Output], groups: float, row_bytes: float, estimate: Estimator) -> int:
         """Put the rows of a relation together by some keys."""
-        keys, layout = [key.expr for key in by], Joins(self, estimate)
+        keys, layout = [key.expr for key in by], joins_of(self, estimate)
         lies = layout.lies(rel, keys) is not None
         return self._group(estimate.entries(rel), groups, row_bytes, layout.adjacent(rel, keys), lies)
 

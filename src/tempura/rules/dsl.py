@@ -35,11 +35,11 @@ from functools import cached_property
 from typing import Annotated, Protocol, TypeVar, get_type_hints
 
 from tempura.algebra.multi_join import MultiJoin
-from tempura.algebra.rel import JoinKind, Rel, empty
+from tempura.algebra.rel import JoinKind, Rel, compared, empty
 from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, SortKey
 from tempura.algebra.window import WindowOutput
 from tempura.errors import Reason
-from tempura.rules.match import Members, depth, hole, itself, matches, operator_of
+from tempura.rules.match import Members, depth, hole, itself, matches, name_of_hole, operator_of
 from tempura.tvr.links import Linked
 from tempura.tvr.staircase import Time as Moment
 from tempura.tvr.tvr import Bag, Tvr
@@ -291,6 +291,18 @@ class Rule:
     def match(self, target: Rel) -> dict[str, object] | None:
         """The first match; None when there is none."""
         return next(self.matches(target), None)
+
+    def at(self, view: View) -> dict[str, object]:
+        """What the times on the left side stand for in a view that it matches."""
+        return {name: getattr(view.at, field) for field, name in self._times.items()}
+
+    @cached_property
+    def _times(self) -> dict[str, str]:
+        """The times on the left side, by where they stand in the kind of view."""
+        assert isinstance(self.pattern, View)
+        at = self.pattern.at
+        found = ((field, name_of_hole(getattr(at, field), 0)) for field in compared(type(at)))
+        return {field: name for field, name in found if name}
 
     @cached_property
     def operator(self) -> type[Rel] | None:

@@ -68,9 +68,8 @@ class Asking:
         return Step(t, (), emit, cost, notes, fixed, asked=True, otherwise=own)
 
     def _note(self, rel: Rel) -> Note:
-        estimate = self._space.estimate
-        cost, fixed = self._space.model.parts(lambda model: model.operator(rel, estimate))
-        return Note(estimate.rows(rel), cost, fixed=fixed)
+        cost, fixed = self._space.parts(rel)
+        return Note(self._space.estimate.rows(rel), cost, fixed=fixed)
 
     def _step(self, step: Step) -> Step:
         if step.time not in self._space.problem.as_written or not step.is_recomputation:

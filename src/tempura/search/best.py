@@ -29,6 +29,19 @@ class Best:
         missing: dict[tuple[Goal, int], int] = {}
         queue: list[tuple[int, int, Goal, int]] = []
         order = {goal: i for i, goal in enumerate(alternatives)}
+        found: dict[Goal, int] = {}
+
+        def offer(goal: Goal, number: int) -> None:
+            """Queue an alternative, of which all is there that it needs, unless that alone costs more than another in the queue: most are
+            so, and need no price."""
+            way = alternatives[goal][number]
+            needed = sum(self.cost[child] for child in dict.fromkeys(way.goals))
+            if goal in self.cost or needed > found.get(goal, needed):
+                return
+            total = needed + (self._graph.work(goal, way) if way.rule else self._kept(goal, way))
+            found[goal] = min(total, found.get(goal, total))
+            heappush(queue, (total, order[goal], goal, number))
+
         for goal, ways in alternatives.items():
             for number, way in enumerate(ways):
                 needed = dict.fromkeys(way.goals)
@@ -36,7 +49,7 @@ class Best:
                 for child in needed:
                     users[child].append((goal, number))
                 if not needed:
-                    heappush(queue, (self._total(goal, way), order[goal], goal, number))
+                    offer(goal, number)
         while queue:
             cost, _, goal, number = heappop(queue)
             if goal in self.cost:
@@ -44,12 +57,8 @@ class Best:
             self.cost[goal], self.chosen[goal] = cost, alternatives[goal][number]
             for user, way_number in users[goal]:
                 missing[user, way_number] -= 1
-                if missing[user, way_number] == 0 and user not in self.cost:
-                    heappush(queue, (self._total(user, alternatives[user][way_number]), order[user], user, way_number))
-
-    def _total(self, goal: Goal, way: Alternative) -> int:
-        own = way.cost if way.rule else self._kept(goal, way)
-        return own + sum(self.cost[needed] for needed in dict.fromkeys(way.goals))
+                if missing[user, way_number] == 0:
+                    offer(user, way_number)
 
     def _kept(self, goal: Goal, load: Alternative) -> int:
         """What it costs to load a view, and to save it if that is done for it."""

@@ -105,7 +105,7 @@ class Extraction:
                 if isinstance(rel, Join) and isinstance(built, Join):
                     self._joins[rel] = built
                 estimate = self._graph.estimate
-                cost, fixed = self._graph.model.parts(lambda model: model.operator(rel, estimate))
+                cost, fixed = self._graph.space.parts(rel)
                 name, defined = (way.rule.name, way.rule.by_definition) if way.rule else ("", False)
                 sizes, counted = self._sizes(rel), self._graph.counts.rows(rel) is not None
                 about = Note(estimate.rows(rel), cost, name, fixed=fixed, by_definition=defined)

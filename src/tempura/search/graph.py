@@ -40,15 +40,13 @@ class Search:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alternative:
-    """A way to reach a goal. ``cost`` is weighted by the prices of the time points involved. ``rule`` made it of ``member``, an
-    operator that computes the goal's TVR; both are None when the view is loaded; then ``goals`` is the goal that saves it, or
-    nothing when it is stored already; what that costs depends on how it was saved. ``searches`` are the bits of those that may
-    use it."""
+    """A way to reach a goal. ``rule`` made it of ``member``, an operator that computes the goal's TVR; both are None when the view is
+    loaded; then ``goals`` is the goal that saves it, or nothing when it is stored already; what that costs depends on how it was saved.
+    ``searches`` are the bits of those that may use it. It has no price until somebody asks (``Graph.work``)."""
 
     rule: Rule | None
     rhs: Rel
     goals: tuple[Goal, ...]
-    cost: int
     searches: int
     member: Rel | None = None
 
@@ -95,6 +93,7 @@ class Graph:
         }
         self._goals: dict[tuple[View, int], Goal] = {}
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
+        self._works: dict[Rel, int] = {}
         self._growths: dict[Alternative, Growth | None] = {}
         self._loads_of: dict[tuple[View, StoredFacts], tuple[int, int]] = {}
 
@@ -149,6 +148,12 @@ class Graph:
         """A cost at the price of a time point."""
         return round(cost * self.problem.points[t].weight)
 
+    def work(self, goal: Goal, way: Alternative) -> int:
+        """What the operators of a rule's right side cost, at the price of the goal's time."""
+        if way.rhs not in self._works:
+            self._works[way.rhs] = sum(map(self.cost, way.rhs.walk()))
+        return self.weighted(self._works[way.rhs], goal.time)
+
     def alternatives(self, goal: Goal) -> tuple[Alternative, ...]:
         """All ways to reach a goal, whoever may use them."""
         if goal not in self._alternatives:
@@ -162,8 +167,7 @@ class Graph:
         for made, searches in self._made(goal):
             if not late or made.rule.any_time:
                 needed = tuple(self.goal(v, goal.time) for v in made.views)
-                cost = self.weighted(made.cost, goal.time)
-                yield Alternative(made.rule, made.rhs, needed, cost, searches, made.member)
+                yield Alternative(made.rule, made.rhs, needed, searches, made.member)
 
     def _is_late(self, goal: Goal) -> bool:
         """Whether a view is needed later than when it became current: work is done then, or, where nothing has changed since, as long as it
@@ -205,9 +209,9 @@ class Graph:
         if key in self.problem.states and (
             goal.time == self.problem.first or self.keep is not Keep.NEW or self.is_kept(view)
         ):
-            yield Alternative(None, load, (), 0, searches)
+            yield Alternative(None, load, (), searches)
         for t in self._save_times(goal):
-            yield Alternative(None, load, (self.goal(view, t),), 0, searches)
+            yield Alternative(None, load, (self.goal(view, t),), searches)
 
     def _begun_searches(self, view: View) -> int:
         if not self.facts.is_computed_once(view.tvr):

@@ -1,7 +1,8 @@
 """From the choices of dynamic programming, which counts shared work as often as it is used, to a plan that is cheap as a whole."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from tempura.algebra.rel import Rel
 from tempura.plan.progressive import Step
@@ -17,68 +18,114 @@ Choices = dict[Goal, Alternative]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A plan as choices and as steps; ``cost`` is weighted, counts shared work once, and has the graph's rent of what is kept: states of
+class Built:
+    """The steps of a plan, and the rules by which they were made. ``cost`` is weighted and has the graph's rent of what is kept: states of
     ``sizes`` bytes."""
 
-    choices: Choices
     steps: tuple[Step, ...]
     cost: int
     reached: tuple[Goal, ...]
     used: tuple[tuple[Rule, Rel], ...]
-    sizes: tuple[float, ...] = ()
+    sizes: tuple[float, ...]
 
 
-def first_candidate(graph: Graph, search: Search) -> Candidate | None:
+class Candidate:
+    """A plan as choices, and its price. It is built when somebody asks, and may cost something else then: but no less than the price says
+    that it does at ``least``."""
+
+    def __init__(self, graph: Graph, choices: Choices, price: int, least: int) -> None:
+        self.graph = graph
+        self.choices = choices
+        self.price = price
+        self.least = least
+
+    @cached_property
+    def built(self) -> Built:
+        """The plan, built."""
+        graph, extraction = self.graph, Extraction(self.graph, self.choices)
+        steps = extraction.steps()
+        sizes = extraction.kept_sizes()
+        rent = sum(map(graph.charged, sizes)) if graph.rent else 0
+        cost = sum(graph.weighted(step.cost, step.time) for step in steps) + rent
+        graph.tell(PlanCosted(cost))
+        return Built(steps, cost, extraction.reached, tuple(extraction.used), sizes)
+
+    @property
+    def cost(self) -> int:
+        """What it costs as it is built."""
+        return self.built.cost
+
+
+Begun = tuple[Search, Candidate]
+"""A plan, and the search that goes on from it."""
+
+
+def first_candidate(pricing: Pricing, search: Search) -> Candidate | None:
     """The plan that dynamic programming chooses; None when the rules cannot reach an output."""
-    return next(iter(first_candidates(graph, search, (None,))), None)
+    return next(iter(first_candidates(pricing, search, (None,))), None)
 
 
-def first_candidates(graph: Graph, search: Search, beginnings: Iterable[int | None]) -> list[Candidate]:
+def first_candidates(pricing: Pricing, search: Search, beginnings: Iterable[int | None]) -> list[Candidate]:
     """The plans that dynamic programming chooses where all work begins at some time point, or each class at its own (None): those that
     reach all outputs. Where each class begins at its own and that costs as much as another, it is left out; others that cost the same
     may differ in what was chosen for goals that they do not need, from which exchanges go on."""
-    found: list[tuple[int | None, Candidate]] = []
+    graph, found = pricing.graph, list[tuple[int | None, Candidate]]()
     for begin in beginnings:
         best = Best(graph, graph.outputs, search, begin)
-        if all(goal in best.chosen for goal in graph.outputs):
-            found.append((begin, _extract(graph, best.chosen)))
-    known = {candidate.cost for begin, candidate in found if begin is not None}
-    return [candidate for begin, candidate in found if begin is not None or candidate.cost not in known]
+        reached = all(goal in best.chosen for goal in graph.outputs)
+        if reached and (price := pricing.price(best.chosen)) is not None:
+            found.append((begin, Candidate(graph, best.chosen, price.cost, price.least)))
+    known = {candidate.price for begin, candidate in found if begin is not None}
+    return [candidate for begin, candidate in found if begin is not None or candidate.price not in known]
 
 
 def allows(graph: Graph, search: Search, seed: Candidate) -> bool:
     """Whether a search may use what another one has found: what is to be computed once is computed as it has it."""
-    once = (goal for goal in seed.reached if graph.facts.is_computed_once(goal.view.tvr))
+    once = (goal for goal in seed.built.reached if graph.facts.is_computed_once(goal.view.tvr))
     return all(seed.choices[goal].searches & search.mask for goal in once)
 
 
 def seeded(candidate: Candidate, seed: Candidate) -> Candidate:
     """A plan that was found with fewer rules, with what is chosen here for the goals that it does not reach."""
-    reached = {goal: seed.choices[goal] for goal in seed.reached}
-    return replace(seed, choices={**candidate.choices, **reached})
+    reached = {goal: seed.choices[goal] for goal in seed.built.reached}
+    return Candidate(seed.graph, {**candidate.choices, **reached}, seed.price, seed.least)
 
 
-def improve(graph: Graph, search: Search, candidate: Candidate, budget: int) -> Candidate:
-    """Exchange one choice at a time, and load what it needs where the plan makes that anyway, while the plan as a whole gets cheaper.
-    ``budget``: how many plans may be priced (counted, not timed, so that runs repeat)."""
-    pricing = Pricing(graph)
-    choices, price = candidate.choices, pricing.price(candidate.choices)
+def improve(pricing: Pricing, begun: Sequence[Begun], budget: int) -> Begun:
+    """Exchange one choice of a plan at a time, and load what it needs where the plan makes that anyway, while the plan as a whole gets
+    cheaper. Of several beginnings the cheapest plan that one leads to, or is. ``budget``: how many plans may be priced in all (counted,
+    not timed, so that runs repeat)."""
+    improved = [(search, _exchanged(pricing, search, first, budget // len(begun))) for search, first in begun]
+    best, *others = sorted((*improved, *begun), key=lambda found: found[1].least)
+    for other in others:  # most need not be built to know that they cost more
+        if other[1].least < best[1].cost:
+            best = min(best, other, key=lambda found: found[1].cost)
+    return best
+
+
+def _exchanged(pricing: Pricing, search: Search, candidate: Candidate, budget: int) -> Candidate:
+    """A plan that no more exchange makes cheaper, as far as the budget goes."""
+    graph, choices, price = pricing.graph, candidate.choices, pricing.walk(candidate.choices)
     improved = price is not None
     while improved and price is not None:
         improved = False
         for goal in price.reached:
             for way in graph.alternatives(goal):
                 if budget <= 0:
-                    return _cheaper(graph, candidate, choices)
-                if way is choices.get(goal) or not _is_open(way, search, choices):
+                    return Candidate(graph, choices, price.cost, price.least)
+                if goal not in price.reached or way is choices.get(goal) or not _is_open(way, search, choices):
                     continue
                 exchanged = {**_loads(graph, search, way, price.reached), goal: way}
-                tried = pricing.price(choices, exchanged)
+                cost = pricing.exchanged(price, goal, exchanged)
                 budget -= 1
-                if tried is not None and tried.cost < price.cost:
-                    choices, price, improved = {**choices, **exchanged}, tried, True
-    return _cheaper(graph, candidate, choices)
+                if cost is None or cost >= price.cost:
+                    continue
+                choices = {**choices, **exchanged}
+                if (tried := pricing.walk(choices)) is not None:
+                    price, improved = tried, True
+    if price is None or choices is candidate.choices:
+        return candidate
+    return Candidate(graph, choices, price.cost, price.least)
 
 
 def _is_open(way: Alternative, search: Search, choices: Choices) -> bool:
@@ -96,20 +143,3 @@ def _loads(graph: Graph, search: Search, way: Alternative, reached: Collection[G
         if load.rule is None and load.searches & search.mask
     )
     return {goal: load for goal, load in found if all(made in reached for made in load.goals)}
-
-
-def _cheaper(graph: Graph, candidate: Candidate, choices: Choices) -> Candidate:
-    """Build the plan that pricing led to: its price may be off by what buckets cost."""
-    if choices is candidate.choices:
-        return candidate
-    return min(candidate, _extract(graph, choices), key=lambda c: c.cost)
-
-
-def _extract(graph: Graph, choices: Choices) -> Candidate:
-    extraction = Extraction(graph, choices)
-    steps = extraction.steps()
-    cost = sum(graph.weighted(step.cost, step.time) for step in steps)
-    sizes = extraction.kept_sizes()
-    cost += sum(map(graph.charged, sizes)) if graph.rent else 0
-    graph.tell(PlanCosted(cost))
-    return Candidate(choices, steps, cost, extraction.reached, tuple(extraction.used), sizes)

@@ -21,6 +21,7 @@ from tempura.search.events import EffortCounter
 from tempura.search.graph import Alternative as Way
 from tempura.search.graph import Graph, Search
 from tempura.search.improve import Candidate, allows, first_candidates, improve, seeded
+from tempura.search.price import Pricing
 from tempura.search.problem import Problem
 from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Keep, Space
@@ -153,7 +154,7 @@ def _along(course: Course, space: Space, names: tuple[str, ...], strict: bool) -
     rules = tuple(rule for rule in space.rules_of(names) if rule.splits or rule.name in course.rules)
     begins = 0 if strict else _last_beginning(space.problem)
     graph = Graph(space, rules, begins=begins, strict=strict, keep=keep).renting(course.scarcity)
-    found = _best_of(graph, names, graph.searches)
+    found = _best_of(Pricing(graph), names, graph.searches)
     return replace(_plan(found, keep), course=course) if found else None
 
 
@@ -175,10 +176,11 @@ def _loads_what_it_forgets(plan: ProgressivePlan, problem: Problem) -> bool:
 def _found(graph: Graph, sets: Sequence[tuple[str, ...]]) -> list[Found]:
     """The best plan of each set of methods; of all together, which starts from the best of those and from its own."""
     found: list[Found] = []
+    pricing = Pricing(graph)
     for number, names in enumerate(sets):
         searches = [search for search in graph.searches if search.number == number]
         seed = min(found, key=lambda f: f.candidate.cost, default=None) if len(names) > 1 else None
-        best = _best_of(graph, names, searches[:1] if names == ("batch",) else searches, seed)
+        best = _best_of(pricing, names, searches[:1] if names == ("batch",) else searches, seed)
         best = best or _at_the_last_point(graph, names)
         found += [best] if best else []
     return found
@@ -190,20 +192,21 @@ def _at_the_last_point(graph: Graph, names: tuple[str, ...]) -> Found | None:
     if graph.strict or graph.begins == last:
         return None
     late = Graph(graph.space, graph.space.rules_of(names), begins=last, keep=graph.keep)
-    return _best_of(late, names, late.searches)
+    return _best_of(Pricing(late), names, late.searches)
 
 
 def _best_of(
-    graph: Graph, names: tuple[str, ...], searches: Sequence[Search], seed: Found | None = None
+    pricing: Pricing, names: tuple[str, ...], searches: Sequence[Search], seed: Found | None = None
 ) -> Found | None:
     """The best plan that some searches find, each from its own beginning and from a seed. None when they cannot reach the output."""
-    found = ((search, c) for search in searches for c in first_candidates(graph, search, _beginnings(graph, search)))
-    begun = sorted(found, key=lambda begun: begun[1].cost)[:_FIRST]
+    graph = pricing.graph
+    found = ((search, c) for search in searches for c in first_candidates(pricing, search, _beginnings(graph, search)))
+    begun = sorted(found, key=lambda begun: begun[1].price)[:_FIRST]
     if seed and seed.graph is graph:
         begun += [(s, seeded(c, seed.candidate)) for s, c in begun if allows(graph, s, seed.candidate)]
-    improved = [Found(names, graph, s, improve(graph, s, c, _BUDGET // len(begun))) for s, c in begun]
-    improved += [replace(seed, names=names)] if seed else []
-    return min(improved, key=lambda found: found.candidate.cost, default=None)
+    best = [Found(names, graph, *improve(pricing, begun, _BUDGET))] if begun else []
+    best += [replace(seed, names=names)] if seed else []
+    return min(best, key=lambda found: found.candidate.cost, default=None)
 
 
 def _unless_a_bet(
@@ -231,20 +234,21 @@ def _as_operator(query: Rel) -> Rel:
 
 
 def _plan(found: Found, keep: Keep) -> ProgressivePlan:
-    names, steps = found.names, found.candidate.steps
+    names, built = found.names, found.candidate.built
+    steps = built.steps
     weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
-    fallbacks = _fallbacks(found.graph, found.candidate.used) if names != ("batch",) else ()
-    rules = tuple(sorted({rule.name for rule, _ in found.candidate.used}))
+    fallbacks = _fallbacks(found.graph, built.used) if names != ("batch",) else ()
+    rules = tuple(sorted({rule.name for rule, _ in built.used}))
     course = Course(_start(found), keep.name, rules, scarcity=found.graph.scarcity)
     method = used_methods(found.graph.problem.registry, steps, names)
-    storage = sum(round(found.graph.problem.storage_price * size) for size in found.candidate.sizes)
+    storage = sum(round(found.graph.problem.storage_price * size) for size in built.sizes)
     cost = sum(found.graph.weighted(step.cost, step.time) for step in steps) + storage
     return ProgressivePlan(steps, weights, cost, method, fallbacks=fallbacks, course=course, storage=storage)
 
 
 def _start(found: Found) -> int:
     """The time point at which a plan's work begins: the first at which any can run, if it needs nothing of the past."""
-    reached = ((goal.view, found.candidate.choices[goal]) for goal in found.candidate.reached)
+    reached = ((goal.view, found.candidate.choices[goal]) for goal in found.candidate.built.reached)
     needs_past = any(_needs_past(found.graph, view, way) for view, way in reached)
     return max(found.search.since, 0 if needs_past else found.graph.problem.first)
 

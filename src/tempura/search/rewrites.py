@@ -18,14 +18,13 @@ from tempura.tvr.views import Delta, State, StateDelta, View, ViewKind
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewritten:
-    """What a rule makes of a view: ``rhs`` over reads and ``views``, which are needed at the same time. ``cost`` is unweighted. ``sets``
-    are the sets of rules that allow it, a bit each."""
+    """What a rule makes of a view: ``rhs`` over reads and ``views``, which are needed at the same time. ``sets`` are the sets of rules that
+    allow it, a bit each."""
 
     rule: Rule
     member: Rel
     rhs: Rel
     views: tuple[View, ...]
-    cost: int
     sets: int
 
 
@@ -44,6 +43,7 @@ class Rewriter:
         # Only a rule that speaks of a table can ask for a part by table: the others share links with searches without such parts.
         self._links = {by_table: _by_links(space, sets, by_table, begins) for by_table in (False, True)}
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
+        self._matches: dict[tuple[Rule, Rel], dict[str, object] | None] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
         self._prepared = space.prepared
 
@@ -84,7 +84,7 @@ class Rewriter:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
             if deep and rule.depth < 2:
                 continue
-            bindings = rule.match(matched)
+            bindings = self._bindings(rule, matched)
             if bindings is None:
                 continue
             shared = self._links[rule.by_table]
@@ -93,6 +93,14 @@ class Rewriter:
                 for bound in self._completed(rule, bindings, view, links) if allowed else ():
                     if made := self._made(rule, bound, matched.tvr, view, links, allowed):
                         yield made
+
+    def _bindings(self, rule: Rule, matched: View) -> dict[str, object] | None:
+        """What a rule's metavariables stand for. An operator matches at all times or at none, so it is looked at once."""
+        key = (rule, matched.tvr)
+        if key not in self._matches:
+            self._matches[key] = rule.match(matched)
+        found = self._matches[key]
+        return None if found is None else found | rule.at(matched)
 
     def _made(
         self, rule: Rule, bound: dict[str, object], member: Rel, view: View, links: ClassLinks, sets: int
@@ -103,12 +111,11 @@ class Rewriter:
         if not law.where or logical is None:
             return None
         rhs = self._ready(logical, view)
-        parts = tuple(rhs.walk())
-        views = tuple(rel for rel in parts if isinstance(rel, View))
+        views = tuple(rel for rel in rhs.walk() if isinstance(rel, View))
         if view in views:
             return None
         self._space.tell(RuleApplied(rule.name, view))
-        return Rewritten(rule, member, rhs, views, sum(map(self._space.cost, parts)), sets)
+        return Rewritten(rule, member, rhs, views, sets)
 
     def _dispatched(self, operator: type[Rel], kind: type[ViewKind]) -> tuple[Rule, ...]:
         """The rules whose left side is such a view of such an operator."""

@@ -58,6 +58,7 @@ class Space:
         self._links: dict[tuple[tuple[Rule, ...], int], ClassLinks] = {}
         self.prepared: dict[Rel, Rel] = {}
         self._costs: dict[Rel, int] = {}
+        self._parts: dict[Rel, tuple[int, int]] = {}
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
         self.staircase = staircase(problem.tables)
@@ -106,6 +107,12 @@ class Space:
         if known is None:
             known = self._costs[rel] = self.model.operator(rel, self.estimate)
         return known
+
+    def parts(self, rel: Rel) -> tuple[int, int]:
+        """The same, and the part of it that does not depend on rows."""
+        if rel not in self._parts:
+            self._parts[rel] = self.model.parts(lambda model: model.operator(rel, self.estimate))
+        return self._parts[rel]
 
     def shared(self, rel: Rel) -> Rel:
         """One object for equal expressions, so that comparing them is cheap."""
