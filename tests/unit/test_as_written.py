@@ -7,7 +7,7 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
-from tempura.algebra.rel import Aggregate, Filter, Project, Rel, Scan, TopK, Union
+from tempura.algebra.rel import Aggregate, Filter, JoinKind, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
     AggregateCall,
     AggregateOutput,
@@ -136,6 +136,16 @@ def test_what_is_shuffled_twice_alike_is_shuffled_once() -> None:
     names = tuple(Output(Column(f"{c.id}2", c.name, c.type), Ref(c)) for c in groups.columns)
     once, twice = step_of(groups), step_of(joined(groups, Project(groups, names)))
     assert twice.cost < 2 * once.cost
+
+
+@pytest.mark.parametrize("kind", ["inner", "full"])
+def test_names_change_nothing_of_what_it_takes(kind: JoinKind) -> None:
+    """What a projection only renames is one class with it, and is counted once: not twice, and not never."""
+    groups = counted(SALES)
+    names = tuple(Output(Column(f"{c.id}2", c.name, c.type), Ref(c)) for c in groups.columns)
+    plain, other = (step_of(joined(part, ITEMS, kind)) for part in (groups, Project(groups, names)))
+    assert plain.cost > step_of(groups).cost / 2
+    assert other.cost == plain.cost
 
 
 def test_nobody_is_asked_where_that_is_not_said_to_be_right() -> None:

@@ -183,7 +183,9 @@ class AsWritten:
             # What is computed of all of the same rows, as by scalar sub-queries, Spark computes together (``MergeSubplans``).
             return own + self._once(_rows_of(rel.input), rel.input, prices, joins, done)
         for part in rel.inputs:
-            if isinstance(rel, Join) or isinstance(part, Aggregate | Window):
+            if self._classes[part].id == self._classes[rel].id:  # it has other names here, and was counted by neither
+                own += self._of(part, prices, joins, done)
+            elif isinstance(rel, Join) or isinstance(part, Aggregate | Window):
                 own += self._once(self._classes[part].id, part, prices, joins, done)
             else:
                 own += self._of(part, prices, joins, done)
