@@ -75,6 +75,8 @@ _UNKNOWN_FAN_OUT = 4.0
 _RANGE_SELECTIVITY = 1 / 3
 _PATTERN_SELECTIVITY = 0.05
 _PATTERNS = ("Like", "Contains", "StartsWith", "EndsWith", "RLike")
+_TOGETHER = 0.5
+"""Of the rows of a value so many lie next to each other, where they are said to lie together."""
 _ROUNDS = 50
 """Of an iteration that converges slowly only where keys have hardly more than one row, and others hardly matter."""
 
@@ -90,6 +92,11 @@ def _value_bytes(column: Column) -> float | None:
 
 def _leaves_out_null(part: Expr) -> bool:
     return isinstance(part, Call) and part.function == "IsNotNull" and isinstance(part.operands[0], Ref)
+
+
+def _among(values: float, rows: float, taken: float) -> float:
+    """How many of so many values are among a share of the rows that have them (Yao, CACM 1977)."""
+    return values * float(1 - (1 - taken) ** (rows / values)) if taken < 1 else values
 
 
 Scope = tuple[Rel, ...]
@@ -389,8 +396,18 @@ class Estimator:
     def _common(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
         """The fractions of both sides' keys that lie where the keys of the other side do: the dates of sales are few of those in a
         calendar of two centuries."""
-        found = [(1.0, 1.0), *(shares(*self._stats_of(pair, join)) for pair in pairs)]
+        found = [(1.0, 1.0), *(self._shares(pair, join) for pair in pairs)]
         return min(a for a, _ in found), min(b for _, b in found)
+
+    def _shares(self, pair: tuple[Expr, Expr], join: Join) -> tuple[float, float]:
+        """The same for what one pair equates: by their ranges; or, of one column of a table, by how many of its values there are on each
+        side before anything else is filtered: the fewer are among the others."""
+        by_range = shares(*self._stats_of(pair, join))
+        a, b = pair
+        if not isinstance(a, Ref) or not isinstance(b, Ref) or not self._is_of_one_column(a.column, b.column, join):
+            return by_range
+        left, right = self._domain_of(a, join.left), self._domain_of(b, join.right)
+        return min(by_range[0], right / left, 1.0), min(by_range[1], left / right, 1.0)
 
     def _stats_of(self, pair: tuple[Expr, Expr], join: Join) -> tuple[ColumnStats | None, ColumnStats | None]:
         a, b = pair
@@ -403,7 +420,7 @@ class Estimator:
         lie there as far as it can: who asks for the days of a year asks for one with sales."""
         found = [(1.0, 1.0)]
         for pair in pairs:
-            own, other = shares(*self._stats_of(pair, join))
+            own, other = self._shares(pair, join)
             found.append((own * self._thinned(join.left, pair[0]), other * self._thinned(join.right, pair[1])))
         return min(a for a, _ in found), min(b for _, b in found)
 
@@ -616,12 +633,25 @@ class Estimator:
             case Join() if column != rel.marker:
                 others = (self._column(_home(c, rel.inputs), c) for c in equated_with(column, rel.on))
                 filtered = rel.kind in ("inner", "semi")
-                found = min(self._domain(_home(column, rel.inputs), column), *(others if filtered else ()), inf)
-                return max(own, found)
+                before = self._domain(_home(column, rel.inputs), column)
+                return max(own, min([before, self._within_keys(rel, column), *others]) if filtered else before)
             case Project():
                 same = (o.expr.column for o in rel.outputs if o.column == column and isinstance(o.expr, Ref))
                 return next((self._domain(rel.input, source) for source in same), own)
         return next((self._domain(child, column) for child in rel.inputs if column in child.columns), own)
+
+    def _within_keys(self, join: Join, column: Column) -> float:
+        """How many values a column could have where the keys of its side lie in the range of the other side's: a calendar has more weeks
+        than the years of sales. Rows that have a value in common lie together, or anywhere."""
+        on, side = self._condition(join), 0 if column in join.left.columns else 1
+        own, share = join.inputs[side], on.common[side]
+        values = self._domain(own, column)
+        if share >= 1 or any(column in pair[side].columns for pair in on.pairs):
+            return values
+        stats, rows = self.stats(own, column), max(1.0, self._source_rows(own, column))
+        if stats and stats.adjacent * stats.distinct >= _TOGETHER * rows:
+            return values * share
+        return _among(values, rows, share)
 
     def _filtered(self, rel: Filter, column: Column) -> float:
         """Values left by a filter: those that it names or that lie within its bounds, the fewest of what it says are equal, else those of
@@ -641,13 +671,13 @@ class Estimator:
         own = self._left(rel, side, column) if rel.kind in ("semi", "anti") else self._column(side, column)
         keeps_matches = rel.kind in ("inner", "semi") or (rel.kind in ("left", "single") and side is rel.right)
         others = equated_with(column, rel.on) if keeps_matches else ()
-        return min((own, *(self._column(_home(other, rel.inputs), other) for other in others)))
+        within = max(1.0, self._within_keys(rel, column)) if keeps_matches else own
+        return min((own, within, *(self._column(_home(other, rel.inputs), other) for other in others)))
 
     def _left(self, rel: Rel, source: Rel, column: Column) -> float:
-        """How many of a column's values are among the rows that are taken from a relation (Yao, CACM 1977)."""
-        values, rows = self._column(source, column), max(1.0, self.rows(source))
-        taken = min(1.0, self.rows(rel) / rows)
-        return values * (1 - (1 - taken) ** (rows / values)) if taken < 1 else values
+        """How many of a column's values are among the rows that are taken from a relation."""
+        rows = max(1.0, self.rows(source))
+        return _among(self._column(source, column), rows, min(1.0, self.rows(rel) / rows))
 
     def stats(self, rel: Rel, column: Column) -> ColumnStats | None:
         """Statistics of the table column that a column is, unchanged; None when it is computed or unknown. A filter narrows its
