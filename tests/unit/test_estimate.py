@@ -1,8 +1,10 @@
 """Cardinalities against what the data would give: keys, filters and joins whose answer can be counted by hand."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -253,6 +255,46 @@ def test_a_row_has_others_with_its_key_as_any_key_has_rows(lines_of_an_order: fl
     only_keys = equal(ref(LINES, "order"), ref(other, "order"))
     if not late:
         assert estimate.rows(Join(LINES, others, "anti", only_keys)) == 0, "each row finds itself"
+
+
+PARTS = ("day", "week", "month", "year")
+DAYS = Scan("days", PARTS, tuple(Column(f"d_{part}", part, "int") for part in PARTS))
+VISITS = Scan("visits", ("day", "shop"), (Column("v_day", "day", "int"), Column("v_shop", "shop", "int")))
+
+
+def seen(values: list[int]) -> ColumnStats:
+    """All that can be known of a column."""
+    pieces = 1 + sum(a != b for a, b in pairwise(values))
+    return ColumnStats(len(set(values)), 0.0, float(min(values)), float(max(values)), adjacent=len(values) / pieces)
+
+
+def test_a_calendar_has_more_weeks_than_there_are_in_the_days_of_visits() -> None:
+    """Of fifty years two are visited: as many weeks are among them, and all the months that there are."""
+    random = Random(4)
+    days = [(day, day // 7, day // 30 % 12, day // 365) for day in range(50 * 365)]
+    visits = [(random.randrange(40 * 365, 42 * 365), random.randrange(20)) for _ in range(20_000)]
+    tables = {scan.table: (scan, rows) for scan, rows in ((DAYS, days), (VISITS, visits))}
+    estimate = Estimator(
+        {
+            name: TableFacts(
+                (len(rows),),
+                (0,),
+                1,
+                columns={field: seen([row[i] for row in rows]) for i, field in enumerate(scan.fields)},
+            )
+            for name, (scan, rows) in tables.items()
+        }
+    )
+    visited = Join(VISITS, DAYS, "inner", equal(ref(VISITS, "day"), Ref(DAYS.columns[0])))
+    weeks, months = ({days[day][i] for day, _ in visits} for i in (1, 2))
+    assert distinct(estimate, visited, "week") == pytest.approx(len(weeks), rel=0.1)
+    assert distinct(estimate, visited, "month") == pytest.approx(len(months), rel=0.1)
+    other = renamed(DAYS, "'")
+    year = Filter(other, is_value(other, "year", 40))
+    week = equal(Ref(DAYS.columns[1]), Ref(other.columns[1]))
+    counted = Counter(day // 7 for day in range(40 * 365, 41 * 365))
+    rows = sum(counted[day // 7] for day, _ in visits)
+    assert estimate.rows(Join(visited, year, "inner", week)) == pytest.approx(rows, rel=0.1)
 
 
 @pytest.mark.parametrize("kind", ["semi", "anti"])

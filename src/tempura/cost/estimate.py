@@ -648,15 +648,28 @@ class Estimator:
         values = self._domain(own, column)
         if share >= 1 or any(column in pair[side].columns for pair in on.pairs):
             return values
-        stats, rows = self.stats(own, column), max(1.0, self._source_rows(own, column))
-        if stats and stats.adjacent * stats.distinct >= _TOGETHER * rows:
+        if self._lie_together(own, column):
             return values * share
-        return _among(values, rows, share)
+        return _among(values, max(1.0, self._source_rows(own, column)), share)
+
+    def _lie_together(self, rel: Rel, column: Column) -> bool:
+        """Whether the rows of a table that have a value of a column in common lie next to each other, as in the order of the column."""
+        stats = self.stats(rel, column)
+        return stats is not None and stats.adjacent * stats.distinct >= _TOGETHER * self._source_rows(rel, column)
+
+    def _are_a_stretch(self, rel: Filter) -> bool:
+        """Whether what a condition leaves lies together: it asks of columns in whose order rows seem to be, each value of several rows."""
+        found = [
+            (self.stats(rel.input, column), self._lie_together(rel.input, column)) for column in rel.predicate.columns
+        ]
+        return all(stats and stats.adjacent > 1 and together for stats, together in found)
 
     def _filtered(self, rel: Filter, column: Column) -> float:
         """Values left by a filter: those that it names or that lie within its bounds, the fewest of what it says are equal, else those of
         the rows that are left."""
         values = [self._left(rel, rel.input, column)]
+        if self._lie_together(rel.input, column) and self._are_a_stretch(rel):
+            values = [max(1.0, self._column(rel.input, column) * self.rows(rel) / max(1.0, self.rows(rel.input)))]
         stats = self.stats(rel.input, column)
         if stats:
             values.append(self._column(rel.input, column) * within_bounds(stats, column, rel.predicate))

@@ -30,8 +30,8 @@ class Built:
 
 
 class Candidate:
-    """A plan as choices, and its price. It is built when somebody asks, and may cost something else then: but no less than the price says
-    that it does at ``least``."""
+    """A plan as choices, and its price. It is built when somebody asks, and may cost something else then: ``least`` if all that takes
+    deletions out is left out (``search.consolidation``), more by what buckets cost."""
 
     def __init__(self, graph: Graph, choices: Choices, price: int, least: int) -> None:
         self.graph = graph

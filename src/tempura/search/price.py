@@ -108,8 +108,8 @@ class Pricing:
 
 
 class Price:
-    """A plan's weighted cost, with the rent of what it keeps, and the goals that it reaches, each once. ``least``: what it costs as it is
-    built is no less, where deletions may be taken out later and buckets may cost more (``search.consolidation``)."""
+    """A plan's weighted cost, with the rent of what it keeps, and the goals that it reaches, each once. ``least``: without what
+    takes deletions out, which a plan may leave out when it is built (``search.consolidation``)."""
 
     def __init__(self, plan: "_Plan", cost: int, least: int) -> None:
         self.plan = plan

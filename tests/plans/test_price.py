@@ -1,0 +1,76 @@
+"""What plans cost that differ in a choice: found by what comes and goes, and the same as if each were looked at as a whole."""
+
+import os
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tempura.rules.methods import TEMPURA
+from tempura.search.graph import Graph
+from tempura.search.improve import Candidate, first_candidate
+from tempura.search.price import Price, Pricing
+from tempura.search.problem import Point, Problem
+from tempura.search.space import Keep, Space
+from tests.plans.random_queries import QueryGenerator, random_table
+
+CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))
+POINTS = (Point(0.3, True), Point(0.5, False), Point(1.0, True))
+
+
+def random_graph(seed: int, storage_price: float) -> Graph:
+    random = Random(seed)
+    tables = {name: random_table(random, name, len(POINTS)) for name in ("r", "s", "t")}
+    query = QueryGenerator(random, tuple(tables)).query(1 + seed % 3)
+    facts = {name: table.facts(len(POINTS)) for name, table in tables.items()}
+    problem = Problem(query, POINTS, facts, storage_price=storage_price)
+    rules = TEMPURA.rules_of((random.choice(("im1", "im2", "ojv", "all")), "batch"))
+    return Graph(Space(problem), rules, begins=2, keep=random.choice((Keep.BOTH, Keep.NEW)))
+
+
+def begun(pricing: Pricing) -> tuple[Candidate, Price]:
+    """A plan and its price; not every search has one, for what is computed once may begin too late for it."""
+    found = (first_candidate(pricing, search) for search in pricing.graph.searches)
+    first = next(candidate for candidate in found if candidate)
+    price = pricing.walk(first.choices)
+    assert price is not None
+    return first, price
+
+
+@pytest.mark.parametrize("storage_price", [0.0, 1e6])
+def test_an_exchange_costs_what_the_plan_with_it_does(storage_price: float) -> None:
+    """Any choice for any, not only those that pay: a walk through plans, which may depend on themselves."""
+    costs: list[int | None] = []
+    for seed in range(CASES):
+        random, graph = Random(seed), random_graph(5000 + seed, storage_price)
+        pricing = Pricing(graph)
+        first, price = begun(pricing)
+        choices = dict(first.choices)
+        for _ in range(60):
+            goal = random.choice(list(price.reached))
+            way = random.choice(
+                [way for way in graph.alternatives(goal) if all(child in choices for child in way.goals)]
+            )
+            cost, other = pricing.exchanged(price, goal, {goal: way}), pricing.walk(choices, {goal: way})
+            assert cost == (other.cost if other else None), f"seed {seed}, {goal}"
+            costs.append(cost)
+            if other is not None:
+                choices[goal], price = way, other
+    found = [cost for cost in costs if cost is not None]
+    assert len(found) > 40 * CASES
+    assert len(set(found)) > 5 * CASES, "plans must differ, else this test shows little"
+    assert None in costs, "some must depend on themselves"
+
+
+def test_what_a_goal_needs_may_need_that_goal() -> None:
+    """Not at once, but by a choice that the plan has made for what is above it."""
+    for seed in range(CASES):
+        graph = random_graph(6000 + seed, 0.0)
+        pricing = Pricing(graph)
+        first, price = begun(pricing)
+        for top in price.reached:
+            way = first.choices[top]
+            for below in way.goals if way.rule else ():
+                circle = {below: replace(first.choices[below], rule=way.rule, goals=(top,))}
+                assert pricing.exchanged(price, below, circle) is None
+                assert pricing.walk(first.choices, circle) is None
