@@ -264,8 +264,8 @@ VISITS = Scan("visits", ("day", "shop"), (Column("v_day", "day", "int"), Column(
 
 def seen(values: list[int]) -> ColumnStats:
     """All that can be known of a column."""
-    pieces = 1 + sum(a != b for a, b in pairwise(values))
-    return ColumnStats(len(set(values)), 0.0, float(min(values)), float(max(values)), adjacent=len(values) / pieces)
+    runs = 1 + sum(a != b for a, b in pairwise(values))
+    return ColumnStats(len(set(values)), 0.0, float(min(values)), float(max(values)), run=len(values) / runs)
 
 
 def test_a_calendar_has_more_weeks_than_there_are_in_the_days_of_visits() -> None:

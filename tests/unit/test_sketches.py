@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tempura.cost.stats import spelled
 from tempura.warehouse.batches import sample
+from tempura.warehouse.batches.arrivals import ColumnSummary
 from tempura.warehouse.batches.sample import sketches_of, spread
 from tempura.warehouse.batches.sketch import COLUMN_BYTES, ColumnSketch, sketched
 from tempura.warehouse.commits.manifests import Entry, sealed, to_bytes
@@ -114,6 +115,48 @@ def test_spans_of_a_column_are_few_and_apart() -> None:
     assert all(low < high for low, high in spans)
     assert all(before[1] < after[0] for before, after in pairwise(spans))
     assert ColumnSketch.from_json(json.loads(json.dumps(merged.to_json()))).spans == spans
+
+
+def test_rows_that_follow_on_each_other_are_told_from_rows_in_one_piece() -> None:
+    """All rows of a small table are one piece, in which each value has several."""
+    ordered, mixed = [n // 10 for n in range(1_000)], [n % 100 for n in range(1_000)]
+    assert (of(ordered) + of(ordered)).run == pytest.approx(10)
+    assert of(mixed).run == 1
+    assert of(ordered).adjacent == of(mixed).adjacent == 10
+    assert ColumnSketch.from_json(json.loads(json.dumps(of(ordered).to_json()))).run == 10
+
+
+def weekly(weeks: range, rows: int = 100_000) -> ColumnSketch:
+    """What is seen of a count that is taken each week, in order."""
+    days = [2_450_815 + 7 * (weeks.start + n * len(weeks) // rows) for n in range(rows)]
+    found = sketched([pa.array(days[i : i + 1_000]) for i in range(0, rows, rows // 20)], rows)
+    assert found is not None
+    return found
+
+
+def test_values_that_are_some_way_apart_are_no_more_than_fit() -> None:
+    """Days seven apart: pieces that have one or two of them each say little else of how many there are."""
+    first, second = weekly(range(130)), weekly(range(130, 261))
+    both = ColumnSketch.from_json(json.loads(json.dumps((first + second).to_json())))
+    assert both.grid == (2_450_815, 7)
+    extremes = ColumnSummary(low=2_450_815.0, high=2_450_815.0 + 7 * 260)
+    assert extremes.stats(200_000, 1.0, both).distinct == pytest.approx(261, rel=0.1)
+    assert extremes.stats(200_000, 1.0, both).distinct <= 261
+    shifted = both + of([2_450_816 + 7 * n for n in range(30)])
+    assert shifted.grid == (2_450_815, 1), "a day of another weekday is on no such grid"
+
+
+@pytest.mark.parametrize("values", [["a", "b"] * 20, [0.5 * n for n in range(40)], [None] * 30, [True, False] * 20])
+def test_only_integers_lie_on_a_grid(values: list[object]) -> None:
+    found = sketched([pa.array(values, pa.int32()) if values[0] is None else pa.array(values)], len(values))
+    assert found is not None
+    assert found.step is None
+    assert (found + of([*range(0, 300, 10)])).grid == (0, 10)
+
+
+def test_few_values_are_on_a_grid_by_chance() -> None:
+    assert of([3, 9, 15]).step is None
+    assert of([*range(3, 300, 6)]).step == 6
 
 
 def test_frequent_values_have_their_shares() -> None:

@@ -76,7 +76,9 @@ _RANGE_SELECTIVITY = 1 / 3
 _PATTERN_SELECTIVITY = 0.05
 _PATTERNS = ("Like", "Contains", "StartsWith", "EndsWith", "RLike")
 _TOGETHER = 0.5
-"""Of the rows of a value so many lie next to each other, where they are said to lie together."""
+"""Of the rows of a value so many lie next to each other, where they are said to lie together,"""
+_SEVERAL = 2.0
+"""and at least so many."""
 _ROUNDS = 50
 """Of an iteration that converges slowly only where keys have hardly more than one row, and others hardly matter."""
 
@@ -653,16 +655,17 @@ class Estimator:
         return _among(values, max(1.0, self._source_rows(own, column)), share)
 
     def _lie_together(self, rel: Rel, column: Column) -> bool:
-        """Whether the rows of a table that have a value of a column in common lie next to each other, as in the order of the column."""
+        """Whether the rows of a table that have a value of a column in common, several for each, lie next to each other, as in the order of
+        the column."""
         stats = self.stats(rel, column)
-        return stats is not None and stats.adjacent * stats.distinct >= _TOGETHER * self._source_rows(rel, column)
+        if stats is None or stats.run < _SEVERAL:
+            return False
+        return stats.run * stats.distinct >= _TOGETHER * self._source_rows(rel, column)
 
     def _are_a_stretch(self, rel: Filter) -> bool:
-        """Whether what a condition leaves lies together: it asks of columns in whose order rows seem to be, each value of several rows."""
-        found = [
-            (self.stats(rel.input, column), self._lie_together(rel.input, column)) for column in rel.predicate.columns
-        ]
-        return all(stats and stats.adjacent > 1 and together for stats, together in found)
+        """Whether what a condition leaves lies together: it asks of columns in whose order rows seem to be."""
+        columns = rel.predicate.columns
+        return bool(columns) and all(self._lie_together(rel.input, column) for column in columns)
 
     def _filtered(self, rel: Filter, column: Column) -> float:
         """Values left by a filter: those that it names or that lie within its bounds, the fewest of what it says are equal, else those of

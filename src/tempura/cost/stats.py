@@ -49,8 +49,8 @@ def spelled(value: object) -> str | None:
 class ColumnStats:
     """What is known of a table's column. ``distinct`` values (estimate), fraction of NULLs, least and greatest value as numbers
     where the type has an order that maps to numbers, bytes of a value. ``frequent``: the fraction of rows that has a value, by how that
-    is :func:`spelled`, of the most frequent ones. ``adjacent``: on average so many rows with a value come one after the other in the
-    files."""
+    is :func:`spelled`, of the most frequent ones. ``adjacent``: on average so many rows with a value come near each other in the
+    files, ``run`` of them one after the other."""
 
     distinct: float
     null_fraction: float = 0.0
@@ -59,6 +59,7 @@ class ColumnStats:
     width: float | None = None
     frequent: Mapping[str, float] = field(default_factory=dict)
     adjacent: float = 1.0
+    run: float = 1.0
 
     def share(self, value: object) -> float | None:
         """The fraction of rows that has a value: as often as it was seen, or as any other that is not among the frequent ones; None when

@@ -39,12 +39,13 @@ class ColumnSummary:
         fraction = min(1.0, self.nulls / rows) if self.nulls and rows else 0.0
         present = rows * (1 - fraction)
         distinct = min(present, sketch.values(self.low, self.high)) if sketch else self._distinct(present)
-        if step is not None and self.low is not None and self.high is not None:
-            distinct = min(distinct, (self.high - self.low) / step + 1)
+        apart = max(step or 0.0, (sketch.step if sketch else None) or 0.0)
+        if apart and self.low is not None and self.high is not None:
+            distinct = min(distinct, (self.high - self.low) / apart + 1)
         width = self.bytes / rows if self.bytes and rows else None
         frequent = sketch.shares() if sketch else {}
-        adjacent = sketch.adjacent if sketch else 1.0
-        return ColumnStats(max(1.0, distinct), fraction, self.low, self.high, width, frequent, adjacent)
+        adjacent, run = (sketch.adjacent, sketch.run) if sketch else (1.0, 1.0)
+        return ColumnStats(max(1.0, distinct), fraction, self.low, self.high, width, frequent, adjacent, run)
 
     def _distinct(self, rows: float) -> float:
         """Of clustered values, other rows have others. Else the guaranteed-error estimator (Charikar et al., PODS 2000): values seen once

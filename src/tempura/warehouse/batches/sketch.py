@@ -10,9 +10,10 @@ Frequent values are counted by weight (Misra and Gries, 1982). The sketches are 
 
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import gcd
 from typing import Any
 
 import pyarrow as pa
@@ -43,16 +44,24 @@ COLUMN_BYTES = 20_000
 """What the sketches of a column take at most, as they are stored."""
 
 
+_ON_A_GRID = 20
+"""So many values have to be seen that lie on a grid for others to be taken to do so."""
+
+
 Spans = tuple[tuple[float, float], ...]
 """Parts of a column's range."""
+
+Grid = tuple[int, int]
+"""Integers that differ by multiples of a number: one of them, and that number, which is 0 while there is only one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSketch:
     """What was seen of a column in ``covered`` of ``rows`` rows: ``distinct`` values, ``repeated`` of which were seen in more than one
     piece, and the sketches of both; the ``spans`` in which the values of a piece lie, if they are numbers: apart, and in their order.
-    ``draws`` is the sum of the pieces' distinct values. ``frequent`` weighs values, as :func:`tempura.cost.stats.spelled` has them, by
-    the rows that they stand for."""
+    ``grid``: if they are integers, the coarsest that has all of them: the days of a weekly count are seven apart. ``draws`` is the sum of
+    the pieces' distinct values, ``runs`` how often another value follows in them. ``frequent`` weighs values, as
+    :func:`tempura.cost.stats.spelled` has them, by the rows that they stand for."""
 
     rows: int
     covered: int
@@ -63,6 +72,8 @@ class ColumnSketch:
     again: Any
     frequent: Any
     spans: Spans = ()
+    grid: Grid | None = None
+    runs: int = 0
 
     def __add__(self, other: "ColumnSketch") -> "ColumnSketch":
         common = _common(self.seen, other.seen)
@@ -76,7 +87,8 @@ class ColumnSketch:
         frequent.merge(self.frequent)
         frequent.merge(other.frequent)
         counts = (self.rows + other.rows, self.covered + other.covered, self.draws + other.draws)
-        return ColumnSketch(*counts, distinct, repeated, seen, again, frequent, _apart([*self.spans, *other.spans]))
+        spans, grid = _apart([*self.spans, *other.spans]), _both(self.grid, other.grid)
+        return ColumnSketch(*counts, distinct, repeated, seen, again, frequent, spans, grid, self.runs + other.runs)
 
     @property
     def is_whole(self) -> bool:
@@ -102,9 +114,19 @@ class ColumnSketch:
         return share if 0 < share < _IN_ORDER else 1.0
 
     @property
+    def step(self) -> float | None:
+        """How far values are apart at least, if they are integers and enough were seen to tell."""
+        return float(self.grid[1]) if self.grid and self.distinct >= _ON_A_GRID else None
+
+    @property
     def adjacent(self) -> float:
         """Rows with a value that were seen in a piece, on average: where there are many values, how many come one after the other."""
         return max(1.0, self.covered / self.draws) if self.draws else 1.0
+
+    @property
+    def run(self) -> float:
+        """How many rows with one value follow on each other, on average."""
+        return max(1.0, self.covered / self.runs) if self.runs else 1.0
 
     def shares(self) -> dict[str, float]:
         """The frequent values, and the fraction of rows that has each, largest first."""
@@ -122,6 +144,8 @@ class ColumnSketch:
             "distinct": self.distinct,
             "repeated": self.repeated,
             "spans": [list(span) for span in self.spans],
+            "grid": list(self.grid) if self.grid else None,
+            "runs": self.runs,
             "seen": _text(self.seen.serialize()),
             "again": _text(self.again.serialize()),
             "frequent": _text(self.frequent.serialize()),
@@ -135,7 +159,10 @@ class ColumnSketch:
         rows, covered, draws = (int(data[name]) for name in ("rows", "covered", "draws"))
         distinct, repeated = float(data["distinct"]), float(data["repeated"])
         spans = tuple((float(low), float(high)) for low, high in data["spans"])
-        return ColumnSketch(rows, covered, draws, distinct, repeated, seen, again, frequent, spans)
+        base, step = map(int, data["grid"]) if data["grid"] is not None else (0, -1)
+        grid = (base, step) if step >= 0 else None
+        runs = int(data["runs"])
+        return ColumnSketch(rows, covered, draws, distinct, repeated, seen, again, frequent, spans, grid, runs)
 
 
 def _apart(spans: Iterable[tuple[float, float]]) -> Spans:
@@ -150,6 +177,21 @@ def _apart(spans: Iterable[tuple[float, float]]) -> Spans:
         near = min(range(1, len(found)), key=lambda i: found[i][0] - found[i - 1][1])
         found[near - 1 : near + 1] = [(found[near - 1][0], found[near][1])]
     return tuple(found)
+
+
+def _grid(values: Collection[Any]) -> Grid | None:
+    """The coarsest grid on which all values lie; None of no integers."""
+    if not values or not all(type(value) is int for value in values):
+        return None
+    base = min(values)
+    return base, gcd(*(value - base for value in values))
+
+
+def _both(one: Grid | None, other: Grid | None) -> Grid | None:
+    """The coarsest grid that has the values of two."""
+    if one is None or other is None:
+        return one or other
+    return one[0], gcd(one[1], other[1], one[0] - other[0])
 
 
 def _text(data: bytes) -> str:
@@ -196,7 +238,8 @@ def sketched(pieces: Sequence[pa.Array], rows: int) -> ColumnSketch | None:
         for value, count in _often(pa.chunked_array(plain), seen, len(pieces), covered >= rows):
             frequent.update(value, round(count * rows / covered))
     counts = (rows, covered, seen.total(), float(len(seen)), float(len(again)))
-    return ColumnSketch(*counts, _of(seen), _of(again), frequent, _apart(spans))
+    runs = sum(len(pc.run_end_encode(piece).values) for piece in plain)
+    return ColumnSketch(*counts, _of(seen), _of(again), frequent, _apart(spans), _grid(seen), runs)
 
 
 def _span(values: Sequence[Any]) -> Iterator[tuple[float, float]]:

@@ -21,7 +21,7 @@ from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.table import Arrivals
 
-VERSION = 2
+VERSION = 3
 """The version of what is stored; others are made anew."""
 
 Sketches = Mapping[str, ColumnSketch]
