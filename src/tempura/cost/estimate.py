@@ -101,6 +101,11 @@ def _among(values: float, rows: float, taken: float) -> float:
     return values * float(1 - (1 - taken) ** (rows / values)) if taken < 1 else values
 
 
+def _least(shares: list[tuple[float, float]]) -> tuple[float, float]:
+    """The smallest shares of two sides; all of them where nothing says that they are fewer."""
+    return min([1.0, *(a for a, _ in shares)]), min([1.0, *(b for _, b in shares)])
+
+
 Scope = tuple[Rel, ...]
 """Relations whose columns an expression may read: one, or the two sides of a join."""
 
@@ -146,6 +151,7 @@ class Estimator:
         self._domains: dict[tuple[Rel, Column], float] = {}
         self._conditions: dict[Join, _Condition] = {}
         self._sources: dict[tuple[Rel, Column], float] = {}
+        self._origins: dict[tuple[Rel, Column], tuple[str, str] | None] = {}
         self._insides: dict[Rel, tuple[Rel, dict[Column, Column]]] = {}
         self._widths: dict[Rel, float] = {}
         self.found_by: dict[int, object] = {}  # what others have found out by these estimates, by who did
@@ -367,7 +373,9 @@ class Estimator:
         known = self._conditions.get(join)
         if known is None:
             pairs, rest = split_equalities(join, null_aware=True)
-            found = _Condition(pairs, rest, self._common(pairs, join), self._overlap(pairs, join))
+            shared = [self._shares(pair, join) for pair in pairs]
+            overlap = self._overlap(pairs, shared, join)
+            found = _Condition(pairs, rest, _least(shared), overlap)
             known = self._conditions[join] = found
         return known
 
@@ -395,15 +403,10 @@ class Estimator:
                 return next((self._source_rows(rel.input, source) for source in same), self.rows(rel))
         return self.rows(rel)
 
-    def _common(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
-        """The fractions of both sides' keys that lie where the keys of the other side do: the dates of sales are few of those in a
-        calendar of two centuries."""
-        found = [(1.0, 1.0), *(self._shares(pair, join) for pair in pairs)]
-        return min(a for a, _ in found), min(b for _, b in found)
-
     def _shares(self, pair: tuple[Expr, Expr], join: Join) -> tuple[float, float]:
-        """The same for what one pair equates: by their ranges; or, of one column of a table, by how many of its values there are on each
-        side before anything else is filtered: the fewer are among the others."""
+        """The fractions of both sides' keys that lie where the keys of the other side do, by what one pair equates: the dates of sales are
+        few of those in a calendar of two centuries. By their ranges; or, of one column of a table, by how many of its values there are on
+        each side before anything else is filtered: the fewer are among the others."""
         by_range = shares(*self._stats_of(pair, join))
         a, b = pair
         if not isinstance(a, Ref) or not isinstance(b, Ref) or not self._is_of_one_column(a.column, b.column, join):
@@ -417,14 +420,14 @@ class Estimator:
             return None, None
         return self.stats(join.left, a.column), self.stats(join.right, b.column)
 
-    def _overlap(self, pairs: list[tuple[Expr, Expr]], join: Join) -> tuple[float, float]:
+    def _overlap(
+        self, pairs: list[tuple[Expr, Expr]], shared: list[tuple[float, float]], join: Join
+    ) -> tuple[float, float]:
         """The fractions of the rows of both sides whose keys lie there. What a condition on something else leaves of a side is taken to
         lie there as far as it can: who asks for the days of a year asks for one with sales."""
-        found = [(1.0, 1.0)]
-        for pair in pairs:
-            own, other = self._shares(pair, join)
-            found.append((own * self._thinned(join.left, pair[0]), other * self._thinned(join.right, pair[1])))
-        return min(a for a, _ in found), min(b for _, b in found)
+        thinned = ((self._thinned(join.left, a), self._thinned(join.right, b)) for a, b in pairs)
+        both = zip(shared, thinned, strict=True)
+        return _least([(own * left, other * right) for (own, other), (left, right) in both])
 
     def _thinned(self, rel: Rel, key: Expr) -> float:
         """How many values a key could have for each that conditions on something else have left of it."""
@@ -493,7 +496,12 @@ class Estimator:
 
     def _origin(self, rel: Rel, column: Column) -> tuple[str, str] | None:
         """The table and the field that a column is, unchanged; None when it is computed."""
-        rel, column = self._inside(rel, column)
+        key = (rel, column)
+        if key not in self._origins:
+            self._origins[key] = self._find_origin(*self._inside(rel, column))
+        return self._origins[key]
+
+    def _find_origin(self, rel: Rel, column: Column) -> tuple[str, str] | None:
         scan = rel.tvr if isinstance(rel, View) else rel.scan if isinstance(rel, Read) else rel
         match scan:
             case Scan():
