@@ -32,11 +32,13 @@ class Best:
         found: dict[Goal, int] = {}
 
         def offer(goal: Goal, number: int) -> None:
-            """Queue an alternative, of which all is there that it needs, unless that alone costs more than another in the queue: most are
-            so, and need no price."""
+            """Queue an alternative, of which all is there that it needs, unless that alone costs more than another in the queue: many do,
+            and need no price."""
+            if goal in self.cost:
+                return
             way = alternatives[goal][number]
             needed = sum(self.cost[child] for child in dict.fromkeys(way.goals))
-            if goal in self.cost or needed > found.get(goal, needed):
+            if needed > found.get(goal, needed):
                 return
             total = needed + (self._graph.work(goal, way) if way.rule else self._kept(goal, way))
             found[goal] = min(total, found.get(goal, total))
