@@ -64,6 +64,7 @@ def test_an_exchange_costs_what_the_plan_with_it_does(storage_price: float) -> N
 
 def test_what_a_goal_needs_may_need_that_goal() -> None:
     """Not at once, but by a choice that the plan has made for what is above it."""
+    circles = 0
     for seed in range(CASES):
         graph = random_graph(6000 + seed, 0.0)
         pricing = Pricing(graph)
@@ -74,3 +75,5 @@ def test_what_a_goal_needs_may_need_that_goal() -> None:
                 circle = {below: replace(first.choices[below], rule=way.rule, goals=(top,))}
                 assert pricing.exchanged(price, below, circle) is None
                 assert pricing.walk(first.choices, circle) is None
+                circles += 1
+    assert circles > 4 * CASES

@@ -76,9 +76,9 @@ _RANGE_SELECTIVITY = 1 / 3
 _PATTERN_SELECTIVITY = 0.05
 _PATTERNS = ("Like", "Contains", "StartsWith", "EndsWith", "RLike")
 _TOGETHER = 0.5
-"""Of the rows of a value so many lie next to each other, where they are said to lie together,"""
+"""Rows with a value lie together where this part of them follows on each other."""
 _SEVERAL = 2.0
-"""and at least so many."""
+"""So many rows of a value have to follow on each other for that to say anything of their order."""
 _ROUNDS = 50
 """Of an iteration that converges slowly only where keys have hardly more than one row, and others hardly matter."""
 
@@ -154,7 +154,7 @@ class Estimator:
         self._origins: dict[tuple[Rel, Column], tuple[str, str] | None] = {}
         self._insides: dict[Rel, tuple[Rel, dict[Column, Column]]] = {}
         self._widths: dict[Rel, float] = {}
-        self.found_by: dict[int, object] = {}  # what others have found out by these estimates, by who did
+        self.layouts: dict[int, object] = {}  # how joins are made by these estimates, for ``cost.joins.joins_of``
 
     @cached_property
     def last(self) -> int:
@@ -658,9 +658,11 @@ class Estimator:
         values = self._domain(own, column)
         if share >= 1 or any(column in pair[side].columns for pair in on.pairs):
             return values
-        if self._lie_together(own, column):
-            return values * share
-        return _among(values, max(1.0, self._source_rows(own, column)), share)
+        return self._among(values, own, column, max(1.0, self._source_rows(own, column)), share)
+
+    def _among(self, values: float, rel: Rel, column: Column, rows: float, share: float) -> float:
+        """How many of a column's values are among a share of rows that lie in a stretch of them."""
+        return values * share if self._lie_together(rel, column) else _among(values, rows, share)
 
     def _lie_together(self, rel: Rel, column: Column) -> bool:
         """Whether the rows of a table that have a value of a column in common, several for each, lie next to each other, as in the order of
@@ -678,9 +680,7 @@ class Estimator:
     def _filtered(self, rel: Filter, column: Column) -> float:
         """Values left by a filter: those that it names or that lie within its bounds, the fewest of what it says are equal, else those of
         the rows that are left."""
-        values = [self._left(rel, rel.input, column)]
-        if self._lie_together(rel.input, column) and self._are_a_stretch(rel):
-            values = [max(1.0, self._column(rel.input, column) * self.rows(rel) / max(1.0, self.rows(rel.input)))]
+        values = [self._left(rel, rel.input, column, in_a_stretch=self._are_a_stretch(rel))]
         stats = self.stats(rel.input, column)
         if stats:
             values.append(self._column(rel.input, column) * within_bounds(stats, column, rel.predicate))
@@ -698,10 +698,13 @@ class Estimator:
         within = max(1.0, self._within_keys(rel, column)) if keeps_matches else own
         return min((own, within, *(self._column(_home(other, rel.inputs), other) for other in others)))
 
-    def _left(self, rel: Rel, source: Rel, column: Column) -> float:
-        """How many of a column's values are among the rows that are taken from a relation."""
-        rows = max(1.0, self.rows(source))
-        return _among(self._column(source, column), rows, min(1.0, self.rows(rel) / rows))
+    def _left(self, rel: Rel, source: Rel, column: Column, in_a_stretch: bool = False) -> float:
+        """How many of a column's values are among the rows that are taken from a relation, here and there or ``in_a_stretch``."""
+        values, rows = self._column(source, column), max(1.0, self.rows(source))
+        taken = min(1.0, self.rows(rel) / rows)
+        return (
+            max(1.0, self._among(values, source, column, rows, taken)) if in_a_stretch else _among(values, rows, taken)
+        )
 
     def stats(self, rel: Rel, column: Column) -> ColumnStats | None:
         """Statistics of the table column that a column is, unchanged; None when it is computed or unknown. A filter narrows its

@@ -216,10 +216,10 @@ class Joins:
 
 def joins_of(prices: Prices, estimate: Estimator) -> Joins:
     """How joins are made by some prices and estimates; what was found out is remembered with the estimates."""
-    known = estimate.found_by.get(id(prices))
+    known = estimate.layouts.get(id(prices))
     if not isinstance(known, Joins):
         # What is remembered holds the prices, so that no others get their id.
-        known = estimate.found_by[id(prices)] = Joins(prices, estimate)
+        known = estimate.layouts[id(prices)] = Joins(prices, estimate)
     return known
 
 

@@ -292,7 +292,7 @@ class Rule:
         """The first match; None when there is none."""
         return next(self.matches(target), None)
 
-    def at(self, view: View) -> dict[str, object]:
+    def times_in(self, view: View) -> dict[str, object]:
         """What the times on the left side stand for in a view that it matches."""
         return {name: getattr(view.at, field) for field, name in self._times.items()}
 

@@ -106,8 +106,9 @@ def improve(pricing: Pricing, begun: Sequence[Begun], budget: int) -> Begun:
 def _exchanged(pricing: Pricing, search: Search, candidate: Candidate, budget: int) -> Candidate:
     """A plan that no more exchange makes cheaper, as far as the budget goes."""
     graph, choices, price = pricing.graph, candidate.choices, pricing.walk(candidate.choices)
-    improved = price is not None
-    while improved and price is not None:
+    assert price is not None, "what has a price does not depend on itself"
+    improved = True
+    while improved:
         improved = False
         for goal in price.reached:
             for way in graph.alternatives(goal):
@@ -118,14 +119,10 @@ def _exchanged(pricing: Pricing, search: Search, candidate: Candidate, budget: i
                 exchanged = {**_loads(graph, search, way, price.reached), goal: way}
                 cost = pricing.exchanged(price, goal, exchanged)
                 budget -= 1
-                if cost is None or cost >= price.cost:
-                    continue
-                choices = {**choices, **exchanged}
-                if (tried := pricing.walk(choices)) is not None:
-                    price, improved = tried, True
-    if price is None or choices is candidate.choices:
-        return candidate
-    return Candidate(graph, choices, price.cost, price.least)
+                tried = pricing.walk(choices, exchanged) if cost is not None and cost < price.cost else None
+                if tried is not None:
+                    choices, price, improved = {**choices, **exchanged}, tried, True
+    return candidate if choices is candidate.choices else Candidate(graph, choices, price.cost, price.least)
 
 
 def _is_open(way: Alternative, search: Search, choices: Choices) -> bool:

@@ -100,7 +100,7 @@ class Rewriter:
         if key not in self._matches:
             self._matches[key] = rule.match(matched)
         found = self._matches[key]
-        return None if found is None else found | rule.at(matched)
+        return None if found is None else found | rule.times_in(matched)
 
     def _made(
         self, rule: Rule, bound: dict[str, object], member: Rel, view: View, links: ClassLinks, sets: int
