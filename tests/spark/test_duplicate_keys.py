@@ -1,4 +1,4 @@
-"""Keys of rows that come, compared by their hashes first, against what counting says: NULLs, hashes that meet, keys that came back."""
+"""Keys of rows that come, looked up by the driver and by Spark, as counting says: NULLs, hashes that meet, keys that came back."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession, functions
 from pyspark.sql.types import StructType
 
+from tempura.warehouse.batches import keys
 from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.engine import Source
 from tempura.warehouse.spark.incoming import duplicate_key
@@ -16,8 +17,12 @@ Key = tuple[int | None, str | None]
 SCHEMA = StructType().add("a", "integer").add("b", "string").add("v", "integer")
 
 
-@pytest.fixture
-def asked(spark: SparkSession, tmp_path: Path) -> "Asked":
+@pytest.fixture(params=("driver", "spark"))
+def asked(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> "Asked":
+    if request.param == "spark":
+        monkeypatch.setattr(keys, "_MOST_KEYS", -1)
     return Asked(spark, tmp_path)
 
 
@@ -38,9 +43,9 @@ class Asked:
         self._spark.createDataFrame(rows, SCHEMA).coalesce(1).write.parquet(f"file:{path}")
         return tuple(str(file) for file in path.glob("*.parquet"))
 
-    def is_twice(self, there: list[Key], gone: list[Key], came: list[Key], keys: tuple[str, ...] = ("a", "b")) -> bool:
+    def is_twice(self, there: list[Key], gone: list[Key], came: list[Key], key: tuple[str, ...] = ("a", "b")) -> bool:
         present = Source(SCHEMA, Rows(self.files(there), self.files(gone)))
-        return duplicate_key(self._spark, present, Rows(self.files(came)), keys) is not None
+        return duplicate_key(self._spark, present, Rows(self.files(came)), key) is not None
 
 
 @pytest.mark.parametrize(
@@ -73,8 +78,8 @@ def test_random_keys(asked: Asked) -> None:
     random = Random(5)
     found = set()
     for _ in range(6):
-        keys: list[Key] = [(random.choice([None, *range(6)]), random.choice([None, *"abcd"])) for _ in range(12)]
-        there, came = keys[:8], keys[8:]
+        drawn: list[Key] = [(random.choice([None, *range(6)]), random.choice([None, *"abcd"])) for _ in range(12)]
+        there, came = drawn[:8], drawn[8:]
         gone = random.sample(there, 2)
         net = Counter(there + came)
         net.subtract(gone)

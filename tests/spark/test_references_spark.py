@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 import tempura as tp
 from tempura.errors import TempuraError
+from tempura.warehouse.batches import keys
 from tempura.warehouse.warehouse import Warehouse
 
 PAIRS, ITEMS = "a INT, b STRING, price INT", "n INT, a INT, b STRING, amount INT"
@@ -23,15 +24,20 @@ def declared(spark: SparkSession, folder: Path) -> Warehouse:
     return wh
 
 
-def test_rows_are_looked_up_as_by_hand(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["driver", "spark"])
+def test_rows_are_looked_up_as_by_hand(
+    spark: SparkSession, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by == "spark":
+        monkeypatch.setattr(keys, "_MOST_KEYS", -1)
     random, wh = Random(3), declared(spark, tmp_path)
     query, there, items = wh.query("q"), set[tuple[int, str]](), dict[int, Key]()
     outcomes = set[bool]()
     for step in range(5):
         new = [(a, b) for a in range(6) for b in "xy" if (a, b) not in there and random.random() < 0.5]
         gone = [pair for pair in sorted(there) if random.random() < 0.1]
-        keys: list[Key] = [(random.choice((None, *range(6))), random.choice((None, "x", "y"))) for _ in range(2)]
-        came = {10 * step + i: key for i, key in enumerate([*keys, *random.sample(sorted(there) + new, 1)])}
+        referred: list[Key] = [(random.choice((None, *range(6))), random.choice((None, "x", "y"))) for _ in range(2)]
+        came = {10 * step + i: key for i, key in enumerate([*referred, *random.sample(sorted(there) + new, 1)])}
         left = [n for n in sorted(items) if random.random() < 0.2]
         if new:
             wh.table("pairs").append(spark.createDataFrame([(a, b, 1) for a, b in new], "a INT, b STRING, price INT"))

@@ -27,6 +27,7 @@ from tempura.execute.identity import consolidate, is_exact
 from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.relation import Relation, expand
 from tempura.warehouse.batches.arrivals import Rows
+from tempura.warehouse.batches.keys import Keyed, are_unique
 from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import Changes, Source
 from tempura.warehouse.spark.rows import are_few_keys, bag_of, columns_of, file_path, nullable, read_files, signed_rows
@@ -127,7 +128,9 @@ def missing_row(session: SparkSession, present: Source, arriving: Rows) -> str |
 
 def duplicate_key(session: SparkSession, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
     """A key of the arriving rows that more than one row would have; None when there is none. NULL is equal to NULL."""
-    if not arriving.inserted:
+    if not arriving.inserted or are_unique(
+        Keyed(present.schema, present.rows, keys), Keyed(present.schema, arriving, keys)
+    ):
         return None
     columns = _named(present, keys)
     coming = signed_rows(session, Source(present.schema, arriving)).select(*ids(columns), WEIGHT)

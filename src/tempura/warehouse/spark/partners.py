@@ -12,6 +12,7 @@ from tempura.execute.contract import WEIGHT
 from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate
 from tempura.execute.naming import attribute, ids, weight
+from tempura.warehouse.batches.keys import Keyed, partners
 from tempura.warehouse.engine import Lookup, Source, Unmatched
 from tempura.warehouse.spark.rows import are_few_keys, columns_of, signed_rows
 
@@ -22,7 +23,20 @@ _KEY, _NULL = "key", "null"
 
 
 def unmatched(session: SparkSession, asked: Sequence[Lookup]) -> list[Unmatched]:
-    """What :meth:`Engine.unmatched` says: of all references in one job; of those with keys that nobody has, the rows in another."""
+    """What :meth:`Engine.unmatched` says. Of references of which the driver does not know that all is well Spark is asked."""
+    known = [_looked_up(lookup) for lookup in asked]
+    rest = iter(_asked(session, [lookup for lookup, found in zip(asked, known, strict=True) if found is None]))
+    return [found or next(rest) for found in known]
+
+
+def _looked_up(lookup: Lookup) -> Unmatched | None:
+    sides = ((lookup.came, lookup.columns), (lookup.changed, lookup.key), (lookup.there, lookup.key))
+    found = partners(*(Keyed(source.schema, source.rows, key) for source, key in sides))
+    return Unmatched((), found.nulls) if found and found.complete else None
+
+
+def _asked(session: SparkSession, asked: Sequence[Lookup]) -> list[Unmatched]:
+    """Of all references in one job; of those with keys that nobody has, the rows in another."""
     keys = [_Keys.of(session, lookup) for lookup in asked]
     parts = [
         part for i, (lookup, known) in enumerate(zip(asked, keys, strict=True)) for part in _found(i, lookup, known)
