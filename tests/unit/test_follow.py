@@ -18,7 +18,7 @@ from tempura.search.problem import Problem
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.times import follow
-from tempura.warehouse.times.follow import Choice
+from tempura.warehouse.times.follow import Choice, Follower
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import SUMMARY, BagEngine, Row
@@ -289,3 +289,48 @@ def test_a_choice_is_read_back(world: World) -> None:
     choice = world.settled()
     assert choice.others
     assert Choice.from_json(json.loads(json.dumps(choice.to_json()))) == choice
+
+
+@pytest.mark.parametrize(
+    ("seconds", "later", "compares"), [(0.35, 1, False), (0.35, 3, False), (0.35, 4, True), (0.0, 1, True)]
+)
+def test_that_operators_were_counted_is_a_reason_to_compare_all_when_that_is_cheap_beside_refreshes(
+    world: World, asked: list[Course | None], seconds: float, later: int, compares: bool
+) -> None:
+    """A tenth of what plans cost that are expected to cost a second each."""
+    settled = world.settled()
+    counted = replace(settled.known, given={**settled.known.given, "counted": "fewer"})
+    choice = replace(settled, known=counted, seconds=seconds, cost=1_000_000_000)
+    world.arrive(100)
+    plan = world.query.plan()
+    asked.clear()
+    follower = Follower(choice.n + later, [choice], settled.known.driver, settled.known.doubt)
+    assert plan.problem
+    follower(plan.problem, plan.methods)
+    assert asked == [None if compares else choice.course]
+    assert (follower.followed is None) == compares
+
+
+def test_comparing_takes_what_the_clock_says(world: World) -> None:
+    world.settled()
+    world.arrive(100)
+    plan, ticks = world.query.plan(), iter((10.0, 12.5))
+    follower = Follower(99, [], 1.0, cpu=lambda: next(ticks))
+    assert plan.problem
+    follower(plan.problem, plan.methods)
+    assert follower.choice
+    assert follower.choice.seconds == 2.5
+
+
+@pytest.mark.parametrize(("times", "follows"), [(0.1, False), (1, True), (30, True)])
+def test_more_may_have_changed_since_the_states_that_there_are(world: World, times: float, follows: bool) -> None:
+    """Plans that go on from there only become dearer by it; less makes them cheaper than they were when all were compared."""
+    known = world.settled().known
+    assert known.since["inserted sales 1"] == 100
+    assert known.since["inserted returns 1"] == 0
+    rows = 10_000 * times
+    then, now = (replace(known, since={**known.since, "inserted sales 1": n}) for n in (10_000, rows))
+    assert then.is_like(now) == follows
+    assert not known.is_like(replace(known, since={**known.since, "inserted returns 1": 1.0})), "rules ask for nothing"
+    assert not known.is_like(replace(known, since={}))
+    assert not known.is_like(replace(known, changes={**known.changes, "inserted sales 1": rows * 1_000}))

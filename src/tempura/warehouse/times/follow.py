@@ -3,10 +3,11 @@ them alone takes a tenth of comparing all. Sizes and prices are those of now. An
 planned then, if all has come as it expected."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from math import inf
+from time import process_time
 from typing import Any
 
 from tempura.cost.prices import BUILT_IN
@@ -22,6 +23,9 @@ _SIZE, _CHANGE, _DRIVER, _DOUBT, _COST = 1.25, 2.0, 1.5, 1.25, 1.25
 """By how much sizes of tables and states, sizes of changes, the driver's prices, the doubt and the plan's cost may differ from those of the
 comparison."""
 
+_THRIFT = 0.1
+"""Such a part of what the plans since then were expected to cost may go into comparing all once more because operators were counted."""
+
 _FEW = 1_000.0
 """Rows that decide nothing: by so many, sizes may always differ."""
 
@@ -30,13 +34,15 @@ _FEW = 1_000.0
 class Known:
     """What a plan is chosen by. ``given`` has to be the same for another run to choose alike; the ``sizes`` of tables and states and the
     sizes of ``changes``, in rows, about the same, and so ``driver``, what the driver's prices were multiplied by, and ``doubt``, what the
-    cost of plans with states was (``times.doubt``). Where no state is stored, the past decides nothing."""
+    cost of plans with states was (``times.doubt``). ``since``: what has changed since the states were stored that there are; where none
+    is, the past decides nothing. More may have by now: plans that go on from there are dearer then, and the price of this one tells."""
 
     given: Mapping[str, str]
     sizes: Mapping[str, float]
     changes: Mapping[str, float]
     driver: float
     doubt: float = 1.0
+    since: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
     def of(problem: Problem, methods: Sequence[str], driver: float, doubt: float, later: int = 0) -> "Known":
@@ -60,7 +66,7 @@ class Known:
         sizes = {f"table {name}": float(table.rows(now)) for name, table in tables}
         sizes |= {f"deleted {name}": float(table.deletions_read(now)) for name, table in tables} if begin == now else {}
         sizes |= {str(key): facts.rows or 0.0 for key, facts in problem.stored.items() if key in problem.states}
-        return Known(given, sizes, {name: float(rows) for name, rows in _changes(problem, begin)}, driver, doubt)
+        return Known(given, sizes, _changes(problem, now), driver, doubt, _changes(problem, begin, now))
 
     def is_like(self, other: "Known") -> bool:
         """Whether two differ in nothing that decides."""
@@ -72,6 +78,7 @@ class Known:
             _but_counts(self.given) == _but_counts(other.given)
             and _alike(self.sizes, other.sizes, _SIZE)
             and _alike(self.changes, other.changes, _CHANGE)
+            and _may_have_grown(self.since, other.since)
             and _is_near(self.driver, other.driver, _DRIVER)
             and _is_near(self.doubt, other.doubt, _DOUBT)
         )
@@ -81,7 +88,7 @@ class Known:
 class Choice:
     """What the ``n``-th run of a query chose when it compared all plans: by what was ``known``, a plan that goes this ``course`` and was
     estimated at ``cost``; the ``others`` would have cost more, but for bets. ``later`` is what it expected to be known at the next points
-    up to the first at which it wants to do something: then it is the plan of these, too."""
+    up to the first at which it wants to do something: then it is the plan of these, too. To compare took so many ``seconds`` of CPU."""
 
     n: int
     course: Course
@@ -89,6 +96,7 @@ class Choice:
     known: Known
     others: tuple[Alternative, ...]
     later: tuple[Known, ...] = ()
+    seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -102,11 +110,17 @@ class Choice:
             Alternative(**{**other, "steps": tuple(other["steps"]), "fallbacks": ()}) for other in data["others"]
         )
         later = tuple(Known(**known) for known in data.get("later", ()))
-        return Choice(data["n"], course, data["cost"], Known(**data["known"]), others, later)
+        seconds = float(data.get("seconds", 0.0))
+        return Choice(data["n"], course, data["cost"], Known(**data["known"]), others, later, seconds)
 
     def is_for(self, known: Known) -> bool:
         """Whether it was made for what is like what is known, or expected that."""
         return any(expected.is_like(known) for expected in (self.known, *self.later))
+
+    def outlasts_counts(self, n: int) -> bool:
+        """Whether the ``n``-th run goes on with it though operators were counted since: to find out whether another plan is cheaper by now
+        would take more than may go into it so soon."""
+        return self.seconds > _THRIFT * (n - self.n) * self.cost / 1e9
 
     def taken(self, plan: ProgressivePlan) -> ProgressivePlan | None:
         """A plan that was made along this course, beside what it was compared with; None if it costs more than differences explain, or
@@ -120,13 +134,21 @@ class Choice:
 class Follower:
     """Plans the ``n``-th run of a query by cost: as the newest of its ``choices`` says that was made for what is like what is known now,
     else by comparing all. ``choice`` is the one that the plan goes by, once there is a plan; None where nobody should follow it.
-    ``is_news``: whether all plans were compared, and by no earlier run for about the same."""
+    ``is_news``: whether all plans were compared, and by no earlier run for about the same. ``cpu`` tells the CPU time of this process."""
 
-    def __init__(self, n: int, choices: Iterable[Choice], driver: float, doubt: float = 1.0) -> None:
+    def __init__(
+        self,
+        n: int,
+        choices: Iterable[Choice],
+        driver: float,
+        doubt: float = 1.0,
+        cpu: Callable[[], float] = process_time,
+    ) -> None:
         self._n = n
         self._choices = tuple(choices)
         self._driver = driver
         self._doubt = doubt
+        self._cpu = cpu
         self.choice: Choice | None = None
         self._is_repeated = False
 
@@ -144,22 +166,30 @@ class Follower:
         known = Known.of(problem, methods, self._driver, self._doubt)
         recent = [choice for choice in self._choices if self._n - choice.n <= _MOST]
         self._is_repeated = any(choice.known.is_about(known) for choice in recent)
-        like = (choice for choice in recent if choice.is_for(known))
-        choice = max(like, key=lambda choice: choice.n, default=None)
-        plan = make_plan(
-            problem, methods, margin=problem.margin, doubt=self._doubt, course=choice.course if choice else None
-        )
+        choice, before = self._followed_now(recent, known), self._cpu()
+        plan = self._made(problem, methods, choice.course if choice else None)
         if choice and plan.course is choice.course:
             if taken := choice.taken(plan):
                 self.choice = choice
                 return taken
-            plan = make_plan(problem, methods, margin=problem.margin, doubt=self._doubt)
+            plan = self._made(problem, methods)
+        seconds = self._cpu() - before
         others = tuple(replace(a, fallbacks=()) for a in plan.alternatives if not a.chosen)
         if plan.course and not _builds(plan, problem):
             points = range(1, _idle(plan) + 1) if not problem.states else ()
             later = (Known.of(problem, methods, self._driver, self._doubt, k) for k in points)
-            self.choice = Choice(self._n, plan.course, plan.cost, known, others, tuple(later))
+            self.choice = Choice(self._n, plan.course, plan.cost, known, others, tuple(later), seconds)
         return plan
+
+    def _made(self, problem: Problem, methods: Sequence[str], course: Course | None = None) -> ProgressivePlan:
+        return make_plan(problem, methods, margin=problem.margin, doubt=self._doubt, course=course)
+
+    def _followed_now(self, recent: Sequence[Choice], known: Known) -> Choice | None:
+        newest = sorted(recent, key=lambda choice: choice.n, reverse=True)
+        if like := next((choice for choice in newest if choice.is_for(known)), None):
+            return like
+        about = next((choice for choice in newest if choice.known.is_about(known)), None)
+        return about if about and about.outlasts_counts(self._n) else None
 
 
 def _but_counts(given: Mapping[str, str]) -> dict[str, str]:
@@ -186,21 +216,28 @@ def _promised(table: TableFacts) -> str:
     return f"{changes}, {table.keys}" if table.keys != NO_KEYS else changes
 
 
-def _changes(problem: Problem, begin: int) -> list[tuple[str, int]]:
+def _changes(problem: Problem, begin: int, end: int | None = None) -> dict[str, float]:
+    """The rows that come and go between time points, up to the last one or another."""
+    last = None if end is None else end + 1
     counted = [
-        (f"{kind} {name}", counts[begin:])
+        (f"{kind} {name}", counts[begin:last])
         for name, table in problem.tables.items()
         for kind, counts in (("inserted", table.inserted), ("deleted", table.deleted))
     ]
-    return [
-        (f"{what} {i}", after - before)
+    return {
+        f"{what} {i}": float(after - before)
         for what, counts in counted
         for i, (before, after) in enumerate(pairwise(counts), 1)
-    ]
+    }
 
 
 def _alike(a: Mapping[str, float], b: Mapping[str, float], factor: float) -> bool:
     return a.keys() == b.keys() and all(_is_alike(size, b[name], factor) for name, size in a.items())
+
+
+def _may_have_grown(then: Mapping[str, float], now: Mapping[str, float]) -> bool:
+    more = {name: max(rows, now.get(name, 0.0)) for name, rows in then.items()}
+    return _alike(then, now, inf) and _alike(more, now, _CHANGE)
 
 
 def _is_alike(a: float, b: float, factor: float) -> bool:
