@@ -257,6 +257,53 @@ def test_a_row_has_others_with_its_key_as_any_key_has_rows(lines_of_an_order: fl
         assert estimate.rows(Join(LINES, others, "anti", only_keys)) == 0, "each row finds itself"
 
 
+STOCK = Scan("stock", ("part", "supplier"), (Column("t_part", "part", "int"), Column("t_supplier", "supplier", "int")))
+SOLD = Scan("sold", ("part", "supplier"), (Column("o_part", "part", "int"), Column("o_supplier", "supplier", "int")))
+
+
+def suppliers(offers: int, sales: int) -> tuple[dict[str, list[tuple[int, int]]], Estimator]:
+    """Parts that some suppliers have, and sales of these."""
+    random = Random(6)
+    stock = sorted({(random.randrange(1_000), random.randrange(100)) for _ in range(offers)})
+    rows = {"stock": stock, "sold": [random.choice(stock) for _ in range(sales)]}
+    facts = {
+        name: TableFacts(
+            (len(found),),
+            (0,),
+            1,
+            columns={f: ColumnStats(len({row[i] for row in found})) for i, f in enumerate(("part", "supplier"))},
+            together={frozenset(("part", "supplier")): float(len(set(found)))},
+        )
+        for name, found in rows.items()
+    }
+    return rows, Estimator(facts)
+
+
+def test_a_key_of_two_columns_has_the_values_that_they_have_together() -> None:
+    """Each sale is of one of 4,000 offers: neither of any of 100,000 pairs, nor of as many as there are sales (TPC-H q9)."""
+    rows, estimate = suppliers(4_000, 20_000)
+    offers = Counter(rows["stock"])
+    true = sum(offers[sale] for sale in rows["sold"])
+    pairs = [equal(ref(SOLD, name), ref(STOCK, name)) for name in ("part", "supplier")]
+    few = Filter(SOLD, is_value(SOLD, "part", 7))
+    for left, right, share in ((SOLD, STOCK, 1.0), (STOCK, SOLD, 1.0), (few, STOCK, 1 / 1_000)):
+        assert estimate.rows(Join(left, right, "inner", conjunction(*pairs))) == pytest.approx(true * share, rel=0.1)
+    named = Project(SOLD, tuple(Output(Column(f"n_{c.name}", c.name, "int"), Ref(c)) for c in SOLD.outputs))
+    on = conjunction(*(equal(ref(named, name), ref(STOCK, name)) for name in ("part", "supplier")))
+    assert estimate.rows(Join(named, STOCK, "inner", on)) == pytest.approx(true, rel=0.1)
+
+
+def test_columns_of_two_rows_do_not_have_their_values_together() -> None:
+    """The part of one sale and the supplier of another: of these there are more pairs than are on offer."""
+    rows, estimate = suppliers(4_000, 20_000)
+    other = renamed(SOLD, "'")
+    both = Join(SOLD, other, "inner", Literal(True, "boolean"))
+    on = conjunction(
+        equal(ref(SOLD, "part"), ref(STOCK, "part")), equal(ref(other, "supplier"), ref(STOCK, "supplier"))
+    )
+    assert estimate.rows(Join(both, STOCK, "inner", on)) < 0.25 * len(rows["sold"]) ** 2
+
+
 PARTS = ("day", "week", "month", "year")
 DAYS = Scan("days", PARTS, tuple(Column(f"d_{part}", part, "int") for part in PARTS))
 VISITS = Scan("visits", ("day", "shop"), (Column("v_day", "day", "int"), Column("v_shop", "shop", "int")))

@@ -19,12 +19,14 @@ from hypothesis import strategies as st
 from tempura.cost.stats import spelled
 from tempura.warehouse.batches import sample
 from tempura.warehouse.batches.arrivals import ColumnSummary
-from tempura.warehouse.batches.sample import sketches_of, spread
+from tempura.warehouse.batches.sample import several, sketches_of, spread
 from tempura.warehouse.batches.sketch import COLUMN_BYTES, ColumnSketch, sketched
 from tempura.warehouse.commits.manifests import Entry, sealed, to_bytes
 from tempura.warehouse.tables import sketches
+from tempura.warehouse.tables.facts import table_facts
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.sketches import VERSION, brought_up, known_sketches, prospective
+from tempura.warehouse.times.forecast import Forecast
 from tests.unit.test_refresh import World
 
 ERROR = 3 * 0.044
@@ -245,6 +247,24 @@ def test_pieces_come_from_all_over_the_files(tmp_path: Path) -> None:
     assert spread(range(20), 4) == [0, 5, 10, 15]
 
 
+def test_several_columns_have_values_together(tmp_path: Path) -> None:
+    """400 of the 2,000 pairs there could be; NULL with anything is none of them."""
+    rows = [(n % 40, None if n % 7 == 0 else f"{n % 400 // 8}, {n % 3}") for n in range(7_000)]
+    columns = {
+        "a": pa.array([a for a, _ in rows]),
+        "b, c": pa.array([b for _, b in rows]),
+        "d": pa.array([[1]] * 7_000),
+    }
+    pq.write_table(pa.table({**columns, "e": columns["b, c"].dictionary_encode()}), tmp_path / "a.parquet")
+    found = sketches_of([tmp_path / "a.parquet"], 7_000, ("a", "b, c", several("ea"), several("da"), "a, no such"))
+    assert set(found) == {"a", "b, c", "a, e"}, (
+        "a column may have a comma in its name; what cannot be told apart has none"
+    )
+    true = len({(a, b) for a, b in rows if b is not None})
+    assert found["a, e"].values() == pytest.approx(true, rel=ERROR)
+    assert found["b, c"].values() == pytest.approx(len({b for _, b in rows if b}), rel=ERROR)
+
+
 # --- what a warehouse keeps of them -------------------------------------------------------------------------------------
 
 
@@ -292,6 +312,17 @@ def test_a_column_that_no_query_uses_has_none(world: World) -> None:
     world.query()
     sales = world.wh.table("sales").arrivals
     assert set(brought_up(sales, sales.register(), ["cat", "no such"])) == {"cat"}
+
+
+def test_columns_by_which_a_query_joins_are_sketched_together(world: World) -> None:
+    world.put("a.parquet", [(n % 50, "a", n % 20) for n in range(1_000)], age=90)
+    world.query()
+    sales = world.wh.table("sales").arrivals
+    found = brought_up(sales, sales.register(), ["o_id", "o_id, price", "o_id, no such"])
+    assert set(found) == {"o_id", "o_id, price"}
+    facts = table_facts(sales, [sales.version()], Forecast("sales", (), ""), found)
+    assert facts.together == {frozenset(("o_id", "price")): 100}
+    assert set(facts.columns) == set(sales.schema.names)
 
 
 def test_what_has_been_looked_at_is_not_looked_at_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

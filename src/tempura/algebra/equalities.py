@@ -1,9 +1,11 @@
 """Which columns are equal because others are."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from tempura.algebra.scalar import Call, Column, Expr, Ref, equal
+from tempura.algebra.rel import Filter, Join, Rel, Scan, scans
+from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts, equal
 
 Pair = tuple[Column, Column]
 
@@ -41,3 +43,25 @@ def implied(parts: Sequence[Expr], apart: Sequence[frozenset[Column]]) -> Iterat
         for left, right in combinations(sorted(one, key=order.__getitem__), 2):
             if of.get(left) != of.get(right) and frozenset((left, right)) not in written:
                 yield equal(Ref(left), Ref(right))
+
+
+def compared_together(query: Rel) -> set[tuple[str, frozenset[str]]]:
+    """The tables of a query with fields of theirs, two or more, that it compares with those of one other row: by which it joins two uses of
+    tables."""
+    of = {
+        column: (scan, field) for scan in scans(query) for column, field in zip(scan.outputs, scan.fields, strict=True)
+    }
+    found = defaultdict[tuple[Scan, Scan], set[str]](set)
+    for pair in filter(None, map(equated, _conditions(query))):
+        if of.keys() >= set(pair):
+            (scan, field), (other, other_field) = (of[column] for column in pair)
+            if scan != other:
+                found[scan, other].add(field)
+                found[other, scan].add(other_field)
+    return {(scan.table, frozenset(fields)) for (scan, _), fields in found.items() if len(fields) > 1}
+
+
+def _conditions(query: Rel) -> Iterator[Expr]:
+    for rel in query.walk():
+        if isinstance(rel, Filter | Join):
+            yield from conjuncts(rel.predicate if isinstance(rel, Filter) else rel.on)

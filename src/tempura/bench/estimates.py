@@ -61,7 +61,7 @@ def estimate_all(spark: SparkSession, asked: Estimates, queries: str) -> Iterato
 
 def _operators(spark: SparkSession, dataset: Dataset, tables: Tables, sql: str) -> Iterator[Row]:
     lifted = lift_sql(spark, sql, tables.schemas)
-    emit, notes = planned(lifted.rel, tables.facts)
+    emit, notes = planned(lifted.rel, tables.asked(lifted.rel))
     for rel, rows in counted(clone(spark), dataset, emit).items():
         expected = notes[rel].rows
         found = {"operator": rel.label, "kind": type(rel).__name__, "estimated": round(expected, 1), "rows": rows}

@@ -151,7 +151,7 @@ class Estimator:
         self._domains: dict[tuple[Rel, Column], float] = {}
         self._conditions: dict[Join, _Condition] = {}
         self._sources: dict[tuple[Rel, Column], float] = {}
-        self._origins: dict[tuple[Rel, Column], tuple[str, str] | None] = {}
+        self._origins: dict[tuple[Rel, tuple[Column, ...]], tuple[str, tuple[str, ...]] | None] = {}
         self._insides: dict[Rel, tuple[Rel, dict[Column, Column]]] = {}
         self._widths: dict[Rel, float] = {}
         self.layouts: dict[int, object] = {}  # how joins are made by these estimates, for ``cost.joins.joins_of``
@@ -382,8 +382,17 @@ class Estimator:
     def _keys(self, key: list[Expr], rel: Rel) -> float:
         """How many values a key could have, in rows that were filtered by something else: a row of the other side has any of them. Its
         columns depend on each other: it has no more values than the tables have rows that they come from."""
+        if not key:
+            return 1.0
         sources = [self._source_rows(rel, column) for part in key for column in part.columns]
-        return min(prod(self._domain_of(part, rel) for part in key), max([1.0, *sources])) if key else 1.0
+        return min(prod(self._domain_of(part, rel) for part in key), max([1.0, *sources]), self._together(key, rel))
+
+    def _together(self, key: list[Expr], rel: Rel) -> float:
+        """How many values the columns of a key have together in the table that they come from, where that was looked at."""
+        columns = tuple(part.column for part in key if isinstance(part, Ref))
+        origin = self._origin(rel, columns) if 1 < len(columns) == len(key) else None
+        table = self._tables.get(origin[0]) if origin else None
+        return table.together.get(frozenset(origin[1]), inf) if table and origin else inf
 
     def _source_rows(self, rel: Rel, column: Column) -> float:
         """The rows of what a column comes from, before conditions on something else."""
@@ -491,25 +500,29 @@ class Estimator:
         """Whether columns of both sides of a join are the same column of a table."""
         if (a in join.left.columns) == (b in join.left.columns):
             return False
-        origins = [self._origin(_home(column, join.inputs), column) for column in (a, b)]
+        origins = [self._origin(_home(column, join.inputs), (column,)) for column in (a, b)]
         return origins[0] is not None and origins[0] == origins[1]
 
-    def _origin(self, rel: Rel, column: Column) -> tuple[str, str] | None:
-        """The table and the field that a column is, unchanged; None when it is computed."""
-        key = (rel, column)
+    def _origin(self, rel: Rel, columns: tuple[Column, ...]) -> tuple[str, tuple[str, ...]] | None:
+        """The table and the fields of one row of it that some columns are, unchanged; None when they are computed, or of several rows."""
+        key = (rel, columns)
         if key not in self._origins:
-            self._origins[key] = self._find_origin(*self._inside(rel, column))
+            inside = [self._inside(rel, column) for column in columns]
+            self._origins[key] = self._find_origin(inside[0][0], tuple(column for _, column in inside))
         return self._origins[key]
 
-    def _find_origin(self, rel: Rel, column: Column) -> tuple[str, str] | None:
+    def _find_origin(self, rel: Rel, columns: tuple[Column, ...]) -> tuple[str, tuple[str, ...]] | None:
         scan = rel.tvr if isinstance(rel, View) else rel.scan if isinstance(rel, Read) else rel
         match scan:
             case Scan():
-                return scan.table, dict(zip(scan.outputs, scan.fields, strict=True))[column]
+                fields = dict(zip(scan.outputs, scan.fields, strict=True))
+                return scan.table, tuple(fields[column] for column in columns)
             case Project():
-                same = (o.expr.column for o in scan.outputs if o.column == column and isinstance(o.expr, Ref))
-                return next((self._origin(scan.input, source) for source in same), None)
-        return next((self._origin(i, column) for i in scan.inputs if column in i.columns), None)
+                refs = {o.column: o.expr.column for o in scan.outputs if isinstance(o.expr, Ref)}
+                same = tuple(refs[column] for column in columns if column in refs)
+                return self._origin(scan.input, same) if len(same) == len(columns) else None
+        below = next((i for i in scan.inputs if set(columns) <= set(i.columns)), None)
+        return self._origin(below, columns) if below else None
 
     def groups(self, rel: Rel, keys: tuple[Output, ...]) -> float:
         """Expected number of groups: how many of the possible keys occur among the rows."""

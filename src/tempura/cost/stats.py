@@ -122,6 +122,8 @@ class TableFacts:
     (:func:`tempura.cost.as_written.row_bytes`).
 
     ``keys`` are what was found to be so of all rows at each of the known points; at later ones no step is run unless it still is.
+
+    ``together``: how many values some columns have together, for those by which a query joins.
     """
 
     inserted: tuple[int, ...]
@@ -133,6 +135,7 @@ class TableFacts:
     columns: Mapping[str, ColumnStats] = field(default_factory=dict)
     keys: Keys = NO_KEYS
     read_deleted: tuple[int, ...] = ()
+    together: Mapping[frozenset[str], float] = field(default_factory=dict)
 
     def and_once_more(self) -> "TableFacts":
         """The same with one point more, before which as much is expected as before the last."""

@@ -7,7 +7,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tempura.warehouse.batches.sketch import ColumnSketch, sketched
+from tempura.warehouse.batches.sketch import ColumnSketch, sketched, together
 
 T = TypeVar("T")
 
@@ -21,28 +21,49 @@ _SKIPPED_ROWS = 131_072
 """Rows of a row group among which its pieces lie."""
 
 
-def sketches_of(files: Sequence[Path], rows: int, columns: Collection[str]) -> Mapping[str, ColumnSketch]:
-    """The sketches of some columns of Parquet files that hold so many ``rows``; without those that are in none of the files that are
-    looked at, or whose values cannot be sketched. A file that lacks a column holds NULL in it.
+def sketches_of(files: Sequence[Path], rows: int, names: Collection[str]) -> Mapping[str, ColumnSketch]:
+    """The sketches of some columns of Parquet files that hold so many ``rows``, or of the values that several have together
+    (:func:`several`); without those that are in none of the files that are looked at, or whose values cannot be sketched. A file that
+    lacks a column holds NULL in it.
 
     Raises OSError, pyarrow.ArrowInvalid for a file that cannot be read.
     """
-    batches = list(_batches(files, rows, columns))
+    batches = list(_batches(files, rows, names))
     there = {name for batch in batches for name in batch.schema.names}
-    found = {name: sketched([_column(batch, name) for batch in batches], rows) for name in sorted(there)}
+    asked = {name: columns for name in sorted(names) if there.issuperset(columns := columns_of(name, there))}
+    found = {name: sketched([_values(batch, columns) for batch in batches], rows) for name, columns in asked.items()}
     return {name: sketch for name, sketch in found.items() if sketch is not None}
+
+
+_COMMA = ", "
+
+
+def several(columns: Collection[str]) -> str:
+    """The name of a sketch of the values that several columns have together: as a reference by them is declared."""
+    return _COMMA.join(sorted(columns))
+
+
+def columns_of(name: str, there: Collection[str]) -> tuple[str, ...]:
+    """The columns that a sketch of this name is of, among those that are there."""
+    return (name,) if name in there else tuple(name.split(_COMMA))
+
+
+def _values(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
+    values = [_column(batch, column) for column in columns]
+    return values[0] if len(values) == 1 else together(values)
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     return batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows)
 
 
-def _batches(files: Sequence[Path], rows: int, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+def _batches(files: Sequence[Path], rows: int, names: Collection[str]) -> Iterator[pa.RecordBatch]:
     number = max(_FEWEST, min(_MOST, rows // _SHARE // PIECE_ROWS))
     chosen = spread(files, number)
     for path in chosen:
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-            wanted = sorted(set(columns) & set(file.schema_arrow.names))
+            there = set(file.schema_arrow.names)
+            wanted = sorted({column for name in names for column in columns_of(name, there)} & there)
             groups = spread(range(file.metadata.num_row_groups), number // len(chosen))
             for group in groups if wanted else ():
                 yield from _of_group(file, group, wanted, number // len(chosen) // len(groups))

@@ -283,6 +283,14 @@ def _plain(values: pa.Array) -> pa.Array | None:
     return None
 
 
+def together(columns: Sequence[pa.Array]) -> pa.Array:
+    """What several columns of a row have, as one text, NULL where one is NULL; a column that cannot be sketched, if there is one."""
+    if (unknown := next((column for column in columns if _plain(column) is None), None)) is not None:
+        return unknown
+    texts = [column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in columns]
+    return pc.binary_join_element_wise(*(text.cast(pa.string()) for text in texts), "\x1f")
+
+
 def merged(sketches: Sequence[ColumnSketch]) -> ColumnSketch:
     """The sketch of all rows of some sketches."""
     return reduce(ColumnSketch.__add__, sketches)

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tempura.algebra.canonical import fingerprint
+from tempura.algebra.equalities import compared_together
 from tempura.algebra.rel import scans
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import StoredState
@@ -20,6 +21,7 @@ from tempura.rules.registry import Registry
 from tempura.search.problem import MARGIN, MARGIN_OF_VIEWS, Point, Problem, TableFacts
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Delta
+from tempura.warehouse.batches.sample import several
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.commits.seals import damage_of
 from tempura.warehouse.engine import Engine, Settings, Source
@@ -214,8 +216,9 @@ def counted_by(steps: Sequence[StepManifest]) -> dict[str, tuple[float, float]]:
 
 
 def _sketches(table: Input, version: int, lifted: Lifted) -> Mapping[str, ColumnSketch]:
-    """The sketches of the columns that a query uses; a plan that only looks stores none."""
+    """The sketches of the columns that a query uses, and of those by several of which it joins; a plan that only looks stores none."""
     used = {name for scan in scans(lifted.rel) if scan.table == table.name for name in scan.fields}
+    used |= {several(fields) for name, fields in compared_together(lifted.rel) if name == table.name}
     if isinstance(table, Prospect):
         return prospective(table, used)
     stored = table.table if isinstance(table, Use) else table

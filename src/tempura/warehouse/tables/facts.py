@@ -9,6 +9,7 @@ from tempura.memo.references import NO_KEYS, Keys
 from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, summarise
 from tempura.warehouse.batches.content import content, cumulative, described
+from tempura.warehouse.batches.sample import columns_of
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.declared.declared_stats import ColumnTold, check_columns
 from tempura.warehouse.sources.widening import summaries
@@ -51,7 +52,14 @@ def table_facts(
         ),
         keys=keys,
         read_deleted=tuple(table.deletions(version) for version in pinned) if known[-1][1] else (),
+        together=together(sketches, table.schema.names),
     )
+
+
+def together(sketches: Mapping[str, ColumnSketch], columns: Sequence[str]) -> dict[frozenset[str], float]:
+    """How many values several columns have together, by those of the sketches that are of several."""
+    of_several = {name: sketch for name, sketch in sketches.items() if name not in columns and sketch.distinct}
+    return {frozenset(columns_of(name, columns)): sketch.values() for name, sketch in of_several.items()}
 
 
 def density(size: int, rows: int, schema: StructType) -> float:

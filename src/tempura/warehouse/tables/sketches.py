@@ -1,4 +1,5 @@
-"""``tables/NAME/sketches.json``: the sketches of the columns that queries use, of all arrivals up to a version, in one file.
+"""``tables/NAME/sketches.json``: the sketches of the columns that queries use, and of those by several of which they join, of all arrivals
+up to a version, in one file.
 
 It is a cache of what the table's files say, and nothing but estimates is made of it: a file that is missing, damaged, of another
 version or of another table is made anew at the next run, a column that cannot be read has none. It never grows with the number of
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.content import described
-from tempura.warehouse.batches.sample import sketches_of
+from tempura.warehouse.batches.sample import columns_of, sketches_of
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to_bytes
 from tempura.warehouse.tables.prospect import Prospect
@@ -86,7 +87,8 @@ def _brought_up(
     base = _base(table, version)
     known = {n: k for n, k in stored.items() if k.upto <= version and _counts(k, table, base)}
     behind: dict[int, list[str]] = {}
-    for name in sorted(set(columns) & set(table.schema.names)):
+    there = set(table.schema.names)
+    for name in sorted(name for name in columns if there.issuperset(columns_of(name, there))):
         behind.setdefault(known[name].upto if name in known else base, []).append(name)
     with suppress(*_UNREADABLE):
         for upto, names in behind.items():
