@@ -26,7 +26,7 @@ class MultiJoin(Many):
 
 def next_join(left: Rel, right: Rel, open_parts: Sequence[Expr]) -> Join:
     """``left ⋈ right`` on those parts of a condition that can be decided there."""
-    known = frozenset(left.columns + right.columns)
+    known = left.column_set | right.column_set
     return Join(left, right, "inner", conjunction(*(part for part in open_parts if part.reads_only(known))))
 
 

@@ -76,6 +76,11 @@ class Rel:
         """The columns of the result, in order."""
         raise NotImplementedError(type(self).__name__)
 
+    @cached_property
+    def column_set(self) -> frozenset[Column]:
+        """The columns of the result."""
+        return frozenset(self.columns)
+
     @property
     def set_like(self) -> tuple[bool, ...]:
         """Per input: whether it must be positive (True) or may be any signed bag (False)."""

@@ -16,7 +16,7 @@ def split_equalities(join: Join, null_aware: bool = False) -> tuple[list[tuple[E
     """The parts of a join's condition: pairs of expressions (over left, over right) that are equated, and the others. ``null_aware``: an
     equality that NULL passes, too, counts as one."""
     pairs, rest = [], []
-    left, right = (frozenset(side.columns) for side in join.inputs)
+    left, right = (side.column_set for side in join.inputs)
     for part in conjuncts(join.on):
         equality = _equality(part, null_aware)
         sides = _sides(equality, left, right) if equality else None

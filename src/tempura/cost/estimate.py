@@ -521,7 +521,7 @@ class Estimator:
                 refs = {o.column: o.expr.column for o in scan.outputs if isinstance(o.expr, Ref)}
                 same = tuple(refs[column] for column in columns if column in refs)
                 return self._origin(scan.input, same) if len(same) == len(columns) else None
-        below = next((i for i in scan.inputs if set(columns) <= set(i.columns)), None)
+        below = next((i for i in scan.inputs if all(column in i.columns for column in columns)), None)
         return self._origin(below, columns) if below else None
 
     def groups(self, rel: Rel, keys: tuple[Output, ...]) -> float:

@@ -131,6 +131,10 @@ class Facts(Protocol):
         """Whether nothing that the TVR reads changes over all of the plan."""
         ...
 
+    def knows_references(self) -> bool:
+        """Whether :meth:`matches_no_change` may say so of anything."""
+        ...
+
     def matches_no_change(self, left: Tvr, right: Tvr, on: Expr, s: Moment, t: Moment, u: Moment) -> bool:
         """Whether certainly no row of ``left[:s]`` matches a row that ``right`` gets or loses after t up to u."""
         ...

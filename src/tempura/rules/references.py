@@ -115,7 +115,8 @@ def _is_empty(terms: Sequence[Tvr], i: int, ranks: Sequence[int], on: Expr, t: T
 
 def _between(L: Tvr, R: Tvr, on: Expr) -> Expr:
     """What a condition asks of two factors alone."""
-    return conjunction(*(part for part in conjuncts(on) if part.reads_only((*L.columns, *R.columns))))
+    both = frozenset((*L.columns, *R.columns))
+    return conjunction(*(part for part in conjuncts(on) if part.reads_only(both)))
 
 
 def _ranks(terms: Sequence[Tvr], on: Expr, t: Time, u: Time, facts: Facts) -> list[int]:
@@ -145,8 +146,10 @@ def delta_multi_join_by_reference(terms: Sides, on: OnAll, t: Time, u: Time, fac
     The product rule for many factors, who is referred to before who refers: of a chain of references that only grows, one term is
     left, that of the rows at its end.
     """
-    ranks = _ranks(terms, on, t, u, facts)
-    left = [i for i in range(len(terms)) if not _is_empty(terms, i, ranks, on, t, u, facts)] or [0]
+    numbers = range(len(terms))
+    ranks = _ranks(terms, on, t, u, facts) if facts.knows_references() else list(numbers)
+    empty = [i for i in numbers if facts.knows_references() and _is_empty(terms, i, ranks, on, t, u, facts)]
+    left = [i for i in numbers if i not in empty] or [0]
     sums = (
         joined_bags(
             tuple(

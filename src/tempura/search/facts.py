@@ -111,6 +111,10 @@ class PlanFacts:
         """Whether the TVR loses no row from a time point to the last: the first one, or that of :meth:`since`."""
         return self.grows(tvr.rel, self._since, self.last)
 
+    def knows_references(self) -> bool:
+        """Whether tables of the query refer to each other."""
+        return self._partners.are_known
+
     def matches_no_change(self, left: Tvr, right: Tvr, on: Expr, s: Time, t: Time, u: Time) -> bool:
         """Whether certainly no row of ``left`` at s matches a row that ``right`` gets or loses after t up to u."""
         return self._partners.none(left.rel, right.rel, on, s, t, u)

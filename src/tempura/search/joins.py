@@ -144,8 +144,8 @@ def _connected(joined: MultiJoin, first: int) -> tuple[Rel, ...]:
     parts = conjuncts(joined.on)
     taken, left = [joined.terms[first]], [term for i, term in enumerate(joined.terms) if i != first]
     while left:
-        known = frozenset(column for term in taken for column in term.columns)
-        fit = (term for term in left if _connects(parts, known, frozenset(term.columns)))
+        known = frozenset[Column]().union(*(term.column_set for term in taken))
+        fit = (term for term in left if _connects(parts, known, term.column_set))
         taken.append(next(fit, left[0]))
         left.remove(taken[-1])
     return tuple(taken)
@@ -301,12 +301,12 @@ class _Partial:
     def of(rel: MultiJoin, first: int) -> "_Partial":
         """One term, and all that is asked of the join."""
         parts = conjuncts(rel.on)
-        more = implied(parts, [frozenset(term.columns) for term in rel.terms])
+        more = implied(parts, [term.column_set for term in rel.terms])
         return _Partial(rel.terms[first], (*parts, *more), (first,))
 
     def joined(self, term: Rel, i: int) -> "_Partial":
         """Joined with the ``i``-th term, on what can be decided then and is not yet."""
-        known = frozenset(self.rel.columns + term.columns)
+        known = self.rel.column_set | term.column_set
         chosen: list[Expr] = []
         equal = self.equal
         for part in (part for part in self.parts if part.reads_only(known)):
@@ -321,8 +321,8 @@ class _Partial:
 def _candidates(rel: MultiJoin, partial: _Partial) -> list[int]:
     """The terms that a part of the condition connects; all others when there is none: a product only where it cannot be avoided."""
     others = [i for i in range(len(rel.terms)) if i not in partial.order]
-    known = frozenset(partial.rel.columns)
-    return [i for i in others if _connects(partial.parts, known, frozenset(rel.terms[i].columns))] or others
+    known = partial.rel.column_set
+    return [i for i in others if _connects(partial.parts, known, rel.terms[i].column_set)] or others
 
 
 def _connects(parts: Sequence[Expr], known: frozenset[Column], new: frozenset[Column]) -> bool:
