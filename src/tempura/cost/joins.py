@@ -21,6 +21,8 @@ _IN_A_PREFIX = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "fl
 """Keys of these types Spark sorts by a number of eight bytes that it keeps beside each row."""
 _COMPARED = 5
 """How many times as long it takes to sort rows by anything else: they are compared with each other."""
+_LOOKED_UP = 5
+"""How many times as long it takes to look up what is not one number: its bytes are put together, hashed and compared."""
 
 AT_MOST, COUNTED_AT_MOST = 30, 2
 """By how much an estimate may be too low, where keys say no more; and one by what earlier runs have counted. One that is further off costs
@@ -173,8 +175,10 @@ class Joins:
     def _probed(self, join: Join, side: int) -> int:
         """Build a table of one side, and look the rows of the other up there."""
         small, large = (self._estimate.rows(join.inputs[i]) for i in (side, 1 - side))
+        keys = keys_of(join)[side]
+        compared = _LOOKED_UP if keys and not _is_one_number(keys) else 1
         # The larger the table that is probed, the fewer of its rows are in the processor's cache.
-        probe = self._prices.probe_row * (1 + log10(max(1.0, small / 1000)))
+        probe = self._prices.probe_row * (compared + log10(max(1.0, small / 1000)))
         return round(small * self._prices.build_row + large * probe)
 
     def _both_shuffled(self, join: Join) -> int:
