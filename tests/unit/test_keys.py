@@ -165,6 +165,16 @@ def test_what_is_in_no_file_or_lacks_the_column_is_left_to_spark(files: Files) -
         assert partners(came, Keyed(INTS, Rows(), "a"), Keyed(INTS, rows, "a")) is None
 
 
+def test_a_column_that_a_path_spells_is_not_what_the_file_has(files: Files, tmp_path: Path) -> None:
+    schema = pa.schema([("a", pa.int32())])
+    there = tmp_path / "lake" / "A=7" / "x.parquet"
+    there.parent.mkdir(parents=True)
+    Path(*files.of([(1,)], schema)).rename(there)
+    came = Keyed(INTS, Rows(files.of([(7,)], schema)), "a")
+    assert are_unique(Keyed(INTS, Rows((str(there),)), "a"), came)
+    assert not are_unique(Keyed(INTS, Rows((str(there),), base=str(tmp_path / "lake")), "a"), came)
+
+
 def test_files_may_have_dictionaries_and_narrower_text(files: Files) -> None:
     """As pandas writes categories: the same values, under another type of Arrow."""
     table = StructType().add("a", "string")

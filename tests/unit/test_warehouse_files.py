@@ -23,10 +23,10 @@ from pyspark.sql.types import (
 from tempura.cost.stats import number
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import ColumnSummary
-from tempura.warehouse.batches.parquet import inspect, spark_type
+from tempura.warehouse.batches.parquet import inspect, partition_columns, spark_type
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.declare import DeclarationFile, QuerySpec, TableSpec, check_name
-from tempura.warehouse.sources.folder import data_files, partition_columns
+from tempura.warehouse.sources.folder import data_files
 from tempura.warehouse.tables.facts import column_stats
 from tempura.warehouse.times.schedule import Schedule
 

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import DataType, DecimalType, StructType
 
 from tempura.warehouse.batches.arrivals import Rows
+from tempura.warehouse.batches.parquet import partition_columns
 
 _MOST_KEYS = 1_000_000
 """So many rows have their keys looked up here at most."""
@@ -195,6 +196,8 @@ def _read(rows: Keyed, paths: Sequence[str], keys: _Keys | None = None) -> Itera
     types, names = _types(rows), list(rows.key)
     asked, most = list[tuple[str, list[int]]](), _MOST_ROWS if keys else _MOST_KEYS
     for path in paths:
+        if rows.rows.base and not {name.lower() for name in partition_columns(path)}.isdisjoint(map(str.lower, names)):
+            raise _TooMuchError
         with pq.ParquetFile(path) as file:
             if not set(names) <= set(file.schema_arrow.names) or any("." in name for name in names):
                 raise _TooMuchError

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,6 +76,11 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     except (pa.ArrowInvalid, OSError) as error:
         what = f"{path} cannot be read as Parquet: {error}."
         raise TempuraError("NOT_PARQUET", what, "Remove or repair it.") from error
+
+
+def partition_columns(path: str) -> tuple[str, ...]:
+    """The columns that a relative path spells: ``("day",)`` for ``day=2024-01-01/part-0.parquet``."""
+    return tuple(unquote(part.split("=", 1)[0]) for part in Path(path).parts[:-1] if "=" in part)
 
 
 def column_names(path: Path) -> tuple[str, ...]:

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from urllib.parse import unquote
 
 from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, Origin
 from tempura.warehouse.batches.content import seen_files
-from tempura.warehouse.batches.parquet import column_names, inspect
+from tempura.warehouse.batches.parquet import column_names, inspect, partition_columns
 from tempura.warehouse.commits.seals import file_checksum
 from tempura.warehouse.declared.declare import TableSpec
 from tempura.warehouse.declared.text import CHANGE, header
@@ -188,8 +187,3 @@ def data_files(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if counts(name, is_folder=True))
         yield from (Path(parent) / name for name in sorted(names) if counts(name, is_folder=False))
-
-
-def partition_columns(path: str) -> tuple[str, ...]:
-    """The columns that a relative path spells: ``("day",)`` for ``day=2024-01-01/part-0.parquet``."""
-    return tuple(unquote(part.split("=", 1)[0]) for part in Path(path).parts[:-1] if "=" in part)

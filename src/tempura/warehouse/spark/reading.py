@@ -12,9 +12,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from tempura.errors import TempuraError
 from tempura.execute.naming import attribute
 from tempura.frontend.catalyst import first_line
+from tempura.warehouse.batches.parquet import partition_columns
 from tempura.warehouse.declared.text import CHANGE, has_header
 from tempura.warehouse.engine import FileSet, Fit
-from tempura.warehouse.sources.folder import partition_columns
 from tempura.warehouse.spark.rows import file_path
 
 _RECORD = "_tempura_record"

@@ -16,7 +16,7 @@ from tempura.rules.registry import Registry
 from tempura.warehouse.batches.arrivals import FORGOTTEN, Arrival, ColumnSummary, DataFile, Pushed, Rows
 from tempura.warehouse.batches.compaction import Blocks
 from tempura.warehouse.batches.content import Content, Placed, content, last_reset, live
-from tempura.warehouse.batches.parquet import inspect
+from tempura.warehouse.batches.parquet import inspect, partition_columns
 from tempura.warehouse.commits.fates import COMMITTED, Fates
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import Ledger, attempt, begins_anew, discarding, discarding_if_refused
@@ -28,7 +28,7 @@ from tempura.warehouse.declared.declare import DeclarationFile, TableSpec
 from tempura.warehouse.engine import Changes, Engine, Source
 from tempura.warehouse.sources import aside
 from tempura.warehouse.sources.feed import Batch, Derived, Feed, anew
-from tempura.warehouse.sources.folder import Folder, data_files, partition_columns
+from tempura.warehouse.sources.folder import Folder, data_files
 from tempura.warehouse.sources.held import Held
 from tempura.warehouse.sources.lake import LAKES, Lake
 from tempura.warehouse.sources.pushes import Push, check_id, check_same, version_of
