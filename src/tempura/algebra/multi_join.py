@@ -35,6 +35,6 @@ def in_order(rel: MultiJoin) -> Rel:
     made, parts = rel.terms[0], list(conjuncts(rel.on))
     for term in rel.terms[1:]:
         made = next_join(made, term, parts)
-        known = frozenset(made.columns)
+        known = made.column_set
         parts = [part for part in parts if not part.reads_only(known)]
     return made

@@ -158,7 +158,7 @@ class Joins:
         side = self.sent(join)
         if side is not None:
             kept = join.inputs[1 - side]
-            return self.lies(kept, keys) if frozenset(kept.columns).issuperset(_columns(keys)) else None
+            return self.lies(kept, keys) if kept.column_set.issuperset(_columns(keys)) else None
         # Of an outer join only the keys of the side that is kept are no NULLs.
         sides = keys_of(join) if join.kind == "inner" else keys_of(join)[:1]
         lies = Lies.SORTED if self.held(join) is None else Lies.SHUFFLED

@@ -18,7 +18,7 @@ _UNCOMPARABLE = re.compile(r"(?:^|[<:,])(map<|variant(?![\w:])|interval(?![\w: ]
 def narrow(rel: Rel) -> Rel:
     """The same relation: scans without unused columns, and no projection that changes nothing. A scan keeps one column
     at least."""
-    used = frozenset(rel.columns).union(*(_read(r) for r in rel.walk()))
+    used = rel.column_set.union(*(_read(r) for r in rel.walk()))
     return _narrow(rel, used)
 
 

@@ -321,7 +321,7 @@ def _keep_order(part: Part, rel: Rel, ids: tuple[int, ...]) -> Part:
         return Part(rel, ids, part.order)
     known: dict[Expr, Column] = {o.expr: o.column for o in rel.outputs if not isinstance(o.expr, Literal)}
     order = tuple(replace(key, expr=over_columns(key.expr, known)) for key in part.order)
-    read = frozenset(column for key in order for column in key.expr.columns) - frozenset(rel.columns)
+    read = frozenset(column for key in order for column in key.expr.columns) - rel.column_set
     hidden = tuple(Output(c, Ref(c)) for c in part.rel.columns if c in read)
     return Part(replace(rel, outputs=rel.outputs + hidden), ids, order)
 

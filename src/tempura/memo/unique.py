@@ -42,7 +42,7 @@ class Unique:
                 kept = {o.expr.column for o in rel.outputs if o.column in columns and isinstance(o.expr, Ref)}
                 return self._is_unique(rel.input, frozenset(kept))
             case Join():
-                return all(self._is_unique(side, columns & frozenset(side.columns)) for side in rel.inputs)
+                return all(self._is_unique(side, columns & side.column_set) for side in rel.inputs)
         return False
 
     def _of_class(self, edge: Edge, columns: frozenset[Column]) -> bool:

@@ -110,13 +110,17 @@ def delta_outer_join_with_referring(
 def _is_empty(terms: Sequence[Tvr], i: int, ranks: Sequence[int], on: Expr, t: Time, u: Time, facts: Facts) -> bool:
     """Whether some other factor of the term for the change of the i-th has no row that matches it."""
     others = ((X, u if ranks[j] < ranks[i] else t) for j, X in enumerate(terms) if j != i)
-    return any(facts.matches_no_change(X, terms[i], _between(X, terms[i], on), s, t, u) for X, s in others)
+    return any(_match_nothing(X, terms[i], on, s, t, u, facts) for X, s in others)
 
 
-def _between(L: Tvr, R: Tvr, on: Expr) -> Expr:
-    """What a condition asks of two factors alone."""
+def _match_nothing(L: Tvr, R: Tvr, on: Expr, s: Time, t: Time, u: Time, facts: Facts) -> bool:
+    """Whether no row of L[:s] matches a change of R by what the condition asks of these two factors alone. It is asked of each two of many
+    factors, so not at all where no table refers to another."""
+    if not facts.knows_references():
+        return False
     both = frozenset((*L.columns, *R.columns))
-    return conjunction(*(part for part in conjuncts(on) if part.reads_only(both)))
+    between = conjunction(*(part for part in conjuncts(on) if part.reads_only(both)))
+    return facts.matches_no_change(L, R, between, s, t, u)
 
 
 def _ranks(terms: Sequence[Tvr], on: Expr, t: Time, u: Time, facts: Facts) -> list[int]:
@@ -126,10 +130,9 @@ def _ranks(terms: Sequence[Tvr], on: Expr, t: Time, u: Time, facts: Facts) -> li
     before: dict[int, set[int]] = {i: set() for i in numbers}
     for i in numbers:
         for j in (j for j in numbers if j != i):
-            both = _between(terms[j], terms[i], on)
-            if facts.matches_no_change(terms[j], terms[i], both, t, t, u):
+            if _match_nothing(terms[j], terms[i], on, t, t, u, facts):
                 before[j].add(i)
-            elif facts.matches_no_change(terms[j], terms[i], both, u, t, u):
+            elif _match_nothing(terms[j], terms[i], on, u, t, u, facts):
                 before[i].add(j)
     ranks: dict[int, int] = {}
     while len(ranks) < len(terms):
@@ -146,10 +149,8 @@ def delta_multi_join_by_reference(terms: Sides, on: OnAll, t: Time, u: Time, fac
     The product rule for many factors, who is referred to before who refers: of a chain of references that only grows, one term is
     left, that of the rows at its end.
     """
-    numbers = range(len(terms))
-    ranks = _ranks(terms, on, t, u, facts) if facts.knows_references() else list(numbers)
-    empty = [i for i in numbers if facts.knows_references() and _is_empty(terms, i, ranks, on, t, u, facts)]
-    left = [i for i in numbers if i not in empty] or [0]
+    ranks = _ranks(terms, on, t, u, facts)
+    left = [i for i in range(len(terms)) if not _is_empty(terms, i, ranks, on, t, u, facts)] or [0]
     sums = (
         joined_bags(
             tuple(

@@ -256,8 +256,9 @@ class JoinOrders:
         return best if is_of_change else self._swapped(rel, best)
 
     def _swapped(self, rel: MultiJoin, order: tuple[int, ...]) -> tuple[int, ...]:
-        """Terms that follow on each other change places as long as that is cheaper. What comes before and after them stays as it is, so
-        where each join leaves a share of the rows no other order is cheaper in the end (Ibaraki and Kameda, TODS 1984)."""
+        """Terms that follow on each other change places as long as that is cheaper; what comes before and after them stays as it is. Where
+        any term may follow on the first, and each leaves a share of the rows, that ends with the best order (Ibaraki, Kameda, TODS 1984);
+        of a snowflake terms that hang together would have to move as one."""
         so_far, place = self._along(rel, order), 0
         while place < len(order) - 1:
             swapped = (*order[:place], order[place + 1], order[place], *order[place + 2 :])

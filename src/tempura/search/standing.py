@@ -58,11 +58,11 @@ def _deciding(rel: Rel, columns: Columns) -> Sequence[tuple[Rel, Columns]] | Non
         case Union():
             places = [i for i, column in enumerate(rel.columns) if column in columns]
             return [(term, frozenset(term.columns[i] for i in places)) for term in rel.terms]
-        case Join(kind="left") if columns <= frozenset(rel.left.columns):
+        case Join(kind="left") if columns <= rel.left.column_set:
             return [(rel.left, columns)]
         case Join() if rel.kind != "single":
             read = columns | rel.on.columns
-            return [(side, read & frozenset(side.columns)) for side in rel.inputs]
+            return [(side, read & side.column_set) for side in rel.inputs]
     return None
 
 

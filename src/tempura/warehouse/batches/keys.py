@@ -21,6 +21,7 @@ from pyspark.sql.types import DataType, DecimalType, StructType
 
 from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.batches.parquet import partition_columns
+from tempura.warehouse.batches.sketch import decoded
 
 _MOST_KEYS = 1_000_000
 """So many rows have their keys looked up here at most."""
@@ -74,11 +75,11 @@ def partners(came: Keyed, changed: Keyed, there: Keyed) -> Partners | None:
     return None
 
 
-class _TooMuchError(Exception):
-    """Keys cannot be counted here."""
+class _NotHereError(Exception):
+    """Keys cannot be counted here: Spark has to be asked."""
 
 
-_UNKNOWN = (_TooMuchError, OSError, pa.ArrowException)
+_UNKNOWN = (_NotHereError, OSError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ def _arrow(type: DataType) -> pa.DataType:
         return pa.decimal128(type.precision, type.scale)
     found = _EXACT.get(type.simpleString())
     if found is None:
-        raise _TooMuchError
+        raise _NotHereError
     return found
 
 
@@ -192,33 +193,29 @@ def _read(rows: Keyed, paths: Sequence[str], keys: _Keys | None = None) -> Itera
     """The key's columns of some files, batch by batch; where no ``keys`` are given of all rows, else of those that may have one of them.
     How much that is is looked at before any is read."""
     if rows.rows.given or any(path in rows.rows.narrow for path in paths):
-        raise _TooMuchError
+        raise _NotHereError
     types, names = _types(rows), list(rows.key)
     asked, most = list[tuple[str, list[int]]](), _MOST_ROWS if keys else _MOST_KEYS
     for path in paths:
         if rows.rows.base and not {name.lower() for name in partition_columns(path)}.isdisjoint(map(str.lower, names)):
-            raise _TooMuchError
+            raise _NotHereError
         with pq.ParquetFile(path) as file:
             if not set(names) <= set(file.schema_arrow.names) or any("." in name for name in names):
-                raise _TooMuchError
+                raise _NotHereError
             groups = keys.groups(file, names) if keys else list(range(file.metadata.num_row_groups))
             most -= sum(file.metadata.row_group(group).num_rows for group in groups)
         if groups:
             asked.append((path, groups))
     if most < 0:
-        raise _TooMuchError
+        raise _NotHereError
     for path, groups in asked:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(_BATCH_ROWS, groups, names):
-                columns = [_plain(batch.column(name)).cast(type) for name, type in zip(names, types, strict=True)]
+                columns = [decoded(batch.column(name)).cast(type) for name, type in zip(names, types, strict=True)]
                 yield [_same_in_all_files(column) for column in columns]
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _same_in_all_files(column: pa.Array) -> pa.Array:
     if pa.types.is_date(column.type) and pc.min(column).as_py() is not None and pc.min(column).as_py() < _GREGORIAN:
-        raise _TooMuchError
+        raise _NotHereError
     return column

@@ -26,6 +26,7 @@ from pyspark.sql.types import (
 from tempura.cost.stats import number
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import ColumnSummary
+from tempura.warehouse.batches.sketch import decoded
 
 SAMPLE_ROWS = 10_000
 """How many rows of an arrival distinct values are counted in."""
@@ -220,7 +221,7 @@ def counted(values: pa.Array, share: float = 1.0) -> ColumnSummary:
     They are *clustered* when equal values lie side by side: the second half has few of the values of the first one, although the halves
     repeat their own. Of values in any order, as many are in both halves as are repeated in one, twice.
     """
-    present = (values.dictionary_decode() if pa.types.is_dictionary(values.type) else values).drop_null()
+    present = decoded(values).drop_null()
     counts = present.value_counts().field("counts")
     half = len(present) // 2
     first, second = present[:half].unique(), present[half:].unique()

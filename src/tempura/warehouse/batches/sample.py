@@ -7,7 +7,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tempura.warehouse.batches.sketch import ColumnSketch, sketched, together
+from tempura.warehouse.batches.sketch import ColumnSketch, as_one_text, sketched
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def columns_of(name: str, there: Collection[str]) -> tuple[str, ...]:
 
 def _values(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     values = [_column(batch, column) for column in columns]
-    return values[0] if len(values) == 1 else together(values)
+    return values[0] if len(values) == 1 else as_one_text(values)
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:

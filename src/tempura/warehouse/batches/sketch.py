@@ -262,11 +262,16 @@ def _often(values: pa.ChunkedArray, pieces_with: Counter[Any], pieces: int, whol
             yield name, count
 
 
+def decoded(values: pa.Array) -> pa.Array:
+    """Values that a file has in a dictionary, as programs write categories; others as they are."""
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
 def _plain(values: pa.Array) -> pa.Array | None:
     """Values that are there, as integers, floats or texts: of dates and times as :func:`tempura.cost.stats.number` has them."""
     type = values.type
     if pa.types.is_dictionary(type):
-        return _plain(values.dictionary_decode())
+        return _plain(decoded(values))
     present = values.drop_null()
     if pa.types.is_boolean(type):
         return present
@@ -283,12 +288,11 @@ def _plain(values: pa.Array) -> pa.Array | None:
     return None
 
 
-def together(columns: Sequence[pa.Array]) -> pa.Array:
+def as_one_text(columns: Sequence[pa.Array]) -> pa.Array:
     """What several columns of a row have, as one text, NULL where one is NULL; a column that cannot be sketched, if there is one."""
     if (unknown := next((column for column in columns if _plain(column) is None), None)) is not None:
         return unknown
-    texts = [column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in columns]
-    return pc.binary_join_element_wise(*(text.cast(pa.string()) for text in texts), "\x1f")
+    return pc.binary_join_element_wise(*(decoded(column).cast(pa.string()) for column in columns), "\x1f")
 
 
 def merged(sketches: Sequence[ColumnSketch]) -> ColumnSketch:

@@ -28,7 +28,7 @@ def equal_only(rel: Rel) -> Columns:
             return keys | frozenset(a.column for a in rel.aggregates if _takes_an_equal(a.call, below))
         case Window():
             return below | frozenset(f.column for f in rel.functions if _takes_an_equal(f.call, below))
-    return below & frozenset(rel.columns)
+    return below & rel.column_set
 
 
 def _takes_an_equal(call: AggregateCall, open_below: Columns) -> bool:
@@ -44,14 +44,14 @@ def determined(rel: Rel) -> tuple[Columns, ...]:
 
 def is_determined(rel: Rel) -> bool:
     """Whether all of a relation is determined."""
-    return frozenset(rel.columns) in determined(rel)
+    return rel.column_set in determined(rel)
 
 
 def _of(rel: Rel, sets: tuple[Columns, ...]) -> list[Columns]:
     """The sets of an operator's result, given one set of each input."""
     match rel:
         case Scan() | Values() | Opaque():
-            return [frozenset(rel.columns)]
+            return [rel.column_set]
         case Sort():
             return list(sets)
         case Filter():
@@ -71,8 +71,8 @@ def _of(rel: Rel, sets: tuple[Columns, ...]) -> list[Columns]:
         case Window():
             return _window(rel, sets[0])
         case _:
-            whole = all(s >= frozenset(i.columns) for s, i in zip(sets, rel.inputs, strict=True))
-            return [frozenset(rel.columns)] if whole else []
+            whole = all(s >= i.column_set for s, i in zip(sets, rel.inputs, strict=True))
+            return [rel.column_set] if whole else []
 
 
 def _join(rel: Join, sets: tuple[Columns, ...]) -> list[Columns]:
