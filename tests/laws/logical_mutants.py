@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from tempura.algebra.failing import can_fail
 from tempura.algebra.rel import keep
-from tempura.algebra.scalar import TRUE, Call, Literal, Output, Ref, conjunction, conjuncts, equal, substitute
+from tempura.algebra.scalar import TRUE, Call, Column, Literal, Output, Ref, conjunction, conjuncts, equal, substitute
 from tempura.rules.distinct import Levels
 from tempura.rules.dsl import (
     LOGICAL,
     Aggs,
+    Always,
     Keys,
     On,
     OnAll,
@@ -25,6 +26,7 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
+from tempura.rules.grouping import Grouped
 from tempura.rules.helpers import filtered, joined, read_by, separate, union_all, values_of
 from tempura.rules.parts import Parts, can_be_split, merged
 from tempura.tvr.tvr import Tvr
@@ -138,6 +140,49 @@ def partial_counts_counted(L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs) -> Re
         L.join(R, on).aggregate(keys, aggs),
         replace(parts, upper=counted).whole(partial.join(R, on), keys),
         where=own and all(a.call.function == "Count" for a in aggs),
+    )
+
+
+@rule(LOGICAL)
+def counts_of_what_partial_groups_meet(L: Tvr, R: Tvr, on: On, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(L ⋈ R) = aggregate'(partial(L) ⋈ R)      WRONG: a row of R counts once for a group of L, in place of for each row"""
+    beside = tuple(a for a in aggs if a.call.columns and a.call.columns.isdisjoint(L.columns))
+    columns = tuple(c for c in L.columns if c in on.columns | read_by(keys))
+    parts = Parts.of(aggs, keys, beside)
+    own = all(a in beside or a.call.columns <= frozenset(L.columns) for a in aggs)
+    return rewrite(
+        L.join(R, on).aggregate(keys, aggs),
+        parts.whole(parts.partial(L, columns).join(R, on), keys),
+        where=own and bool(beside and columns) and all(can_be_split(a.call) for a in aggs),
+    )
+
+
+class _Unique:
+    def is_unique(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
+        return True
+
+
+@rule(LOGICAL)
+def group_before_join_of_many(T: Tvr, others: Sides, on: OnAll, keys: Keys, aggs: Aggs) -> Rewrite:
+    """aggregate(T ⋈ R ⋈ ...) = project(aggregate'(R ⋈ ...) ⋈ T)      WRONG: a group may meet several rows of T"""
+    split = Grouped.of(T, others, on, keys, aggs)
+    return rewrite(
+        joined((T, *others), on).aggregate(keys, aggs),
+        split.grouped(),
+        where=split.is_the_same(_Unique()) and split.is_safe(),
+    )
+
+
+@rule(LOGICAL)
+def group_before_join_by_more_than_keys(
+    T: Tvr, others: Sides, on: OnAll, keys: Keys, aggs: Aggs, always: Always
+) -> Rewrite:
+    """aggregate(T ⋈ R ⋈ ...) = project(aggregate'(R ⋈ ...) ⋈ T)      WRONG: groups by what no key says are parts of groups"""
+    split = Grouped.of(T, others, on, keys, aggs)
+    return rewrite(
+        joined((T, *others), on).aggregate(keys, aggs),
+        split.grouped(),
+        where=split.is_safe() and bool(split.columns) and always.is_unique(T, split.matched),
     )
 
 
@@ -318,6 +363,9 @@ LOGICAL_MUTANTS: tuple[Rule, ...] = (
     partial_aggregate_without_groups,
     partial_aggregate_below_full_join,
     partial_counts_counted,
+    counts_of_what_partial_groups_meet,
+    group_before_join_of_many,
+    group_before_join_by_more_than_keys,
     sum_of_no_counts_is_null,
     padded_rows_not_counted,
     counts_of_padded_groups_are_null,

@@ -4,9 +4,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tempura.algebra.rel import Aggregate, Join, Rel
+from tempura.bench import states
 from tempura.bench.estimates import counted, planned, q_error, summarised
 from tempura.bench.planning import Tables
 from tempura.bench.sketching import Sketching, sketch_all, totals
+from tempura.bench.states import WAYS, Packing, pack_all, packed_best
 from tempura.data.tpcds import generate
 from tempura.frontend.lift import lift_sql
 from tempura.frontend.session import clone
@@ -37,6 +39,18 @@ def test_what_sketches_take_is_set_against_reading(spark: SparkSession) -> None:
     assert found["q_error"]["n"] == sum(row["columns"] for row in rows)
     assert found["q_error"]["median"] < 1.2
     assert found["share_of_large"] is None
+
+
+@pytest.mark.slow
+def test_ways_to_pack_states_are_told_apart(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states, "KINDS", states.KINDS[2:3])
+    rows = {row["packed"]: row for row in pack_all(spark, Packing(0.01, repeats=1))}
+    assert rows.keys() == WAYS.keys()
+    assert {row["rows"] for row in rows.values()} == {28_810}
+    assert rows["zstd"]["mb"] < rows["snappy"]["mb"] < rows["not packed"]["mb"]
+    assert all(row["read_s"] > 0 for row in rows.values())
+    found = packed_best(list(rows.values()), reads=2)
+    assert found["lz4"]["cpu_s"] == pytest.approx(rows["lz4"]["write_s"] + 2 * rows["lz4"]["read_s"], abs=0.001)
 
 
 def of_kind(found: dict[Rel, int], kind: type[Rel]) -> list[int]:

@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from tempura.algebra.scalar import Column
 from tempura.execute.draft import Draft
+from tempura.execute.files import PACKED, Files
+from tempura.execute.relation import Relation
 from tempura.execute.writing import write, writer_of
 from tempura.frontend.session import clone
 
@@ -64,3 +68,24 @@ def test_a_relation_without_rows_has_a_file(spark: SparkSession, tmp_path: Path)
     schema = written(spark, tmp_path / "none", rows=0)
     assert list((tmp_path / "none").glob("*.parquet"))
     assert read(spark, schema, tmp_path / "none") == []
+
+
+def test_states_are_packed_as_measured_and_results_as_the_session_says(spark: SparkSession, tmp_path: Path) -> None:
+    session = clone(spark)
+    session.conf.set("spark.sql.parquet.compression.codec", "zstd")
+    columns = (Column("n", "n", "bigint"),)
+    rows = Relation(Draft.of(session.range(1000).toDF("n")), weighted=False)
+    for packed, codec in ((PACKED, PACKED["compression"]), ({"compression": "lz4_raw"}, "lz4_raw")):
+        files = Files(session, packed=packed)
+        stored = files.save(rows, columns, (0,), tmp_path / codec / "state")
+        assert codecs(tmp_path / codec / "state") == {"LZ4" if codec == "lz4_raw" else codec.upper()}
+        assert sorted(files.load(stored, columns).draft.dataframe().collect()) == [(n,) for n in range(1000)]
+        files.save_output(rows, columns, tmp_path / codec / "result")
+        assert codecs(tmp_path / codec / "result") == {"ZSTD"}
+
+
+def codecs(folder: Path) -> set[str]:
+    """How the columns of a folder's files are packed."""
+    footers = [pq.read_metadata(file) for file in folder.glob("*.parquet")]
+    groups = [footer.row_group(i) for footer in footers for i in range(footer.num_row_groups)]
+    return {group.column(0).compression for group in groups}

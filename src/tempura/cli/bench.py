@@ -16,6 +16,7 @@ from tempura.bench.planning import Planning, plan_all
 from tempura.bench.planning import summarised as spread
 from tempura.bench.record import Record, Row
 from tempura.bench.sketching import Sketching, sketch_all, totals
+from tempura.bench.states import Packing, pack_all, packed_best
 from tempura.bench.suites import SUITES
 from tempura.cli.shell import DONE, FAILED, Commands, Shell, example
 from tempura.frontend.start import start_session
@@ -253,3 +254,22 @@ def print_estimates(shell: Shell, rows: Sequence[Row]) -> None:
     shell.say(*(f"{row['query']}: {row['error']}" for row in rows if row["error"]))
     spread = spread_of_estimates(rows)
     shell.table(["kind", "operators", "median", "p95", "max"], [(kind, *own.values()) for kind, own in spread.items()])
+
+
+@bench.command(epilog=example("tempura bench states --scale 1 --out states.json"))
+@click.option("--scale", default=0.1, show_default=True, help="Scale of the TPC-DS data.")
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Warm runs; the median counts.")
+@out_option
+@click.pass_obj
+def states(shell: Shell, scale: float, repeats: int, out: Path) -> None:
+    """Measure what it takes to write states and read them, by how they are packed."""
+    asked, rows = Packing(scale, repeats), list[Row]()
+    with shell.progress("starting Spark") as progress:
+        for row in pack_all(start_session("tempura-bench"), asked, progress):
+            rows.append(row)
+            write_json(out, {"meta": asked.meta(), "states": rows, "summary": packed_best(rows)})
+    shell.table([name.replace("_", " ") for name in rows[0]], [tuple(row.values()) for row in rows])
+    both = packed_best(rows)
+    shell.say(
+        *(f"{way}: written and read once {found['cpu_s']} CPU s, {found['mb']} MB" for way, found in both.items())
+    )

@@ -36,9 +36,10 @@ def writer_of(
     return writer
 
 
-def write(rows: DataFrame, folder: Path) -> None:
-    """Write rows of a writer's session into a folder, which must not be there. Raises FileExistsError if it is, and what Spark raises."""
+def write(rows: DataFrame, folder: Path, options: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Write rows of a writer's session into a folder, which must not be there. Raises FileExistsError if it is, and what Spark raises.
+    ``options`` are of Spark's writer."""
     folder.mkdir(parents=True)
     (folder / _MADE_BY_HADOOP).mkdir(parents=True)
     # Hadoop takes the text after the scheme as it is: nothing must be escaped.
-    rows.write.mode("append").parquet(f"file://{folder.absolute()}")
+    rows.write.mode("append").options(**options).parquet(f"file://{folder.absolute()}")

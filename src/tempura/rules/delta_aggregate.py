@@ -92,13 +92,14 @@ def state_without_keys(X: Tvr, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Re
 
 @rule(TVR_GENERATING, cite=(1, 2), origin=Origin.STATE)
 def delta_aggregate(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Facts) -> Rewrite:
-    """Δ aggregate(X) = finalize(state[:u] ⋉ K) - finalize(state[:t] ⋉ K)      K = the groups of state[t:u]
+    """Δ aggregate(X) = finalize(S merged with state[t:u]) - finalize(S)      S = state[:t] ⋉ the groups of state[t:u]
 
-    What HAVING, a join above, or a reader of changes needs: the new rows of the groups that changed, minus their old rows.
+    What HAVING, a join above, or a reader of changes needs: the new rows of the groups that changed, minus their old rows. The other
+    groups are not merged for that: S merged with state[t:u] is what state[:u] has of the groups that changed.
     """
     A = X.aggregate(keys, aggs)
-    new = A.state[:u].only_groups_of(A.state[t:u], keys)
     old = A.state[:t].only_groups_of(A.state[t:u], keys)
+    new = old.merge(A.state[t:u], keys, aggs)
     return rewrite(
         A[t:u],
         new.finalize(keys, aggs) - old.finalize(keys, aggs),

@@ -29,7 +29,7 @@ from tempura.rules.dsl import (
 )
 from tempura.rules.helpers import joined, read_by, values_of
 from tempura.rules.logical import PRESERVING_LEFT
-from tempura.rules.parts import Parts, can_be_split, merged
+from tempura.rules.parts import Parts, can_be_split, merged, repeats_do_not_count
 from tempura.tvr.tvr import Tvr
 
 SPLITS = (
@@ -52,12 +52,12 @@ def _without_project(
 @dataclass(frozen=True)
 class _Split:
     """An aggregation above a join, as one of the side that its aggregates read, by what the join and the keys read of it, and one of
-    what that leaves."""
+    what that leaves. ``own``: the aggregates that are taken of the side; others read what is joined with it."""
 
     side: Tvr
     columns: tuple[Column, ...]
     keys: tuple[Output, ...]
-    aggs: tuple[AggregateOutput, ...]
+    own: tuple[AggregateOutput, ...]
     parts: Parts
 
     @staticmethod
@@ -67,7 +67,9 @@ class _Split:
         """``padded``: a group may have no row of the side, as without keys."""
         read = on.columns | read_by(keys)
         columns = tuple(column for column in side.columns if column in read)
-        return _Split(side, columns, keys, aggs, Parts.of(aggs, () if padded else keys))
+        beside = tuple(a for a in aggs if _is_beside(a, side))
+        own = tuple(a for a in aggs if a not in beside)
+        return _Split(side, columns, keys, own, Parts.of(aggs, () if padded else keys, beside))
 
     @property
     def partial(self) -> Tvr:
@@ -79,18 +81,27 @@ class _Split:
     def is_right_of(self, how: str) -> bool:
         """Whether the side may be the right one of a join: no aggregate takes a value from a row in which all its columns are NULL, if the
         join adds such rows."""
-        columns = all(a.call.operands and all(isinstance(arg, Ref) for arg in a.call.operands) for a in self.aggs)
+        columns = all(a.call.operands and all(isinstance(arg, Ref) for arg in a.call.operands) for a in self.own)
         return how == "inner" or (how == "left" and columns)
 
     def pays(self, always: Always, expected: Expected) -> bool:
         return (
             bool(self.columns)
+            and (bool(self.own) or not self.parts.upper)
             and all(equality_is_identity(column.type) for column in self.columns)
-            and all(a.call.columns <= frozenset(self.side.columns) and can_be_split(a.call) for a in self.aggs)
-            and not any(call_can_fail(a.call) for a in self.aggs)
+            and all(a.call.columns <= frozenset(self.side.columns) and can_be_split(a.call) for a in self.own)
+            and not any(call_can_fail(a.call) for a in self.own)
             and not always.is_unique(self.side, self.columns)
             and expected.shrinks(self.side, self.columns)
         )
+
+
+def _is_beside(output: AggregateOutput, side: Tvr) -> bool:
+    """Whether an aggregate is of what a side is joined with, and the same whether that meets rows of the side or groups of them."""
+    read = output.call.columns
+    return (
+        bool(read) and read.isdisjoint(side.columns) and repeats_do_not_count(output.call) and can_be_split(output.call)
+    )
 
 
 def _over(keys: tuple[Output, ...], values: dict[Column, Expr]) -> tuple[Output, ...]:
@@ -124,8 +135,8 @@ def split_aggregate_below_left(
     """aggregate(L ⋈ R) = aggregate'(partial(L) ⋈ R)      by what on and keys read of L
 
     For aggregates that read L, and all joins but ⟗. All rows of a partial group meet the same rows of R, so their sums can be
-    taken first. Not without columns to group by: partial(L) would have a row even where L has none. Not when L has one row
-    per group anyway, and only when far fewer groups than rows are expected.
+    taken first. MIN and MAX may read R, for which it is the same how many rows meet a row. Not without columns to group by: partial(L)
+    would have a row even where L has none. Not when L has one row per group anyway, and only when far fewer groups than rows are expected.
     """
     split = _Split.of(L, on, keys, aggs)
     return rewrite(
@@ -139,7 +150,7 @@ def split_aggregate_below_left(
 def split_aggregate_below_right(
     L: Tvr, R: Tvr, how: How, on: On, marker: AnyMarker, keys: Keys, aggs: Aggs, always: Always, expected: Expected
 ) -> Rewrite:
-    """aggregate(L ⋈ R) = aggregate'(L ⋈ partial(R))      aggregates that read R, for inner joins; the same for ⟕
+    """aggregate(L ⋈ R) = aggregate'(L ⋈ partial(R))      aggregates that read R, or MIN and MAX, for inner joins; the same for ⟕
 
     Where a row of L matches nothing, the columns of R are NULL, and so are the sums over R: for aggregates of columns, which leave out
     NULL.

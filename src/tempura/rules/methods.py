@@ -10,6 +10,7 @@ from tempura.rules import (
     distinct,
     eager,
     few_rows,
+    grouping,
     hov,
     im2,
     logical,
@@ -139,6 +140,7 @@ REWRITES: tuple[Rule, ...] = (
     *logical.NORMALIZE,
     *eager.LAZY,
     *eager.EAGER,
+    *grouping.GROUPING,
     *reduce.REDUCE,
     *few_rows.POSTPONE,
 )

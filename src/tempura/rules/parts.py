@@ -23,6 +23,11 @@ def can_be_split(call: AggregateCall) -> bool:
     return call.function == "Count" or decimal is None or decimal[0] <= _ROOM
 
 
+def repeats_do_not_count(call: AggregateCall) -> bool:
+    """Whether an aggregate is the same however often each row is there."""
+    return call.function in ("Min", "Max")
+
+
 @dataclass(frozen=True)
 class Parts:
     """Aggregates as: aggregates over the groups below (``lower``), aggregates over those (``upper``), and final values."""
@@ -32,13 +37,18 @@ class Parts:
     final: tuple[Output, ...]
 
     @staticmethod
-    def of(aggs: tuple[AggregateOutput, ...], keys: tuple[Output, ...]) -> "Parts":
-        """The parts of aggregates with these keys above; none where one cannot be split."""
+    def of(
+        aggs: tuple[AggregateOutput, ...], keys: tuple[Output, ...], beside: tuple[AggregateOutput, ...] = ()
+    ) -> "Parts":
+        """The parts of aggregates with these keys above; none where one cannot be split. Those ``beside`` are of what the groups below
+        are joined with, however often."""
         if not all(can_be_split(a.call) for a in aggs):
             return Parts((), (), ())
-        taken = [_Part(a.column, a.call, bool(keys)) for a in aggs]
+        taken = [_Part(a.column, a.call, bool(keys)) for a in aggs if a not in beside]
         lower, upper = ([o for part in taken for o in outputs(part)] for outputs in (_Part.lower, _Part.upper))
-        return Parts(tuple(lower), tuple(upper), tuple(Output(part.column, part.final()) for part in taken))
+        final = {part.column: part.final() for part in taken}
+        outputs = (Output(a.column, final.get(a.column, Ref(a.column))) for a in aggs)
+        return Parts(tuple(lower), (*upper, *beside), tuple(outputs))
 
     def partial(self, X: Tvr, columns: tuple[Column, ...]) -> Tvr:
         """X grouped by some of its columns, which keep their names."""

@@ -184,9 +184,9 @@ class Groups:
 
     def shrinks(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
         """Whether there are far fewer groups by some columns than rows."""
-        edge = self._memo.add(tvr.rel)
+        rel = self._over_classes(tvr.rel) if isinstance(tvr.rel, MultiJoin) else self._memo.add(tvr.rel)
         keys = tuple(Output(column, Ref(column)) for column in columns)
-        return self._estimate.groups(edge, keys) <= FEWER * self._estimate.rows(edge)
+        return self._estimate.groups(rel, keys) <= FEWER * self._estimate.rows(rel)
 
     def reduces(self, tvr: Tvr, other: Tvr, on: Expr) -> bool:
         """Whether far fewer rows of a TVR match another than there are."""
@@ -195,10 +195,12 @@ class Groups:
 
     def is_far_smaller(self, tvr: Tvr, other: Tvr) -> bool:
         """Whether a TVR has far fewer rows than another."""
-        few, many = (
-            self._estimate.rows(rel.with_inputs(*map(self._memo.add, rel.inputs))) for rel in (tvr.rel, other.rel)
-        )
+        few, many = (self._estimate.rows(self._over_classes(rel)) for rel in (tvr.rel, other.rel))
         return few <= FEWER * many
+
+    def _over_classes(self, rel: Rel) -> Rel:
+        """An operator that need not be in the memo, over what is."""
+        return rel.with_inputs(*map(self._memo.add, rel.inputs))
 
 
 def _by_twos(rel: Rel, columns: tuple[Column, ...]) -> Rel:
