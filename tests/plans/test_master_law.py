@@ -129,7 +129,7 @@ def test_every_output_equals_a_recompute_when_deletions_are_taken_out_late(
         return found
 
     monkeypatch.setattr("tempura.search.extract.consolidated_late", spied)
-    for seed in range(6 * CASES):
+    for seed in range(8 * CASES):
         random = Random(3000 + seed)
         tables = {name: random_table(random, name, TIMES) for name in ("r", "s", "t")}
         query = QueryGenerator(random, tuple(tables)).query(1 + seed % 4)

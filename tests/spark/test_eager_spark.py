@@ -16,6 +16,7 @@ from tempura.memo.edge import Edge
 from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
 from tempura.rules.eager import EAGER, LAZY
+from tempura.rules.grouping import GROUPING
 from tempura.rules.methods import REWRITES
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
@@ -71,16 +72,21 @@ QUERIES = {
         GROUP BY item, id, brand""",
     "merge_aggregates": """SELECT n, sum(r) AS r, max(m) AS m FROM
         (SELECT item, n, count(*) AS r, max(price) AS m FROM sales GROUP BY item, n) GROUP BY n""",
+    "group_before_join": f"""SELECT item, m, max(m) AS same, {VALUES}
+        FROM sales JOIN (SELECT max(id) AS m FROM items) ON true GROUP BY item, m""",
 }  # fmt: skip
 PADDED = {
     "split_aggregate_below_right": """SELECT item, id, brand, sum(price) AS t, count(price) AS c, min(price) AS l
         FROM items LEFT JOIN sales ON item = id GROUP BY item, id, brand""",
     "split_projected_aggregate_below_right": "SELECT brand, sum(price) AS t, count(price) AS c, max(n) AS m "
     "FROM items LEFT JOIN sales ON item = id GROUP BY brand",
+    "group_before_join": f"""SELECT id, b, min(b) AS same, {VALUES}
+        FROM sales JOIN (SELECT id, max(brand) AS b FROM items GROUP BY id) ON item = id GROUP BY id, b""",
 }  # fmt: skip
 """The same laws where rows of the other side match nothing."""
 
-ASKED = [(rule, known[rule.name]) for known in (QUERIES, PADDED) for rule in (*EAGER, *LAZY) if rule.name in known]
+LAWS = (*EAGER, *LAZY, *GROUPING)
+ASKED = [(rule, known[rule.name]) for known in (QUERIES, PADDED) for rule in LAWS if rule.name in known]
 
 
 def lifted(spark: SparkSession, sql: str) -> Rel:
@@ -116,7 +122,7 @@ def forced(query: Rel, rule: Rule) -> Rel:
 
 
 def test_each_law_is_asked() -> None:
-    assert {rule.name for rule, _ in ASKED} == {rule.name for rule in (*EAGER, *LAZY)}
+    assert {rule.name for rule, _ in ASKED} == {rule.name for rule in LAWS}
 
 
 @pytest.mark.parametrize(("rule", "sql"), ASKED, ids=lambda part: getattr(part, "name", ""))

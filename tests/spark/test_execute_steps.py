@@ -3,7 +3,7 @@
 import json
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -431,9 +431,11 @@ class TestAtOnce:
         """Two writes at the same time: each waits for the other."""
         barrier, write = threading.Barrier(2), Files._write
 
-        def meet(files: Files, rows: Relation, columns: Sequence[Column], folder: Path) -> str:
+        def meet(
+            files: Files, rows: Relation, columns: Sequence[Column], folder: Path, packed: Mapping[str, str]
+        ) -> str:
             barrier.wait(60)
-            return write(files, rows, columns, folder)
+            return write(files, rows, columns, folder, packed)
 
         monkeypatch.setattr(Files, "_write", meet)
         return barrier

@@ -95,11 +95,13 @@ def delta_aggregate(X: Tvr, keys: Keys, aggs: Aggs, t: Time, u: Time, facts: Fac
     """Δ aggregate(X) = finalize(S merged with state[t:u]) - finalize(S)      S = state[:t] ⋉ the groups of state[t:u]
 
     What HAVING, a join above, or a reader of changes needs: the new rows of the groups that changed, minus their old rows. The other
-    groups are not merged for that: S merged with state[t:u] is what state[:u] has of the groups that changed.
+    groups are not merged for that: S merged with state[t:u] is state[:u] ⋉ the same groups, which stands in its place where a
+    second computation may give other values.
     """
     A = X.aggregate(keys, aggs)
     old = A.state[:t].only_groups_of(A.state[t:u], keys)
-    new = old.merge(A.state[t:u], keys, aggs)
+    again = A.state[:u].only_groups_of(A.state[t:u], keys)
+    new = again if is_order_sensitive(A.rel) else old.merge(A.state[t:u], keys, aggs)
     return rewrite(
         A[t:u],
         new.finalize(keys, aggs) - old.finalize(keys, aggs),
