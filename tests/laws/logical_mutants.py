@@ -165,11 +165,11 @@ class _Unique:
 @rule(LOGICAL)
 def group_before_join_of_many(T: Tvr, others: Sides, on: OnAll, keys: Keys, aggs: Aggs) -> Rewrite:
     """aggregate(T ⋈ R ⋈ ...) = project(aggregate'(R ⋈ ...) ⋈ T)      WRONG: a group may meet several rows of T"""
-    split = Grouped.of(T, others, on, keys, aggs)
+    grouped = Grouped.of(T, others, on, keys, aggs)
     return rewrite(
         joined((T, *others), on).aggregate(keys, aggs),
-        split.grouped(),
-        where=split.is_the_same(_Unique()) and split.is_safe(),
+        grouped.before_join(),
+        where=grouped.is_the_same(_Unique()) and grouped.is_safe(),
     )
 
 
@@ -178,11 +178,11 @@ def group_before_join_by_more_than_keys(
     T: Tvr, others: Sides, on: OnAll, keys: Keys, aggs: Aggs, always: Always
 ) -> Rewrite:
     """aggregate(T ⋈ R ⋈ ...) = project(aggregate'(R ⋈ ...) ⋈ T)      WRONG: groups by what no key says are parts of groups"""
-    split = Grouped.of(T, others, on, keys, aggs)
+    grouped = Grouped.of(T, others, on, keys, aggs)
     return rewrite(
         joined((T, *others), on).aggregate(keys, aggs),
-        split.grouped(),
-        where=split.is_safe() and bool(split.columns) and always.is_unique(T, split.matched),
+        grouped.before_join(),
+        where=grouped.is_safe() and bool(grouped.columns) and always.is_unique(T, grouped.matched),
     )
 
 

@@ -363,8 +363,12 @@ def test_later_steps_load_what_one_step_has_saved(keep: Keep) -> None:
     assert len(saved) == (0 if keep is Keep.PAST else 1)
 
 
-def test_a_plan_that_counts_on_what_it_forgets_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = make_plan(Problem(summary(), REFRESH[1:], {n: facts(*t.inserted[:2]) for n, t in GROWN.items()}), ("im2",))
+# One search for all states misses a plan here that those for fewer find.
+@pytest.mark.parametrize(("method", "missed"), [("im2", 0.0), ("im1", 0.035)])
+def test_a_plan_that_counts_on_what_it_forgets_is_made_anew(
+    method: str, missed: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = make_plan(Problem(summary(), REFRESH[1:], {n: facts(*t.inserted[:2]) for n, t in GROWN.items()}), (method,))
     states = frozenset(save.key for save in first.steps[0].saves)
     asked = Problem(summary(), REFRESH, GROWN, states)
     tried: list[Keep] = []
@@ -377,11 +381,11 @@ def test_a_plan_that_counts_on_what_it_forgets_is_made_anew(monkeypatch: pytest.
         return plans_of(graph, sets, keep)
 
     monkeypatch.setattr(planner, "_plans", plans)
-    plain = make_plan(asked, ("im2",))
+    plain = make_plan(asked, (method,))
     assert tried == [Keep.BOTH], "one search is enough for most"
     assert not planner._loads_what_it_forgets(plain, asked)
     monkeypatch.setattr(planner, "_loads_what_it_forgets", lambda plan, problem: True)
-    assert make_plan(asked, ("im2",)).cost == plain.cost
+    assert (1 - missed) * plain.cost <= make_plan(asked, (method,)).cost <= plain.cost
     assert tried[1:] == [Keep.BOTH, Keep.NEW, Keep.PAST]
 
 

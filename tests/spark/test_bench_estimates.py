@@ -8,7 +8,7 @@ from tempura.bench import states
 from tempura.bench.estimates import counted, planned, q_error, summarised
 from tempura.bench.planning import Tables
 from tempura.bench.sketching import Sketching, sketch_all, totals
-from tempura.bench.states import WAYS, Packing, pack_all, packed_best
+from tempura.bench.states import WAYS, Packing, by_way, pack_all
 from tempura.data.tpcds import generate
 from tempura.frontend.lift import lift_sql
 from tempura.frontend.session import clone
@@ -49,7 +49,7 @@ def test_ways_to_pack_states_are_told_apart(spark: SparkSession, monkeypatch: py
     assert {row["rows"] for row in rows.values()} == {28_810}
     assert rows["zstd"]["mb"] < rows["snappy"]["mb"] < rows["not packed"]["mb"]
     assert all(row["read_s"] > 0 for row in rows.values())
-    found = packed_best(list(rows.values()), reads=2)
+    found = by_way(list(rows.values()), reads=2)
     assert found["lz4"]["cpu_s"] == pytest.approx(rows["lz4"]["write_s"] + 2 * rows["lz4"]["read_s"], abs=0.001)
 
 

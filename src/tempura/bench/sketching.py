@@ -14,10 +14,10 @@ from pyspark.sql import functions as fn
 
 from tempura.bench.estimates import q_error
 from tempura.bench.exactness import described_run
+from tempura.bench.jobs import usage_of
 from tempura.bench.planning import Tables
 from tempura.cost.stats import ColumnStats
 from tempura.data.tpcds import generate
-from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute
 from tempura.warehouse.batches.sample import sketches_of
 
@@ -52,7 +52,7 @@ def sketch_all(spark: SparkSession, asked: Sketching) -> Iterator[Row]:
             sketches = sketches_of([path], rows, names)
             took.append(time.process_time() - began)
         frame = spark.read.parquet(f"file:{path}")
-        read_s = median([_read(spark, frame) for _ in range(asked.repeats)])
+        read_s = median([usage_of(frame).cpu_seconds for _ in range(asked.repeats)])
         yield {
             "table": table,
             "rows": rows,
@@ -73,12 +73,6 @@ def _distinct(frame: DataFrame, stats: Mapping[str, ColumnStats], columns: Colle
     return {
         name: {"estimated": round(a), "true": b, "q_error": round(q_error(a, b), 2)} for name, (a, b) in guessed.items()
     }
-
-
-def _read(spark: SparkSession, frame: DataFrame) -> float:
-    with Meter(spark.sparkContext) as meter:
-        frame.write.format("noop").mode("overwrite").save()
-    return meter.usage.cpu_seconds
 
 
 def totals(rows: Sequence[Row]) -> Row:

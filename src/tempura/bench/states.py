@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.scalar import Column
 from tempura.bench.exactness import described_run
-from tempura.bench.jobs import session_as_asked
+from tempura.bench.jobs import session_as_asked, usage_of
 from tempura.data.tpcds import Dataset, generate
 from tempura.execute.contract import StoredState
 from tempura.execute.draft import Draft
@@ -136,10 +136,7 @@ def _once(
 
 
 def _read(session: SparkSession, stored: StoredState, columns: Sequence[Column]) -> float:
-    frame = Files(session).load(stored, columns).draft.dataframe()
-    with Meter(session.sparkContext) as meter:
-        frame.write.format("noop").mode("overwrite").save()
-    return meter.usage.cpu_seconds
+    return usage_of(Files(session).load(stored, columns).draft.dataframe()).cpu_seconds
 
 
 def _rows(session: SparkSession, dataset: Dataset, kind: Kind) -> DataFrame:
@@ -152,8 +149,8 @@ def _turned(ways: list[str], turn: int) -> list[str]:
     return ways[turn % len(ways) :] + ways[: turn % len(ways)]
 
 
-def packed_best(rows: Sequence[Row], reads: int = 1) -> Row:
-    """Per way to pack, CPU seconds and MB of all kinds together, where a state is read so often as it is written."""
+def by_way(rows: Sequence[Row], reads: int = 1) -> Row:
+    """Per way to pack, CPU seconds and MB of all kinds together, where what is written once is read so many times."""
     ways = dict.fromkeys(row["packed"] for row in rows)
     of = {way: [row for row in rows if row["packed"] == way] for way in ways}
     return {

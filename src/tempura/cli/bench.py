@@ -16,7 +16,7 @@ from tempura.bench.planning import Planning, plan_all
 from tempura.bench.planning import summarised as spread
 from tempura.bench.record import Record, Row
 from tempura.bench.sketching import Sketching, sketch_all, totals
-from tempura.bench.states import Packing, pack_all, packed_best
+from tempura.bench.states import Packing, by_way, pack_all
 from tempura.bench.suites import SUITES
 from tempura.cli.shell import DONE, FAILED, Commands, Shell, example
 from tempura.frontend.start import start_session
@@ -267,9 +267,9 @@ def states(shell: Shell, scale: float, repeats: int, out: Path) -> None:
     with shell.progress("starting Spark") as progress:
         for row in pack_all(start_session("tempura-bench"), asked, progress):
             rows.append(row)
-            write_json(out, {"meta": asked.meta(), "states": rows, "summary": packed_best(rows)})
+            write_json(out, {"meta": asked.meta(), "states": rows, "summary": by_way(rows)})
     shell.table([name.replace("_", " ") for name in rows[0]], [tuple(row.values()) for row in rows])
-    both = packed_best(rows)
+    both = by_way(rows)
     shell.say(
         *(f"{way}: written and read once {found['cpu_s']} CPU s, {found['mb']} MB" for way, found in both.items())
     )

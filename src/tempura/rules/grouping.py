@@ -77,7 +77,7 @@ class Grouped:
     def own(self) -> tuple[AggregateOutput, ...]:
         return tuple(a for a in self.aggs if a.column not in self.of_one)
 
-    def grouped(self) -> Tvr:
+    def before_join(self) -> Tvr:
         """The groups of the rest, and then T."""
         groups = self.rest.aggregate(tuple(Output(c, Ref(c)) for c in self.columns), self.own)
         values = tuple(Output(a.column, self.of_one.get(a.column, Ref(a.column))) for a in self.aggs)
@@ -129,14 +129,14 @@ def group_before_join(
     aggregate' is by what the keys and conditions on T read of R ⋈ S ⋈ ..., all of which are keys or equal to keys. MIN and MAX of T are
     its values then. Only when far fewer groups than rows are expected, and conditions join R ⋈ S ⋈ ... without T.
     """
-    split = Grouped.of(T, others, on, keys, aggs)
+    grouped = Grouped.of(T, others, on, keys, aggs)
     return rewrite(
         joined((T, *others), on).aggregate(keys, aggs),
-        split.grouped(),
-        where=split.is_connected()
-        and split.is_the_same(always)
-        and split.is_safe()
-        and expected.shrinks(split.rest, split.columns),
+        grouped.before_join(),
+        where=grouped.is_connected()
+        and grouped.is_the_same(always)
+        and grouped.is_safe()
+        and expected.shrinks(grouped.rest, grouped.columns),
     )
 
 
