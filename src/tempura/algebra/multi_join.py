@@ -38,3 +38,8 @@ def in_order(rel: MultiJoin) -> Rel:
         known = made.column_set
         parts = [part for part in parts if not part.reads_only(known)]
     return made
+
+
+def connects(parts: Sequence[Expr], known: frozenset[Column], new: frozenset[Column]) -> bool:
+    """Whether some part of a condition joins relations with these columns to one with new ones."""
+    return any(part.columns & known and part.columns & new and part.columns <= known | new for part in parts)

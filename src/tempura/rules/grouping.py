@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tempura.algebra.equalities import equated
 from tempura.algebra.failing import call_can_fail, can_fail
+from tempura.algebra.multi_join import connects
 from tempura.algebra.scalar import TRUE, AggregateOutput, Column, Expr, Output, Ref, conjunction, conjuncts
 from tempura.algebra.sql_order import equality_is_identity
 from tempura.algebra.states import has_exact_state
@@ -104,20 +105,11 @@ class Grouped:
 
     def is_connected(self) -> bool:
         """Whether conditions join the rest without T."""
-        met, left = frozenset(self.others[0].columns), list(self.others[1:])
-        while left:
-            fits = (
-                other
-                for other in left
-                for part in conjuncts(self.on)
-                if not part.columns.isdisjoint(met) and not part.columns.isdisjoint(other.columns)
-            )
-            found = next(fits, None)
-            if found is None:
-                return False
-            met |= frozenset(found.columns)
+        parts, known, left = conjuncts(self.on), frozenset(self.others[0].columns), list(self.others[1:])
+        while found := next((other for other in left if connects(parts, known, frozenset(other.columns))), None):
+            known |= frozenset(found.columns)
             left.remove(found)
-        return True
+        return not left
 
 
 @rule(LOGICAL, cite=(5,))

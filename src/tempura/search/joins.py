@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tempura.algebra.equalities import Pair, are_joined, equated, implied
 from tempura.algebra.failing import can_fail
-from tempura.algebra.multi_join import MultiJoin, next_join
+from tempura.algebra.multi_join import MultiJoin, connects, next_join
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, keep
 from tempura.algebra.scalar import (
     AggregateOutput,
@@ -145,7 +145,7 @@ def _connected(joined: MultiJoin, first: int) -> tuple[Rel, ...]:
     taken, left = [joined.terms[first]], [term for i, term in enumerate(joined.terms) if i != first]
     while left:
         known = frozenset[Column]().union(*(term.column_set for term in taken))
-        fit = (term for term in left if _connects(parts, known, term.column_set))
+        fit = (term for term in left if connects(parts, known, term.column_set))
         taken.append(next(fit, left[0]))
         left.remove(taken[-1])
     return tuple(taken)
@@ -323,8 +323,4 @@ def _candidates(rel: MultiJoin, partial: _Partial) -> list[int]:
     """The terms that a part of the condition connects; all others when there is none: a product only where it cannot be avoided."""
     others = [i for i in range(len(rel.terms)) if i not in partial.order]
     known = partial.rel.column_set
-    return [i for i in others if _connects(partial.parts, known, rel.terms[i].column_set)] or others
-
-
-def _connects(parts: Sequence[Expr], known: frozenset[Column], new: frozenset[Column]) -> bool:
-    return any(part.columns & known and part.columns & new and part.columns <= known | new for part in parts)
+    return [i for i in others if connects(partial.parts, known, rel.terms[i].column_set)] or others
