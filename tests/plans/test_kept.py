@@ -40,6 +40,14 @@ def total(rel: Rel, key: Column) -> Aggregate:
 PER_DAY = total(Join(SALES_OF_A_KIND, ORDERS, "inner", equal(Ref(ORDER), Ref(PLACED))), DAY)
 """Sales of one kind of items by day: new orders need the old sales of that kind."""
 
+PER_ORDER = total(SALES, ORDER)
+ORDERS_BY_TOTAL = Aggregate(
+    PER_ORDER,
+    (Output(Column("h", "total", "bigint"), Ref(PER_ORDER.aggregates[0].column)),),
+    (AggregateOutput(Column("n", "orders", "bigint"), AggregateCall("Count", (), "bigint")),),
+)
+"""How many orders have which total."""
+
 
 def tables(*versions: int, known: int = 2) -> dict[str, TableFacts]:
     """Each version of what grows brings a hundredth of the first load."""
@@ -97,6 +105,44 @@ class TestGrowth:
         expected = SPARK.write(2_500, 20) + len(others) * SPARK.write(2_500, 28, shuffled=True)
         expected += sum(SPARK.write(step.notes[found.delta].rows, 28) for _, found in grown)
         assert written == pytest.approx(expected, rel=0.05)
+
+    def test_what_is_appended_is_not_merged_before_somebody_reads_it(self) -> None:
+        """Early runs of a warehouse: the second one computes the totals of what has come, and leaves those of before alone."""
+        points = (Point(0.1, False), Point(0.3, False), Point(1.0, True))
+        asked = Problem(total(SALES, ORDER), points, tables(0, 50, 100, known=1))
+        _, second, last = make_plan(asked, ("im1",)).steps
+        (save,) = second.saves
+        grown = growth(save.rel)
+        assert grown is not None
+        assert isinstance(grown.base, Load)
+        assert (second.notes[save.rel].cost, second.notes[grown.base].cost) == (0, 0)
+        computed = sum(second.notes[rel].cost for rel in grown.delta.walk())
+        rows = second.notes[grown.delta].rows
+        assert second.cost - computed == pytest.approx(SPARK.write(rows, 28, shuffled=True), rel=0.2)
+        (load,) = (rel for rel in last.operators if isinstance(rel, Load))
+        assert last.notes[load].cost > SPARK.load(15_000_000, 28, StoredFacts(bucket=(0,))), "then they are merged"
+
+    def test_of_groups_that_are_selected_no_others_are_merged(self) -> None:
+        """Of fifteen million orders in three parts only the totals are asked for, before and now, that have changed."""
+        stored = left_by(first_load(ORDERS_BY_TOTAL).steps[0])
+        in_parts = {key: StoredFacts(3, True, lies.bucket) for key, lies in stored.items()}
+        (whole, merged) = (refreshed(ORDERS_BY_TOTAL, lies).steps[0] for lies in (stored, in_parts))
+        load = max((rel for rel in merged.operators if isinstance(rel, Load)), key=lambda rel: merged.notes[rel].rows)
+        rows, width = merged.notes[load].rows, 36
+        assert rows > 1e7
+        assert merged.notes[load].cost < SPARK.load(rows, width, StoredFacts(3, True, (0,))) / 4
+        assert merged.cost < 1.05 * whole.cost
+
+    def test_groups_are_selected_of_a_state_that_is_appended_to(self) -> None:
+        """What the step takes depends on what has changed, but for a look at the keys of all orders."""
+        step = first_to_save(ORDERS_BY_TOTAL, left_by(first_load(ORDERS_BY_TOTAL).steps[0])).steps[0]
+        save = max(step.saves, key=lambda save: step.notes[save.rel].rows)
+        grown = growth(save.rel)
+        assert grown is not None
+        assert isinstance(grown.base, Load)
+        assert step.notes[save.rel].rows > 4 * step.notes[grown.delta].rows
+        assert step.notes[save.rel].cost == 0, "nothing is merged to be saved"
+        assert step.notes[grown.base].cost == SPARK.load(step.notes[grown.base].rows, 36, StoredFacts())
 
     def test_search_and_plan_ask_the_same_price(self) -> None:
         join = View(SALES_OF_A_KIND, Snapshot(1))

@@ -1,10 +1,11 @@
 """How far from the cheapest plan of its graph a search may end: the graph as an integer program, solved exactly.
 
-A state that is saved costs what the cheapest way to save and to load it would, whatever is chosen: so the program's optimum is a bound from
-below, and the gap to it at least as large as that to the cheapest plan.
+A state that is saved costs what the cheapest way to save and to load it would, whatever is chosen, and one that may grow and is not read
+only what is appended: so the program's optimum is a bound from below, and the gap to it at least as large as that to the cheapest plan.
 """
 
 import os
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -30,7 +31,8 @@ NODES = 500
 
 
 class Program:
-    """The choices of a search as an integer program: a variable for each way, each operator at a time, each save and each goal."""
+    """The choices of a search as an integer program: a variable for each way, each operator at a time, each save, each goal, and each goal
+    that is read."""
 
     def __init__(self, graph: Graph, search: Search) -> None:
         self._graph = graph
@@ -43,6 +45,7 @@ class Program:
         self._least: list[float] = []
         for goal in graph.outputs:
             self._constrain(dict.fromkeys(self._ways[goal], 1.0), 1.0)
+            self._constrain({("read", goal): 1.0}, 1.0)
         for goal, ways in self._ways.items():
             for way in ways:
                 self._add(goal, way)
@@ -83,16 +86,25 @@ class Program:
                 room = len(self._ways) + 1.0
                 self._constrain({goal: 1.0, needed: -1.0, way: -room}, 1.0 - room)
         if way.rule is None:
-            self._pay(way, self._load(goal, way))
+            self._needs_if_read(goal, way, ("load", way), self._load(goal, way))
             for saved in way.goals:
                 self._needs(way, ("save", saved), self._save(saved))
             return
+        grown = self._graph.growth_by(goal, way)
+        appended = self._graph.appended(way, grown, goal.time) if grown else way
+        for needed in way.goals:
+            if needed in appended.goals:
+                self._needs(way, ("read", needed), 0)
+            else:
+                self._needs_if_read(goal, way, ("read", needed), 0)
+        always = self._pricing.operators(appended)
         for number, cost in self._pricing.operators(way).items():
-            self._needs(way, (goal.time, number), self._graph.weighted(cost, goal.time))
+            needs = self._needs if number in always else partial(self._needs_if_read, goal)
+            needs(way, (goal.time, number), self._graph.weighted(cost, goal.time))
 
     def _load(self, goal: Goal, way: Alternative) -> int:
         lies = ONE_PART if way.goals else self._graph.lies(goal, way, lambda goal: way)
-        return self._graph.weighted(self._graph.load_parts(goal.view, lies)[0], goal.time)
+        return self._graph.weighted(self._graph.load_parts(goal.view, lies, whole=False)[0], goal.time)
 
     def _save(self, goal: Goal) -> int:
         grown = [None, *(self._graph.growth_by(goal, way) for way in self._ways[goal])]
@@ -100,6 +112,10 @@ class Program:
 
     def _needs(self, way: Alternative, what: object, cost: int) -> None:
         self._constrain({what: 1.0, way: -1.0}, 0.0)
+        self._pay(what, cost)
+
+    def _needs_if_read(self, goal: Goal, way: Alternative, what: object, cost: int) -> None:
+        self._constrain({what: 1.0, way: -1.0, ("read", goal): -1.0}, -1.0)
         self._pay(what, cost)
 
     def _pay(self, what: object, cost: int) -> None:

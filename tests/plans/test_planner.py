@@ -364,10 +364,8 @@ def test_later_steps_load_what_one_step_has_saved(keep: Keep) -> None:
 
 
 # One search for all states misses a plan here that those for fewer find.
-@pytest.mark.parametrize(("method", "missed"), [("im2", 0.0), ("im1", 0.035)])
-def test_a_plan_that_counts_on_what_it_forgets_is_made_anew(
-    method: str, missed: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("method", ["im1", "im2"])
+def test_a_plan_that_counts_on_what_it_forgets_is_made_anew(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = make_plan(Problem(summary(), REFRESH[1:], {n: facts(*t.inserted[:2]) for n, t in GROWN.items()}), (method,))
     states = frozenset(save.key for save in first.steps[0].saves)
     asked = Problem(summary(), REFRESH, GROWN, states)
@@ -385,7 +383,7 @@ def test_a_plan_that_counts_on_what_it_forgets_is_made_anew(
     assert tried == [Keep.BOTH], "one search is enough for most"
     assert not planner._loads_what_it_forgets(plain, asked)
     monkeypatch.setattr(planner, "_loads_what_it_forgets", lambda plan, problem: True)
-    assert (1 - missed) * plain.cost <= make_plan(asked, (method,)).cost <= plain.cost
+    assert make_plan(asked, (method,)).cost == plain.cost, "what it forgets would not help"
     assert tried[1:] == [Keep.BOTH, Keep.NEW, Keep.PAST]
 
 

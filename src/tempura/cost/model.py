@@ -99,12 +99,16 @@ class CostModel(Prices):
             case _:
                 raise TypeError(f"no price for {type(rel).__name__}")
 
-    def load(self, rows: float, row_bytes: float, stored: StoredFacts) -> int:
-        """Read a state of so many rows: all its parts, merged."""
+    def load(self, rows: float, row_bytes: float, stored: StoredFacts, whole: bool = True, selected: int = 0) -> int:
+        """Read a state of so many rows: all its parts, merged as a ``whole``, or only the groups of which so many are ``selected``."""
         cost = self.read(rows, row_bytes) + (stored.parts - 1) * self.file
-        if stored.grouped and stored.few is not None:
+        if not stored.grouped:
+            return cost
+        if selected:
+            cost += self._group(selected, selected, row_bytes, lies=not stored.shuffled)
+        if whole and stored.few is not None:
             return cost + self._net(rows, row_bytes, stored.few)
-        return cost + (self._group(rows, rows, row_bytes, lies=not stored.shuffled) if stored.grouped else 0)
+        return cost + (self._group(rows, rows, row_bytes, lies=not stored.shuffled) if whole else 0)
 
     def grouping(self, rows: float, row_bytes: float) -> int:
         """Put rows together that are equal, nearly all of which differ."""

@@ -8,6 +8,7 @@ partitions and to buckets in the same way, and the files are renamed afterwards.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -23,7 +24,7 @@ from tempura.execute.identity import is_exact
 from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.netting import net
 from tempura.execute.parts import is_grouped, layout_of, signed_after_first, stored_facts
-from tempura.execute.relation import Relation, expand, with_weight
+from tempura.execute.relation import Parts, Relation, expand, with_weight
 from tempura.execute.writing import write, writer_of
 
 _PART = re.compile(r"(\.?part-(\d+)-[0-9a-f-]{36})-(c\d+.*)")
@@ -95,7 +96,10 @@ class Files:
     def load(self, stored: StoredState, columns: Sequence[Column]) -> Relation:
         """A state under the given columns, which are as many as it has and of the same types; its parts are merged."""
         rows = self._raw(stored, columns)
-        return merged(rows, stored.merge, columns, whole=True) if stored.merge and is_grouped(stored) else rows
+        if stored.merge is None or not is_grouped(stored):
+            return rows
+        merge = partial(merged, merge=stored.merge, columns=columns, whole=True)
+        return replace(merge(rows), parts=Parts(replace(rows, taken=None), stored.merge.keys, merge))
 
     def _raw(self, stored: StoredState, columns: Sequence[Column]) -> Relation:
         """The rows of all parts."""

@@ -1,6 +1,6 @@
 """A relation at execution time, and what can be done with weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
@@ -16,15 +16,26 @@ from tempura.execute.naming import ids, one, weight
 class Relation:
     """Rows whose columns are named by ``Column.id``. ``weighted``: it has the column ``_w``, and a row with weight n
     stands for n equal rows (negative: deletions). Otherwise it is a plain bag. ``taken`` are the entries of negative weight apart, where
-    they are few and can be had without a look at the others."""
+    they are few and can be had without a look at the others. ``parts``: what it is merged from, if it lies in several parts."""
 
     draft: Draft
     weighted: bool
     taken: Draft | None = None
+    parts: "Parts | None" = None
 
     def carry(self) -> tuple[str, ...]:
         """The weight column, if there is one: to be selected along with others."""
         return (WEIGHT,) if self.weighted else ()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A relation as it lies: ``rows`` in the same columns, of which those that are equal in the first ``keys`` columns are put together by
+    ``merge``. What is asked of whole groups may be asked of the rows before, and only what is left is merged."""
+
+    rows: Relation
+    keys: int
+    merge: Callable[[Relation], Relation]
 
 
 def with_weight(relation: Relation) -> Draft:

@@ -24,7 +24,8 @@ from tempura.algebra.rel import (
     TopK,
     Union,
     Values,
-)
+    is_renaming,
+)  # fmt: skip
 from tempura.algebra.scalar import TRUE, AggregateCall, Column, Expr, Literal, Output, Ref
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
@@ -40,9 +41,10 @@ from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.netting import net
 from tempura.execute.one import one_row
 from tempura.execute.opaque import recompute
-from tempura.execute.relation import Relation, expand, with_weight
+from tempura.execute.relation import Parts, Relation, expand, with_weight
 from tempura.execute.windows import window
 from tempura.frontend.expressions import bind, bind_aggregate, bind_generator, column
+from tempura.physical.narrowing import selected
 from tempura.plan.progressive import Note
 
 _RIGHT_WEIGHT = "_v"
@@ -184,7 +186,22 @@ def _linear(input: Relation, operation: Callable[[Draft], Draft]) -> Relation:
 
 def _project(rel: Project, input: Relation) -> Relation:
     outputs = (*map(_output, rel.outputs), *input.carry())
-    return _linear(input, lambda rows: rows.select(*outputs))
+    made = _linear(input, lambda rows: rows.select(*outputs))
+    return replace(made, parts=_renamed(rel, input.parts)) if input.parts and is_renaming(rel) else made
+
+
+def _renamed(rel: Project, parts: Parts) -> Parts:
+    """The parts of a relation under other names; they are merged under their own."""
+    names = list(zip(ids(rel.input.columns), ids(rel.columns), strict=True))
+
+    def merge(rows: Relation) -> Relation:
+        return _under(names, parts.merge(_under([(new, old) for old, new in names], rows)))
+
+    return Parts(_under(names, parts.rows), parts.keys, merge)
+
+
+def _under(names: list[tuple[str, str]], rows: Relation) -> Relation:
+    return Relation(rows.draft.select(*names, *rows.carry()), rows.weighted)
 
 
 def _output(output: Output) -> Item:
@@ -229,6 +246,9 @@ def _taken(rel: Union, terms: list[Relation]) -> Draft | None:
 
 
 def _join(rel: Join, left: Relation, right: Relation) -> Relation:
+    parts = left.parts
+    if parts and selected(rel, lambda _: parts.keys):
+        return parts.merge(_join(rel, parts.rows, right))
     if rel.marker is not None:
         marked = left.draft.exists(right.draft, bind(rel.on, name_of), rel.marker.id)
         return Relation(marked.select(*ids(rel.columns), *left.carry()), left.weighted)

@@ -40,15 +40,15 @@ def is_load(rel: Rel) -> bool:
 def growth(rel: Rel, is_stored: Callable[[Rel], bool] = is_load) -> Growth | None:
     """How a relation grows out of a stored one: a state merged with its delta, or a sum of bags; None when it does not. ``is_stored``
     says what is stored."""
-    core = _named_otherwise(rel)
+    core = named_otherwise(rel)
     if isinstance(core, MergeStates):
         return _state_growth(core, is_stored)
-    terms = _named_otherwise(core.input) if isinstance(core, Consolidate) else core
+    terms = named_otherwise(core.input) if isinstance(core, Consolidate) else core
     return _sum_growth(terms, is_stored, terms is not core) if isinstance(terms, Union) else None
 
 
 def _state_growth(rel: MergeStates, is_stored: Callable[[Rel], bool]) -> Growth | None:
-    base = _named_otherwise(rel.left)
+    base = named_otherwise(rel.left)
     same_order = rel.left.columns == rel.columns == rel.right.columns
     depends_on_order = not rel.layout.is_exact or any(map(_may_overflow, rel.layout.slots))
     if not is_stored(base) or not same_order or depends_on_order:
@@ -58,7 +58,7 @@ def _state_growth(rel: MergeStates, is_stored: Callable[[Rel], bool]) -> Growth 
 
 def _sum_growth(rel: Union, is_stored: Callable[[Rel], bool], signed: bool) -> Growth | None:
     for i, term in enumerate(rel.terms if len(rel.terms) > 1 else ()):
-        base = _named_otherwise(term)
+        base = named_otherwise(term)
         if is_stored(base) and term.columns == rel.columns:
             rest = rel.terms[:i] + rel.terms[i + 1 :]
             delta = rest[0] if len(rest) == 1 else Union(rest)
@@ -67,7 +67,7 @@ def _sum_growth(rel: Union, is_stored: Callable[[Rel], bool], signed: bool) -> G
     return None
 
 
-def _named_otherwise(rel: Rel) -> Rel:
+def named_otherwise(rel: Rel) -> Rel:
     """The relation below renamings, which keep the order of columns."""
     while isinstance(rel, Project) and is_renaming(rel):
         rel = rel.input

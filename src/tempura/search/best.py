@@ -38,6 +38,7 @@ class Best:
                 return
             way = alternatives[goal][number]
             needed = sum(self.cost[child] for child in dict.fromkeys(way.goals))
+            needed -= 0 if way.rule else sum(map(self._left_out, way.goals))
             if needed > found.get(goal, needed):
                 return
             total = needed + (self._graph.work(goal, way) if way.rule else self._kept(goal, way))
@@ -70,6 +71,17 @@ class Best:
         kept = load.goals or goal.time > graph.problem.first
         rent = graph.charged(graph.size(goal.view)) if kept else 0
         return graph.weighted(cost, goal.time) + sum(graph.weighted(save, t) for t, save in saves) + rent
+
+    def _left_out(self, saved: Goal) -> int:
+        """What need not be done of that by which a view is reached, if it is only saved, by appending to what is stored."""
+        graph, chosen = self._graph, self.chosen.__getitem__
+        grown = graph.grown(saved, chosen)
+        if grown is None:
+            return 0
+        way, base = chosen(saved), graph.base(grown, saved.time)
+        appended = graph.appended(way, grown, saved.time)
+        read = 0 if base in appended.goals else graph.load_parts(base.view, graph.lies(base, chosen(base), chosen))[0]
+        return graph.work(saved, way) - graph.work(saved, appended) + graph.weighted(read, saved.time)
 
 
 def explore(

@@ -1,12 +1,14 @@
 """From chosen alternatives to a progressive plan: per time point a DAG, with saves for what later times load."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Project, Rel, renamed
 from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts
+from tempura.cost.stats import StoredFacts
 from tempura.physical.growth import Growth, growth
+from tempura.physical.narrowing import read_whole
 from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Note, Save, Size, Step
 from tempura.rules.dsl import Rule
@@ -31,6 +33,8 @@ class Extraction:
         self._saved: dict[Goal, None] = {}
         self._notes: dict[int, dict[Rel, Note]] = {}
         self._joins: dict[Join, Join] = {}
+        self._selecting: dict[int, dict[Rel, Rel]] = {}
+        self._loads: dict[int, dict[Rel, tuple[View, StoredFacts]]] = {}
         self.used: dict[tuple[Rule, Rel], None] = {}
 
     @property
@@ -84,7 +88,9 @@ class Extraction:
                 self._built[goal] = way.rhs
             else:
                 self.used[way.rule, way.member or goal.view.tvr] = None
-                self._built[goal] = self._expand(way.rhs, goal, way, {})
+                done: dict[Rel, Rel] = {}
+                self._built[goal] = self._expand(way.rhs, goal, way, done)
+                self._look_closer(goal, way, done)
             self._note(goal, way)
             del self._open[goal]
         return self._built[goal]
@@ -113,22 +119,27 @@ class Extraction:
                 self._notes.setdefault(goal.time, {}).setdefault(done[rel], note)
         return done[rel]
 
+    def _look_closer(self, goal: Goal, way: Alternative, done: dict[Rel, Rel]) -> None:
+        """Note what comes to a view that grows, and which joins select groups of what may be loaded."""
+        if grown := self._graph.growth_by(goal, way):
+            self._expand(grown.delta, goal, way, done)
+        loads, selecting = self._loads.get(goal.time, {}), self._selecting.setdefault(goal.time, {})
+        for found in self._graph.selected(way):
+            if (load := done[found.view]) in loads:
+                selecting.update((done[join], load) for join in found.joins)
+
     def _note(self, goal: Goal, way: Alternative) -> None:
         """Say on the topmost operator which view it computes."""
         rel, rows = self._built[goal], self._graph.estimate.rows(goal.view)
         notes = self._notes.setdefault(goal.time, {})
         known = notes.get(rel)
         if known is None:
-            cost, fixed = self._load_parts(goal, way) if isinstance(rel, Load) else (0, 0)
-            known = Note(rows, cost, fixed=fixed)
+            if isinstance(rel, Load) and way.rule is None:
+                lies = self._graph.lies(goal, way, self._chosen.__getitem__)
+                self._loads.setdefault(goal.time, {})[rel] = goal.view, lies
+            known = Note(rows, 0)
         sizes = dict.fromkeys((*known.sizes, *self._sizes(goal.view)))
         notes[rel] = replace(known, view=known.view or goal.view.label, sizes=tuple(sizes))
-
-    def _load_parts(self, goal: Goal, way: Alternative) -> tuple[int, int]:
-        """What it costs to load a view. A view that a rule says is another one is loaded for that."""
-        if way.rule is not None:
-            return 0, 0
-        return self._graph.load_parts(goal.view, self._graph.lies(goal, way, self._chosen.__getitem__))
 
     def _sizes(self, rel: Rel) -> tuple[Size, ...]:
         size = self._graph.counts.size(rel)
@@ -160,10 +171,12 @@ class Extraction:
         saves = tuple(
             Save(key, self._built[g], self._bucket(key, g.view), self._graph.size(g.view)) for key, g in keys.items()
         )
-        roots = [save.rel for save in saves] + ([emit] if emit is not None else [])
-        nodes = dict.fromkeys(rel for root in roots for rel in root.walk())
+        emits = [emit] if emit is not None else []
+        computed = [*(self._computed(save) for save in saves if not isinstance(save.rel, Load)), *emits]
+        nodes = dict.fromkeys(rel for root in (*(save.rel for save in saves), *computed) for rel in root.walk())
         notes = {rel: self._notes[t][rel] for rel in nodes if rel in self._notes.get(t, {})}
         notes |= self._ways_to_join(notes)
+        notes |= self._loads_and_idle(t, notes, computed)
         parts = [(note.cost, note.fixed) for note in notes.values()]
         parts += [self._save_parts(save, t) for save in saves]
         parts += [self._write_parts(emit, t)] if emit is not None else []
@@ -172,6 +185,24 @@ class Extraction:
         saves = (*saves, *(save for save, _ in kept.values()))
         made = Step(t, saves, emit, sum(cost for cost, _ in parts), notes, sum(fixed for _, fixed in parts))
         return consolidated_late(made, self._graph.facts, self._graph.estimate, self._graph.model)
+
+    def _computed(self, save: Save) -> Rel:
+        """What is computed of a relation to save it: of what is appended to a stored one only that."""
+        found = self._growth(save)
+        return found.delta if found else save.rel
+
+    def _loads_and_idle(self, t: int, notes: Mapping[Rel, Note], computed: Sequence[Rel]) -> dict[Rel, Note]:
+        """The notes of operators that nobody asks for, and of loads, by what is asked of them."""
+        selecting, loads = self._selecting.get(t, {}), self._loads.get(t, {})
+        busy = dict.fromkeys(rel for root in computed for rel in root.walk())
+        whole = set(read_whole(computed, selecting.__contains__))
+        found = {rel: replace(note, cost=0, fixed=0) for rel, note in notes.items() if rel not in busy}
+        for load in (rel for rel in busy if rel in loads):
+            selected = (join for join, of in selecting.items() if of == load and join in busy)
+            rows = sum(round(notes[join].rows) for join in selected) if loads[load][1].grouped else 0
+            cost, fixed = self._graph.load_parts(*loads[load], load in whole, rows)
+            found[load] = replace(notes[load], cost=cost, fixed=fixed)
+        return found
 
     def _kept(self) -> dict[StateKey, tuple[Save, Note]]:
         """What is kept of the past with what the first step saves, for later steps that load it: of a past before the last step that
@@ -200,14 +231,16 @@ class Extraction:
         """What it costs to save a relation, of what it grows from only the delta, and the part of it that does not depend on rows."""
         if isinstance(save.rel, Load):
             return 0, 0
-        found = growth(save.rel)
-        return self._write_parts(found.delta if found and self._stays(found, save) else save.rel, t, bool(save.bucket))
+        return self._write_parts(self._computed(save), t, bool(save.bucket))
 
-    def _stays(self, found: Growth, save: Save) -> bool:
-        """Whether what a state grows from lies as the state is to lie."""
+    def _growth(self, save: Save) -> Growth | None:
+        """How a saved relation grows out of a stored one that lies as it is to lie; None when it does not."""
+        found = growth(save.rel)
+        if found is None:
+            return None
         assert isinstance(found.base, Load)
         lies = self._graph.problem.stored.get(found.base.key)
-        return lies is None or save.key.kind == "state" or lies.bucket == save.bucket
+        return found if lies is None or save.key.kind == "state" or lies.bucket == save.bucket else None
 
     def _write_parts(self, rel: Rel, t: int, shuffled: bool = False) -> tuple[int, int]:
         """What it costs to write a relation, and the part of it that does not depend on rows."""

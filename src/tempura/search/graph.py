@@ -20,6 +20,7 @@ from tempura.rules.dsl import Rule
 from tempura.search.events import GroupCreated
 from tempura.search.lineage import Lineage
 from tempura.search.rewrites import Rewriter, Rewritten
+from tempura.search.selected import Selected, selected_views
 from tempura.search.space import Goal, Keep, Space
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Snapshot, State, View
@@ -95,7 +96,9 @@ class Graph:
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
         self._works: dict[Rel, int] = {}
         self._growths: dict[Alternative, Growth | None] = {}
-        self._loads_of: dict[tuple[View, StoredFacts], tuple[int, int]] = {}
+        self._appended: dict[Growth, Alternative] = {}
+        self._selected: dict[Alternative, tuple[Selected, ...]] = {}
+        self._loads_of: dict[tuple[View, StoredFacts, bool, int], tuple[int, int]] = {}
 
     @cached_property
     def has_values_computed_once(self) -> bool:
@@ -251,13 +254,20 @@ class Graph:
         """The rent of so many bytes, whatever work costs at the time."""
         return round(self.rent * bytes)
 
-    def load_parts(self, view: View, lies: StoredFacts) -> tuple[int, int]:
-        """What it costs to load a view that lies on disk in some way, at weight one, and the part of it that does not depend on rows."""
-        key = (view, lies)
+    def load_parts(self, view: View, lies: StoredFacts, whole: bool = True, selected: int = 0) -> tuple[int, int]:
+        """What it costs to load a view that lies on disk in some way, as a whole or so many selected rows of it, at weight one, and the
+        part of it that does not depend on rows."""
+        key = (view, lies, whole, selected)
         if key not in self._loads_of:
             rows, width = self.estimate.rows(view), self.estimate.width(view)
-            self._loads_of[key] = self.model.parts(lambda model: model.load(rows, width, lies))
+            self._loads_of[key] = self.model.parts(lambda model: model.load(rows, width, lies, whole, selected))
         return self._loads_of[key]
+
+    def selected(self, way: Alternative) -> tuple[Selected, ...]:
+        """The views of which a way selects groups."""
+        if way not in self._selected:
+            self._selected[way] = selected_views(way.rhs) if way.rule else ()
+        return self._selected[way]
 
     def lies(self, goal: Goal, load: Alternative, chosen: Chosen) -> StoredFacts:
         """How a view lies on disk that is loaded, where each goal is reached as it is ``chosen``."""
@@ -268,8 +278,7 @@ class Graph:
         if grown is None:
             keys = len(view.tvr.keys) if isinstance(view.tvr, Aggregate) and isinstance(view.at, State) else 0
             return StoredFacts(bucket=tuple(range(keys)))
-        assert isinstance(grown.base, View)
-        base = self.goal(grown.base, saved.time)
+        base = self.base(grown, saved.time)
         added, rows, size = self.estimate.rows(grown.delta), self.estimate.rows(view), self.estimate.width(view)
         few = added if not grown.slots and are_few(added * size, rows * size) else None
         return self.lies(base, chosen(base), chosen).grown(grown.is_merged, few)
@@ -279,8 +288,7 @@ class Graph:
         found = self.growth_by(goal, chosen(goal))
         if found is None:
             return None
-        assert isinstance(found.base, View)
-        return found if chosen(self.goal(found.base, goal.time)).rule is None else None
+        return found if chosen(self.base(found, goal.time)).rule is None else None
 
     def growth_by(self, goal: Goal, way: Alternative) -> Growth | None:
         """How a view that is reached in this way grows out of another, if that one is stored; None when it does not."""
@@ -288,6 +296,18 @@ class Graph:
             found = growth(way.rhs, lambda rel: self._may_be_stored(rel, goal.time)) if way.rule else None
             self._growths[way] = found
         return self._growths[way]
+
+    def base(self, grown: Growth, t: int) -> Goal:
+        """The goal of what a view grows from that is reached at t."""
+        assert isinstance(grown.base, View)
+        return self.goal(grown.base, t)
+
+    def appended(self, way: Alternative, grown: Growth, t: int) -> Alternative:
+        """What is left to be computed of a view that is reached in this way, and saved as it has ``grown``, if nobody reads it then."""
+        if grown not in self._appended:
+            needed = tuple(self.goal(rel, t) for rel in grown.delta.walk() if isinstance(rel, View))
+            self._appended[grown] = Alternative(way.rule, grown.delta, needed, way.searches, way.member)
+        return self._appended[grown]
 
     def _may_be_stored(self, rel: Rel, before: int) -> bool:
         if not isinstance(rel, View) or not isinstance(rel.at, Snapshot | State) or rel.at.time != rel.at.t:

@@ -1,8 +1,8 @@
 """From the choices of dynamic programming, which counts shared work as often as it is used, to a plan that is cheap as a whole."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from tempura.algebra.rel import Rel
 from tempura.plan.progressive import Step
@@ -112,16 +112,17 @@ def _exchanged(pricing: Pricing, search: Search, candidate: Candidate, budget: i
         improved = False
         for goal in price.reached:
             for way in graph.alternatives(goal):
-                if budget <= 0:
-                    return Candidate(graph, choices, price.cost, price.least)
                 if goal not in price.reached or way is choices.get(goal) or not _is_open(way, search, choices):
                     continue
-                exchanged = {**_loads(graph, search, way, price.reached), goal: way}
-                cost = pricing.exchanged(price, goal, exchanged)
-                budget -= 1
-                tried = pricing.walk(choices, exchanged) if cost is not None and cost < price.cost else None
-                if tried is not None:
-                    choices, price, improved = {**choices, **exchanged}, tried, True
+                for exchanged in _exchanges(graph, search, goal, way, price.reached):
+                    if budget <= 0:
+                        return Candidate(graph, choices, price.cost, price.least)
+                    cost = pricing.exchanged(price, goal, exchanged)
+                    budget -= 1
+                    tried = pricing.walk(choices, exchanged) if cost is not None and cost < price.cost else None
+                    if tried is not None:
+                        choices, price, improved = {**choices, **exchanged}, tried, True
+                        break
     return candidate if choices is candidate.choices else Candidate(graph, choices, price.cost, price.least)
 
 
@@ -129,14 +130,19 @@ def _is_open(way: Alternative, search: Search, choices: Choices) -> bool:
     return bool(way.searches & search.mask) and all(goal in choices for goal in way.goals)
 
 
-def _loads(graph: Graph, search: Search, way: Alternative, reached: Collection[Goal]) -> Choices:
-    """Of what an alternative needs and the plan does not have, what can be loaded because the plan makes it earlier anyway. Dynamic
-    programming does not know that it is made anyway, and may compute it once more."""
-    needed = (goal for goal in way.goals if goal not in reached)
-    found = (
-        (goal, load)
-        for goal in needed
-        for load in graph.alternatives(goal)
-        if load.rule is None and load.searches & search.mask
-    )
-    return {goal: load for goal, load in found if all(made in reached for made in load.goals)}
+def _exchanges(
+    graph: Graph, search: Search, goal: Goal, way: Alternative, reached: Collection[Goal]
+) -> Iterator[Choices]:
+    """To reach a goal in this way. Of what that needs and the plan does not have, what can be loaded because the plan makes it earlier
+    anyway; else it is reached as before, or, where that differs, computed of nothing but what the plan has. Dynamic programming does not
+    know what is made anyway, and may compute it once more."""
+    loads, computed = dict[Goal, Alternative](), dict[Goal, Alternative]()
+    for needed in (needed for needed in way.goals if needed not in reached):
+        ways = (a for a in graph.alternatives(needed) if a.searches & search.mask)
+        at_hand = [a for a in ways if all(child in reached for child in a.goals)]
+        loads.update((needed, a) for a in at_hand if a.rule is None)
+        if at_hand and needed not in loads:
+            computed[needed] = min(at_hand, key=partial(graph.work, needed))
+    yield {**loads, goal: way}
+    if computed:
+        yield {**loads, **computed, goal: way}

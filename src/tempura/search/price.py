@@ -1,19 +1,22 @@
 """What a plan costs, from its choices alone: a plan need not be built to be compared with another, nor looked at as a whole to be compared
 with one that differs in a few choices."""
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 
 from tempura.algebra.rel import Consolidate, Rel
 from tempura.physical.growth import Growth
 from tempura.physical.operators import StateKey
 from tempura.search.events import PlanCosted
-from tempura.search.graph import Alternative, Chosen, Graph
+from tempura.search.graph import Alternative, Graph
 from tempura.search.space import Goal
 from tempura.tvr.views import View
 
 Choices = Mapping[Goal, Alternative]
 NOTHING: Choices = {}
+
+Selection = tuple[View, tuple[int, ...], bool]
+"""A view of which semi joins select groups, the numbers of these, and whether nothing else of it is read."""
 
 
 class Pricing:
@@ -27,6 +30,8 @@ class Pricing:
         self._numbers: dict[Rel, int] = {}
         self._saves: dict[tuple[View, Growth | None], int] = {}
         self._emits: dict[View, int] = {}
+        self._selected: dict[Alternative, tuple[Selection, ...]] = {}
+        self._rows: dict[int, int] = {}
 
     def price(self, choices: Choices, exchanged: Choices = NOTHING) -> "Price | None":
         """The price of the plan that is chosen, with what is ``exchanged`` in place of what is chosen there; None when the plan
@@ -54,16 +59,44 @@ class Pricing:
     def _cost(self, plan: "_Walk") -> int:
         """What operators take, what is loaded and saved, the results, and the rent of what is kept."""
         graph, costs = self.graph, defaultdict(int, plan.costs)
-        loads = {(goal.time, self._number(way.rhs)): (goal, way) for goal, way in plan.loaded.items()}
-        for goal, way in loads.values():
-            costs[goal.time] += self._load(goal, way, plan.chosen)
-        saved = {(made.time, graph.key(made.view)): made for way in plan.loaded.values() for made in way.goals}
+        savers = Counter(made for way in plan.loaded.values() for made in way.goals)
+        grown = {goal: found for goal in savers if (found := graph.grown(goal, plan.chosen))}
+        appended = {goal: found for goal, found in grown.items() if plan.uses[goal] == savers[goal]}
+        for t, cost in self._left_out(plan, appended):
+            costs[t] -= cost
+        unread = Counter(base for goal, found in appended.items() if (base := self._unread(plan, goal, found)))
+        unread.update({goal: uses for goal, uses in savers.items() if goal in plan.loaded})
+        loads: dict[tuple[int, int], int] = defaultdict(int)
+        for goal, way in plan.loaded.items():
+            place = goal.time, self._number(way.rhs)
+            loads[place] = max(loads[place], self._load(plan, goal, way, plan.uses[goal] - unread[goal]))
+        for (t, _), cost in loads.items():
+            costs[t] += cost
+        saved = {(goal.time, graph.key(goal.view)): goal for goal in savers}
         for goal in saved.values():
-            costs[goal.time] += self._save(goal.view, graph.grown(goal, plan.chosen))
+            costs[goal.time] += self._save(goal.view, grown.get(goal))
         for root in graph.outputs:
             costs[root.time] += self.emit(root.view)
         rent = sum(graph.charged(graph.size(view)) for view in self._kept(plan, saved).values()) if graph.rent else 0
         return sum(graph.weighted(cost, t) for t, cost in costs.items()) + rent
+
+    def _left_out(self, plan: "_Walk", appended: Mapping[Goal, Growth]) -> Iterator[tuple[int, int]]:
+        """By time, what is not done of that by which views are reached, because they are saved by appending to what is stored, and nobody
+        reads them then."""
+        gone, come, costs = Counter[tuple[int, int]](), dict[tuple[int, int], int](), dict[int, int]()
+        for goal, grown in appended.items():
+            way = plan.chosen(goal)
+            whole, some = self.operators(way), self.operators(self.graph.appended(way, grown, goal.time))
+            costs.update(whole)
+            gone.update((goal.time, number) for number in whole if number not in some)
+            come.update(((goal.time, number), cost) for number, cost in some.items() if number not in whole)
+        yield from ((place[0], costs[place[1]]) for place, ways in gone.items() if plan.counts[place] == ways)
+        yield from ((place[0], -cost) for place, cost in come.items() if not plan.counts.get(place))
+
+    def _unread(self, plan: "_Walk", goal: Goal, grown: Growth) -> Goal | None:
+        """The goal that a view grows out of which is appended to, if what is appended does not depend on it."""
+        base = self.graph.base(grown, goal.time)
+        return None if base in self.graph.appended(plan.chosen(goal), grown, goal.time).goals else base
 
     def _consolidated(self, plan: "_Walk") -> int:
         """What it takes to take deletions out."""
@@ -88,8 +121,28 @@ class Pricing:
             self._consolidations.update((number, known[number]) for number in grouped)
         return known
 
-    def _load(self, goal: Goal, way: Alternative, chosen: Chosen) -> int:
-        return self.graph.load_parts(goal.view, self.graph.lies(goal, way, chosen))[0]
+    def selected(self, way: Alternative) -> tuple[Selection, ...]:
+        """The views of which an alternative selects groups, with the numbers of the joins that do."""
+        known = self._selected.get(way)
+        if known is None:
+            known = self._selected[way] = tuple(
+                (found.view, tuple(map(self._number, found.joins)), found.only) for found in self.graph.selected(way)
+            )
+            rows = self.graph.estimate.rows
+            self._rows.update(
+                (self._number(j), round(rows(j))) for found in self.graph.selected(way) for j in found.joins
+            )
+        return known
+
+    def _load(self, plan: "_Walk", goal: Goal, way: Alternative, readers: int) -> int:
+        """What it costs to load a view for so many who read it."""
+        if not readers:
+            return 0
+        lies = self.graph.lies(goal, way, plan.chosen)
+        joins = [join for (of, join), ways in plan.selecting.items() if of is goal and ways] if lies.grouped else []
+        selected = sum(self._rows[join] for join in joins)
+        whole = readers > plan.selectors.get(goal, 0)
+        return self.graph.load_parts(goal.view, lies, whole, selected)[0]
 
     def _number(self, rel: Rel) -> int:
         return self._numbers.setdefault(rel, len(self._numbers))
@@ -124,7 +177,8 @@ class Price:
 
 class _Walk:
     """What a plan reaches. ``uses``: how many others need a goal, or load it; ``counts``: how many goals need an operator, by its time and
-    number: it costs something once; ``costs`` of operators at each time, at weight one; what is ``loaded``."""
+    number: it costs something once; ``costs`` of operators at each time, at weight one; what is ``loaded``; how many ways read nothing of
+    a goal but groups that are selected (``selectors``), and how many select them by the join of a number (``selecting``)."""
 
     def __init__(self, pricing: Pricing) -> None:
         self.pricing = pricing
@@ -132,6 +186,8 @@ class _Walk:
         self.counts: dict[tuple[int, int], int] = {}
         self.costs: dict[int, int] = {}
         self.loaded: dict[Goal, Alternative] = {}
+        self.selectors: dict[Goal, int] = {}
+        self.selecting: dict[tuple[Goal, int], int] = {}
 
     def chosen(self, goal: Goal) -> Alternative:
         """How a goal is reached."""
@@ -150,6 +206,11 @@ class _Walk:
             counts[t, number] = after = before + more
             if not (before and after):
                 self.costs[t] = self.costs.get(t, 0) + (cost if after else -cost)
+        for view, joins, only in self.pricing.selected(way):
+            of = self.pricing.graph.goal(view, t)
+            self.selectors[of] = self.selectors.get(of, 0) + more * only
+            for join in joins:
+                self.selecting[of, join] = self.selecting.get((of, join), 0) + more
 
 
 class _Plan(_Walk):
@@ -205,6 +266,7 @@ class _Exchange(_Walk):
         self._above: dict[Goal, bool] = {goal: True}
         self.uses, self.counts = dict(plan.uses), dict(plan.counts)
         self.costs, self.loaded = dict(plan.costs), dict(plan.loaded)
+        self.selectors, self.selecting = dict(plan.selectors), dict(plan.selecting)
 
     def chosen(self, goal: Goal) -> Alternative:
         return self._exchanged.get(goal) or self._plan.chosen(goal)
