@@ -123,6 +123,35 @@ def test_the_course_of_a_plan_leads_to_it_again() -> None:
     assert along >= 36
 
 
+def test_what_was_chosen_is_found_again_without_a_search() -> None:
+    """At other sizes, too; and where a choice is not there any more, the rules of the course are searched."""
+    for seed in range(12):
+        random = Random(seed)
+        tables = {name: random_table(random, name, 3) for name in ("r", "s", "t")}
+        query = QueryGenerator(random, tuple(tables)).query(2 + seed % 3)
+        sizes = {name: table.facts(3) for name, table in tables.items()}
+        asked = Problem(query, DEADLINE, sizes)
+        course = make_plan(asked).course
+        assert course is not None
+        assert course.chosen
+        twice = {
+            name: replace(
+                table,
+                inserted=tuple(2 * n for n in table.inserted),
+                deleted=tuple(2 * n for n in table.deleted),
+                read_deleted=tuple(2 * n for n in table.read_deleted),
+            )
+            for name, table in sizes.items()
+        }
+        grown = make_plan(replace(asked, tables=twice), course=course)
+        assert grown.course is course
+        assert grown.effort.plans_costed <= 4, "the plan, and whether to ask Spark for parts of it"
+        lost = replace(course, chosen=tuple((goal, "0" * 12) for goal, _ in course.chosen))
+        searched = make_plan(asked, course=lost)
+        assert searched.course is lost
+        assert searched.cost == make_plan(asked, course=replace(course, chosen=())).cost
+
+
 def test_a_course_that_leads_nowhere_is_not_taken() -> None:
     asked = problem(facts(10_000, 20_000, 30_000), facts(10, 20, 30))
     compared = make_plan(asked)

@@ -128,14 +128,16 @@ class Effort:
 class Course:
     """How a plan goes about a query: the time point at which its work begins (0 if it needs anything of the past), the names of the rules
     that it uses, and which states its later steps may load (``search.space.Keep``). A plan for another problem of the same shape is found
-    among these rules alone much faster than among all. ``asked``: it only asks for the query as it is written; ``scarcity``: what was
-    charged for each byte of a state so that a budget was kept to."""
+    among these rules alone much faster than among all, and faster still by what was ``chosen`` for each goal (``search.replay``).
+    ``asked``: it only asks for the query as it is written; ``scarcity``: what was charged for each byte of a state so that a budget was
+    kept to."""
 
     start: int
     keep: str
     rules: tuple[str, ...]
     asked: bool = False
     scarcity: float = 0.0
+    chosen: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,8 +178,9 @@ class Extraction:
         notes |= self._ways_to_join(notes)
         notes |= self._loads_and_idle(t, notes, computed)
         parts = [(note.cost, note.fixed) for note in notes.values()]
-        parts += [self._save_parts(save, t) for save in saves]
-        parts += [self._write_parts(emit, t)] if emit is not None else []
+        parts += [self._save_parts(save, keys[save.key]) for save in saves]
+        if emit is not None:
+            parts += [self._write_parts(*self._size(self._graph.output(t).view))]
         kept = self._kept() if saves and t == self._graph.problem.first else {}
         notes = {**{save.rel: note for save, note in kept.values()}, **notes}
         saves = (*saves, *(save for save, _ in kept.values()))
@@ -227,11 +228,18 @@ class Extraction:
             found[built] = replace(notes[built], broadcast=side, held=held)
         return found
 
-    def _save_parts(self, save: Save, t: int) -> tuple[int, int]:
-        """What it costs to save a relation, of what it grows from only the delta, and the part of it that does not depend on rows."""
+    def _save_parts(self, save: Save, goal: Goal) -> tuple[int, int]:
+        """What it costs to save a view, of what it grows from only the delta, and the part of it that does not depend on rows."""
         if isinstance(save.rel, Load):
             return 0, 0
-        return self._write_parts(self._computed(save), t, bool(save.bucket))
+        grown = self._graph.growth_by(goal, self._chosen[goal]) if self._growth(save) else None
+        rows, width = self._size(goal.view)
+        rows = self._graph.estimate.rows(grown.delta) if grown else rows
+        return self._write_parts(rows, width, bool(save.bucket))
+
+    def _size(self, view: View) -> tuple[float, float]:
+        """The rows of a view, and the bytes of one."""
+        return self._graph.estimate.rows(view), self._graph.estimate.width(view)
 
     def _growth(self, save: Save) -> Growth | None:
         """How a saved relation grows out of a stored one that lies as it is to lie; None when it does not."""
@@ -242,14 +250,9 @@ class Extraction:
         lies = self._graph.problem.stored.get(found.base.key)
         return found if lies is None or save.key.kind == "state" or lies.bucket == save.bucket else None
 
-    def _write_parts(self, rel: Rel, t: int, shuffled: bool = False) -> tuple[int, int]:
+    def _write_parts(self, rows: float, width: float, shuffled: bool = False) -> tuple[int, int]:
         """What it costs to write a relation, and the part of it that does not depend on rows."""
-        rows, width = self._rows(rel, t), self._graph.estimate.width(rel)
         return self._graph.model.parts(lambda model: model.write(rows, width, shuffled))
-
-    def _rows(self, rel: Rel, t: int) -> float:
-        note = self._notes.get(t, {}).get(rel)
-        return note.rows if note else sum(self._rows(i, t) for i in rel.inputs)
 
 
 def _loads_below(join: Join) -> Iterator[tuple[Load, tuple[int, ...]]]:

@@ -244,7 +244,8 @@ class Graph:
     def save_cost(self, view: View, grown: Growth | None) -> int:
         """What it costs to save a view, of what it grows from only the delta, at weight one."""
         rows = self.estimate.rows(grown.delta if grown else view)
-        return self.model.write(rows, self.estimate.width(view), isinstance(view.at, State))
+        has_groups = isinstance(view.at, State) and isinstance(view.tvr, Aggregate) and bool(view.tvr.keys)
+        return self.model.write(rows, self.estimate.width(view), shuffled=has_groups)
 
     def size(self, view: View) -> float:
         """The bytes that a view takes when it is stored."""

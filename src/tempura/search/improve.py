@@ -114,7 +114,7 @@ def _exchanged(pricing: Pricing, search: Search, candidate: Candidate, budget: i
             for way in graph.alternatives(goal):
                 if goal not in price.reached or way is choices.get(goal) or not _is_open(way, search, choices):
                     continue
-                for exchanged in _exchanges(graph, search, goal, way, price.reached):
+                for exchanged in _exchanges(graph, search, choices, goal, way, price.reached):
                     if budget <= 0:
                         return Candidate(graph, choices, price.cost, price.least)
                     cost = pricing.exchanged(price, goal, exchanged)
@@ -131,7 +131,7 @@ def _is_open(way: Alternative, search: Search, choices: Choices) -> bool:
 
 
 def _exchanges(
-    graph: Graph, search: Search, goal: Goal, way: Alternative, reached: Collection[Goal]
+    graph: Graph, search: Search, choices: Choices, goal: Goal, way: Alternative, reached: Collection[Goal]
 ) -> Iterator[Choices]:
     """To reach a goal in this way. Of what that needs and the plan does not have, what can be loaded because the plan makes it earlier
     anyway; else it is reached as before, or, where that differs, computed of nothing but what the plan has. Dynamic programming does not
@@ -144,5 +144,5 @@ def _exchanges(
         if at_hand and needed not in loads:
             computed[needed] = min(at_hand, key=partial(graph.work, needed))
     yield {**loads, goal: way}
-    if computed:
+    if any(choices[needed] is not way for needed, way in computed.items()):
         yield {**loads, **computed, goal: way}

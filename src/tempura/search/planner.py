@@ -23,6 +23,7 @@ from tempura.search.graph import Graph, Search
 from tempura.search.improve import Candidate, allows, first_candidates, improve, seeded
 from tempura.search.price import Pricing
 from tempura.search.problem import Problem
+from tempura.search.replay import named, replayed
 from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Keep, Space
 from tempura.search.told import told, used_methods
@@ -149,12 +150,16 @@ def _followed(
 
 
 def _along(course: Course, space: Space, names: tuple[str, ...], strict: bool) -> ProgressivePlan | None:
-    """The plan for all methods that goes by a course of operators, if that leads anywhere."""
+    """The plan for all methods that goes by a course of operators, if that leads anywhere: by the same choices, or if there are not the
+    same, by the best."""
     keep = Keep[course.keep]
     rules = tuple(rule for rule in space.rules_of(names) if rule.splits or rule.name in course.rules)
     begins = 0 if strict else _last_beginning(space.problem)
     graph = Graph(space, rules, begins=begins, strict=strict, keep=keep).renting(course.scarcity)
-    found = _best_of(Pricing(graph), names, graph.searches)
+    pricing = Pricing(graph)
+    again = ((search, replayed(pricing, search, course.chosen)) for search in graph.searches if course.chosen)
+    found = next((Found(names, graph, search, candidate) for search, candidate in again if candidate), None)
+    found = found or _best_of(pricing, names, graph.searches)
     return replace(_plan(found, keep), course=course) if found else None
 
 
@@ -239,7 +244,8 @@ def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, built.used) if names != ("batch",) else ()
     rules = tuple(sorted({rule.name for rule, _ in built.used}))
-    course = Course(_start(found), keep.name, rules, scarcity=found.graph.scarcity)
+    chosen = named(found.graph, found.candidate.choices, built.reached)
+    course = Course(_start(found), keep.name, rules, scarcity=found.graph.scarcity, chosen=chosen)
     method = used_methods(found.graph.problem.registry, steps, names)
     storage = sum(round(found.graph.problem.storage_price * size) for size in built.sizes)
     cost = sum(found.graph.weighted(step.cost, step.time) for step in steps) + storage

@@ -74,7 +74,8 @@ class Pricing:
             costs[t] += cost
         saved = {(goal.time, graph.key(goal.view)): goal for goal in savers}
         for goal in saved.values():
-            costs[goal.time] += self._save(goal.view, grown.get(goal))
+            # What is stored already stays where it is.
+            costs[goal.time] += 0 if goal in plan.loaded else self._save(goal.view, grown.get(goal))
         for root in graph.outputs:
             costs[root.time] += self.emit(root.view)
         rent = sum(graph.charged(graph.size(view)) for view in self._kept(plan, saved).values()) if graph.rent else 0

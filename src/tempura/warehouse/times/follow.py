@@ -1,5 +1,5 @@
-"""Planning a run as one before it was planned: where tables change as they did, the same rules lead to the best plan again, and to try
-them alone takes a tenth of comparing all. Sizes and prices are those of now. And what a run that did nothing had planned for later times is
+"""Planning a run as one before it was planned: where tables change as they did, the same choices are the best plan again, and to make them
+takes a tenth of comparing all. Sizes and prices are those of now. And what a run that did nothing had planned for later times is
 planned then, if all has come as it expected."""
 
 import hashlib
@@ -105,7 +105,9 @@ class Choice:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Choice":
         """The inverse of :meth:`to_json`."""
-        course = Course(**{**data["course"], "rules": tuple(data["course"]["rules"])})
+        course = data["course"]
+        chosen = tuple((goal, way) for goal, way in course.get("chosen", ()))
+        course = Course(**{**course, "rules": tuple(course["rules"]), "chosen": chosen})
         others = tuple(
             Alternative(**{**other, "steps": tuple(other["steps"]), "fallbacks": ()}) for other in data["others"]
         )
