@@ -51,12 +51,15 @@ def test_counts_repeat_and_grow_with_the_query() -> None:
     assert all(first[name] > smaller[name] > 0 for name in names)
     assert first["choose_s"] > 0
     assert first["explore_s"] > 0
+    assert first["again_cpu_s"] < first["plan_cpu_s"]
 
 
 def test_the_summary_counts_time_beyond_catalyst() -> None:
-    rows = [{"query": f"q{i}", "error": None, "catalyst_s": 1.0, "total_s": i, "plan_cpu_s": 0.1} for i in range(1, 12)]
+    times = {"catalyst_s": 1.0, "plan_cpu_s": 0.1}
+    rows = [{"query": f"q{i}", "error": None, **times, "total_s": i, "again_cpu_s": 0.03 * i} for i in range(1, 12)]
     found = summarised([*rows, {"query": "q12", "error": "NO_PLAN: …"}])
     assert (found["queries"], found["failed"]) == (12, {"q12": "NO_PLAN: …"})
     assert (found["p50"], found["p80"], found["max"]) == (6, 9, 11)
     assert found["beyond_catalyst"] == {"p50": 5, "p80": 8, "max": 10, "under_2_s": 0.182, "under_10_s": 0.909}
+    assert found["again_cpu"] == {"p50": 0.18, "p80": 0.27, "max": 0.33, "under_0.2_s": 0.545}
     assert found["worst"] == ["q11", "q10", "q9", "q8", "q7"]
