@@ -1,6 +1,7 @@
 """What plans cost that differ in a choice: found by what comes and goes, and the same as if each were looked at as a whole."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
@@ -8,10 +9,10 @@ import pytest
 
 from tempura.rules.methods import TEMPURA
 from tempura.search.graph import Graph
-from tempura.search.improve import Candidate, first_candidate
+from tempura.search.improve import Candidate, Choices, first_candidate
 from tempura.search.price import Price, Pricing
 from tempura.search.problem import Point, Problem
-from tempura.search.space import Keep, Space
+from tempura.search.space import Goal, Keep, Space
 from tests.plans.random_queries import QueryGenerator, random_table
 
 CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))
@@ -37,25 +38,34 @@ def begun(pricing: Pricing) -> tuple[Candidate, Price]:
     return first, price
 
 
+Tried = tuple[Goal, Choices, Price, Price | None]
+
+
+def walk_through_plans(random: Random, pricing: Pricing, steps: int) -> Iterator[Tried]:
+    """Plans of which each differs from the one before in the choice for one goal, whether that pays or not: the goal, what is chosen now,
+    the price of the plan before, and of this one; None when it would depend on itself, and the next goes on from the one before."""
+    first, price = begun(pricing)
+    choices = dict(first.choices)
+    for _ in range(steps):
+        goal = random.choice(list(price.reached))
+        ways = pricing.graph.alternatives(goal)
+        way = random.choice([way for way in ways if all(child in choices for child in way.goals)])
+        other = pricing.walk(choices, {goal: way})
+        yield goal, {**choices, goal: way}, price, other
+        if other is not None:
+            choices[goal], price = way, other
+
+
 @pytest.mark.parametrize("storage_price", [0.0, 1e6])
 def test_an_exchange_costs_what_the_plan_with_it_does(storage_price: float) -> None:
     """Any choice for any, not only those that pay: a walk through plans, which may depend on themselves."""
     costs: list[int | None] = []
     for seed in range(CASES):
-        random, graph = Random(seed), random_graph(5000 + seed, storage_price)
-        pricing = Pricing(graph)
-        first, price = begun(pricing)
-        choices = dict(first.choices)
-        for _ in range(60):
-            goal = random.choice(list(price.reached))
-            way = random.choice(
-                [way for way in graph.alternatives(goal) if all(child in choices for child in way.goals)]
-            )
-            cost, other = pricing.exchanged(price, goal, {goal: way}), pricing.walk(choices, {goal: way})
+        pricing = Pricing(random_graph(5000 + seed, storage_price))
+        for goal, choices, price, other in walk_through_plans(Random(seed), pricing, 60):
+            cost = pricing.exchanged(price, goal, {goal: choices[goal]})
             assert cost == (other.cost if other else None), f"seed {seed}, {goal}"
             costs.append(cost)
-            if other is not None:
-                choices[goal], price = way, other
     found = [cost for cost in costs if cost is not None]
     assert len(found) > 40 * CASES
     assert len(set(found)) > 5 * CASES, "plans must differ, else this test shows little"
@@ -66,20 +76,11 @@ def test_a_plan_costs_what_the_search_said() -> None:
     """To the nanosecond, whatever is chosen; but for snapshots that a later join will want in buckets, which the search does not know."""
     as_said = 0
     for seed in range(CASES):
-        random, graph = Random(seed), random_graph(5000 + seed, 0.0)
-        pricing = Pricing(graph)
-        first, price = begun(pricing)
-        choices = dict(first.choices)
-        for _ in range(12):
-            goal = random.choice(list(price.reached))
-            way = random.choice(
-                [way for way in graph.alternatives(goal) if all(child in choices for child in way.goals)]
-            )
-            other = pricing.walk(choices, {goal: way})
-            if other is None:
+        pricing = Pricing(random_graph(5000 + seed, 0.0))
+        for _, choices, _, price in walk_through_plans(Random(seed), pricing, 12):
+            if price is None:
                 continue
-            choices[goal], price = way, other
-            built = Candidate(graph, dict(choices), price.cost, price.least).built
+            built = Candidate(pricing.graph, choices, price.cost, price.least).built
             saves = [save for step in built.steps for save in step.saves]
             if any(save.bucket and save.key.kind == "snapshot" for save in saves):
                 assert built.cost > price.cost, f"seed {seed}"

@@ -1,5 +1,6 @@
 """Manifests are read once by a process, and again as soon as something touches them."""
 
+import json
 import os
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from tempura.errors import TempuraError
 from tempura.warehouse.commits import manifests
-from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to_bytes
+from tempura.warehouse.commits.manifests import FORMAT, Entry, read_manifest, sealed, to_bytes
 
 
 def put(path: Path, n: int) -> None:
@@ -62,3 +63,17 @@ def test_those_that_were_not_asked_for_are_forgotten(tmp_path: Path) -> None:
     for name in ("0", "1", "0", "2", "0", "1"):
         memory.recall(tmp_path / name, reading)
     assert read == ["0", "1", "2", "1"]
+
+
+def test_a_digit_that_makes_no_other_number_is_noticed(tmp_path: Path) -> None:
+    """The seal is of the bytes that were written, not of what they say."""
+    path = tmp_path / "1.json"
+    good = to_bytes(sealed({"seconds": 0.1 + 0.2}))
+    altered = good.replace(b"0.30000000000000004", b"0.30000000000000005")
+    assert json.loads(altered) == json.loads(good)
+    assert altered != good
+    path.write_bytes(good)
+    assert read_manifest(path) == {"seconds": 0.1 + 0.2, "format": FORMAT}
+    path.write_bytes(altered)
+    with pytest.raises(TempuraError, match="LEDGER_CORRUPT"):
+        read_manifest(path)

@@ -441,14 +441,6 @@ class TestDeclaring:
         assert moved.query("summary").verify()
 
 
-def says_the_same(altered: bytes, good: bytes) -> bool:
-    """Whether nothing but the last of a number's seventeen digits differs, which makes no other number of some."""
-    try:
-        return bool(json.loads(altered) == json.loads(good))
-    except ValueError:
-        return False
-
-
 class TestDamage:
     """A file altered by one byte, cut short or lost; a manifest of the future; a clock that goes back."""
 
@@ -537,10 +529,7 @@ class TestDamage:
         path = world.wh.path / name
         good = path.read_bytes()
         for i in range(0, len(good), 7):
-            altered = good[:i] + bytes([good[i] ^ 1]) + good[i + 1 :]
-            if says_the_same(altered, good):
-                continue
-            path.write_bytes(altered)
+            path.write_bytes(good[:i] + bytes([good[i] ^ 1]) + good[i + 1 :])
             with pytest.raises(TempuraError) as error:
                 query.verify()
             assert code(error) in ("LEDGER_CORRUPT", "FORMAT_NEWER"), good[i - 20 : i + 20]

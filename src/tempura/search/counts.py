@@ -73,7 +73,7 @@ class Counts:
         views = [view for leaf in leaves if (view := _viewed(leaf))]
         if not views or len(views) < len(leaves):
             return None
-        return _hashed(self._text(rel, max(ceil(at.until) for _, at in views)))
+        return hashed(self._text(rel, max(ceil(at.until) for _, at in views)))
 
     def _text(self, rel: Rel, now: int) -> str:
         view = _viewed(rel)
@@ -103,7 +103,8 @@ def _viewed(leaf: Rel) -> tuple[Rel, ViewKind] | None:
     return (leaf.scan, leaf.at) if isinstance(leaf, Read) else None
 
 
-def _hashed(text: str) -> str:
+def hashed(text: str) -> str:
+    """A short name for a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
@@ -112,5 +113,5 @@ def counted_names(rel: Rel) -> tuple[str, ...]:
     those that were new; what says more comes first."""
     kinds = ("Snapshot 0", "Delta 1 0")[: 1 + (len(rel.inputs) == 1)]
     return tuple(
-        _hashed(operator_text(rel, [f"({fingerprint(input)}{kind})" for input in rel.inputs])) for kind in kinds
+        hashed(operator_text(rel, [f"({fingerprint(input)}{kind})" for input in rel.inputs])) for kind in kinds
     )

@@ -180,7 +180,7 @@ class Extraction:
         parts = [(note.cost, note.fixed) for note in notes.values()]
         parts += [self._save_parts(save, keys[save.key]) for save in saves]
         if emit is not None:
-            parts += [self._write_parts(*self._size(self._graph.output(t).view))]
+            parts += [self._write_parts(*self._rows_and_width(self._graph.output(t).view))]
         kept = self._kept() if saves and t == self._graph.problem.first else {}
         notes = {**{save.rel: note for save, note in kept.values()}, **notes}
         saves = (*saves, *(save for save, _ in kept.values()))
@@ -233,11 +233,11 @@ class Extraction:
         if isinstance(save.rel, Load):
             return 0, 0
         grown = self._graph.growth_by(goal, self._chosen[goal]) if self._growth(save) else None
-        rows, width = self._size(goal.view)
+        rows, width = self._rows_and_width(goal.view)
         rows = self._graph.estimate.rows(grown.delta) if grown else rows
         return self._write_parts(rows, width, bool(save.bucket))
 
-    def _size(self, view: View) -> tuple[float, float]:
+    def _rows_and_width(self, view: View) -> tuple[float, float]:
         """The rows of a view, and the bytes of one."""
         return self._graph.estimate.rows(view), self._graph.estimate.width(view)
 

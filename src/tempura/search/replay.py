@@ -1,8 +1,8 @@
 """The choices of a plan by names that other problems of the same shape have too: so that it is found there again without a search."""
 
-import hashlib
 from collections.abc import Iterable
 
+from tempura.search.counts import hashed
 from tempura.search.graph import Alternative, Graph, Search
 from tempura.search.improve import Candidate, Choices
 from tempura.search.price import Pricing
@@ -52,13 +52,9 @@ class _Names:
         if goal not in self._of:
             view = goal.view
             what = f"{self._graph.memo.fingerprint(view.tvr)} {type(view.at).__name__}{view.at} at {goal.time}"
-            self._of[goal] = _hashed(what)
+            self._of[goal] = hashed(what)
         return self._of[goal]
 
     def way(self, way: Alternative) -> str:
         rule = way.rule.name if way.rule else ""
-        return _hashed(" ".join((rule, *sorted(map(self.goal, way.goals)))))
-
-
-def _hashed(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return hashed(" ".join((rule, *sorted(map(self.goal, way.goals)))))
