@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from pyspark.sql import functions as fn
 from tempura.bench import exactness
 from tempura.bench.exactness import session_settings
 from tempura.bench.operators import JOBS, measure
+from tempura.bench.suites import SUITES
 from tempura.bench.trial import is_nontrivial
 from tempura.cli.main import main
 from tempura.warehouse.engine import Verification
@@ -88,7 +90,7 @@ def test_what_fails_or_is_wrong_is_reported_and_the_sweep_goes_on(
     quoting: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {"q1": "SELECT no_such FROM nation", "q2": "SELECT count(*) AS n FROM lineitem"}
-    monkeypatch.setattr(exactness, "query_texts", lambda suite: texts)
+    monkeypatch.setattr(exactness, "SUITES", {"tpch": replace(SUITES["tpch"], own=texts)})
     wrong = Verification(False, 1, ("(1)",), ("(2)",), "identical bags")
     monkeypatch.setattr("tempura.warehouse.query.Query.verify", lambda query, rows: wrong)
     out = tmp_path / "out.json"

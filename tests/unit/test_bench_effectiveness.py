@@ -323,7 +323,7 @@ def lakeless(monkeypatch: pytest.MonkeyPatch) -> None:
     """No data is generated, no tables are laid out, no session is started."""
     from contextlib import nullcontext
 
-    monkeypatch.setattr("tempura.bench.effectiveness.generate", lambda *_, **__: None)
+    monkeypatch.setattr("tempura.bench.suites.generate", lambda *_, **__: None)
     monkeypatch.setattr("tempura.bench.effectiveness.laid_out", lambda *_: nullcontext())
     monkeypatch.setattr("tempura.cli.effectiveness.start_session", lambda *_, **__: None)
 
@@ -380,7 +380,7 @@ def test_a_result_that_is_not_equal_fails_the_command(
 @pytest.mark.usefixtures("lakeless")
 def test_queries_over_tables_that_stand_still_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = {"q1": "SELECT count(*) FROM nation", "q2": "SELECT count(*) FROM lineitem"}
-    monkeypatch.setattr("tempura.bench.effectiveness.query_texts", lambda suite: texts)
+    monkeypatch.setattr("tempura.bench.effectiveness.SUITES", {"tpch": replace(SUITES["tpch"], own=texts)})
     done, told = list[str](), list[str]()
     monkeypatch.setattr(Comparison, "run", comparing(done))
     record = Record(tmp_path / "out.json", asked().meta(), summarise=summarised)

@@ -22,7 +22,6 @@ from tempura.bench.record import Record, Row
 from tempura.bench.scenario import Effectiveness, methods_in
 from tempura.bench.suites import SUITES, chosen, tables_named
 from tempura.bench.trial import Trial, code_of, is_alive
-from tempura.data.tpcds import generate, query_texts
 from tempura.execute.draft import Draft
 from tempura.execute.files import Files
 from tempura.execute.naming import ids
@@ -40,7 +39,7 @@ def run_effectiveness(
     spark: SparkSession, asked: Effectiveness, queries: str, record: Record, progress: Progress, told: Progress
 ) -> None:
     """Measure what the record does not hold yet. ``progress`` hears which query is being measured, ``told`` a line per phase."""
-    suite, texts = SUITES[asked.suite], chosen(queries, query_texts(asked.suite))
+    suite, texts = SUITES[asked.suite], chosen(queries, SUITES[asked.suite].queries)
     for name in [name for name, text in texts.items() if not tables_named(text, suite.facts)]:
         del texts[name]
         told(f"{name}: left out, because no rows arrive in its tables")
@@ -48,7 +47,7 @@ def run_effectiveness(
     if not left:
         return
     moments = asked.moments(datetime.now(UTC).date())
-    dataset = generate(asked.scale, suite=asked.suite)
+    dataset = suite.tables(asked.scale)
     with laid_out(spark, dataset, suite, asked.cut, told, moments, asked.references) as lake:
         for n, name in enumerate(left):
             heading = f"{name} ({n + 1} of {len(left)})"

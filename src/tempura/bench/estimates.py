@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tempura.algebra.rel import Aggregate, Filter, Join, Rel, scans
 from tempura.bench.exactness import described_run
 from tempura.bench.planning import Tables
-from tempura.bench.suites import chosen
-from tempura.data.tpcds import Dataset, generate, query_texts
+from tempura.bench.suites import SUITES, chosen
+from tempura.data.tpcds import Dataset
 from tempura.errors import TempuraError
 from tempura.execute import functions as fn
 from tempura.execute.draft import Draft
@@ -50,9 +50,9 @@ class Estimates:
 
 def estimate_all(spark: SparkSession, asked: Estimates, queries: str) -> Iterator[Row]:
     """A row per query, in the suite's order: its ``operators`` with estimate and truth. One that fails has its ``error`` and none."""
-    dataset = generate(asked.scale, suite=asked.suite)
+    dataset = SUITES[asked.suite].tables(asked.scale)
     tables = Tables.of(spark, dataset, times=1)
-    for name, sql in chosen(queries, query_texts(asked.suite)).items():
+    for name, sql in chosen(queries, SUITES[asked.suite].queries).items():
         try:
             yield {"query": name, "operators": list(_operators(spark, dataset, tables, sql)), "error": None}
         except (TempuraError, PySparkException) as error:

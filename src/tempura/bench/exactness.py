@@ -16,7 +16,6 @@ from tempura.bench.record import Record, Row, codes
 from tempura.bench.second import compare
 from tempura.bench.suites import SUITES, chosen
 from tempura.bench.trial import Trial
-from tempura.data.tpcds import generate, query_texts
 from tempura.frontend.start import many_small_jobs
 
 EARLY_PRICE = 0.3
@@ -95,8 +94,8 @@ def run_sweep(
     spark: SparkSession, sweep: Sweep, queries: str, record: Record, progress: Progress, told: Progress
 ) -> None:
     """Run what the record does not hold yet. ``progress`` hears what is being done, ``told`` a line per query that is done."""
-    texts = chosen(queries, query_texts(sweep.suite))
-    dataset = generate(sweep.scale, suite=sweep.suite)
+    texts = chosen(queries, SUITES[sweep.suite].queries)
+    dataset = SUITES[sweep.suite].tables(sweep.scale)
     for pattern in sweep.patterns:
         left = [name for name in texts if not record.has(name, pattern, sweep.scenario)]
         if not left:

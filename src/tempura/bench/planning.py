@@ -19,7 +19,7 @@ from tempura.algebra.equalities import compared_together
 from tempura.algebra.rel import Rel, scans
 from tempura.bench.exactness import described_run, schedule_of
 from tempura.bench.suites import SUITES, chosen
-from tempura.data.tpcds import Dataset, generate, query_texts
+from tempura.data.tpcds import Dataset
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import analyse_sql
 from tempura.frontend.compiled import compiled
@@ -122,8 +122,8 @@ def table_facts(
 
 def plan_all(spark: SparkSession, planning: Planning, queries: str) -> Iterator[Row]:
     """A row per query, in the suite's order. One that fails has its ``error`` and no figures."""
-    texts = chosen(queries, query_texts(planning.suite))
-    tables = Tables.of(spark, generate(planning.scale, suite=planning.suite), planning.times)
+    texts = chosen(queries, SUITES[planning.suite].queries)
+    tables = Tables.of(spark, SUITES[planning.suite].tables(planning.scale), planning.times)
     for name, sql in texts.items():
         yield {"query": name, **_tried(spark, planning, tables, sql)}
 

@@ -16,8 +16,8 @@ from tempura.bench.estimates import q_error
 from tempura.bench.exactness import described_run
 from tempura.bench.jobs import usage_of
 from tempura.bench.planning import Tables
+from tempura.bench.suites import SUITES
 from tempura.cost.stats import ColumnStats
-from tempura.data.tpcds import generate
 from tempura.execute.naming import attribute
 from tempura.warehouse.batches.sample import sketches_of
 
@@ -41,7 +41,7 @@ class Sketching:
 def sketch_all(spark: SparkSession, asked: Sketching) -> Iterator[Row]:
     """A row per table, the largest first: rows, columns, CPU seconds of sketching all columns and of the tasks by which Spark reads them,
     the first as a share of the second, bytes stored, and per column the numbers of distinct values if they are counted."""
-    dataset = generate(asked.scale, suite=asked.suite)
+    dataset = SUITES[asked.suite].tables(asked.scale)
     known = Tables.of(spark, dataset, times=1)
     for table in sorted(known.schemas, key=lambda name: -known.facts[name].inserted[0]):
         path = dataset.file(table)

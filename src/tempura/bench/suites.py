@@ -1,9 +1,11 @@
 """The benchmark suites: their fact tables, and what is known of these that a split into arrivals needs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from re import findall
 
+from tempura.bench.views import VIEWS
+from tempura.data.tpcds import Dataset, generate, query_texts
 from tempura.errors import TempuraError
 
 
@@ -20,15 +22,28 @@ class Fact:
 class Suite:
     """A set of queries over generated tables. Tables that are not ``facts`` are there from the start. ``sales`` and ``returns`` are
     the facts of which rows may be deleted later; ``dated`` is the one whose days decide where a split by date cuts. ``keys`` and
-    ``references`` are what its specification says of the tables, as far as it is so while they arrive together."""
+    ``references`` are what its specification says of the tables, as far as it is so while they arrive together. ``data`` names the
+    generator of its tables, and ``own`` are its queries where they are not the generator's."""
 
     name: str
+    data: str
     facts: dict[str, Fact]
     sales: frozenset[str]
     returns: frozenset[str]
     dated: str
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    own: Mapping[str, str] | None = None
+
+    @property
+    def queries(self) -> dict[str, str]:
+        """Its queries by name, in SQL that Spark reads with ``spark.sql.ansi.doubleQuotedIdentifiers``. Raises NO_GENERATOR as
+        :func:`generate` does."""
+        return query_texts(self.data) if self.own is None else dict(self.own)
+
+    def tables(self, scale: float) -> Dataset:
+        """Its tables at a scale. Raises as :func:`generate` does."""
+        return generate(scale, suite=self.data)
 
     def deletable(self, pattern: str) -> frozenset[str]:
         """The tables of which rows are deleted under a pattern."""
@@ -41,6 +56,7 @@ def _by_date_key(column: str) -> str:
 
 _TPCDS = Suite(
     name="tpcds",
+    data="tpcds",
     facts={
         "store_sales": Fact("ss_ticket_number", _by_date_key("ss_sold_date_sk")),
         "store_returns": Fact("sr_ticket_number", _by_date_key("sr_returned_date_sk")),
@@ -60,6 +76,7 @@ _TPCDS = Suite(
 
 _TPCH = Suite(
     name="tpch",
+    data="tpch",
     facts={
         "lineitem": Fact("l_orderkey", "l_shipdate"),
         "orders": Fact("o_orderkey", "o_orderdate"),
@@ -93,8 +110,8 @@ _TPCH = Suite(
     },
 )
 
-SUITES = {suite.name: suite for suite in (_TPCDS, _TPCH)}
-"""By name. TPC-H has no returns: its orders take their place."""
+SUITES = {suite.name: suite for suite in (_TPCDS, _TPCH, replace(_TPCH, name="views", own=VIEWS))}
+"""By name. TPC-H has no returns: its orders take their place. ``views``: other queries over its tables, with large results."""
 
 
 def chosen(names: str, known: dict[str, str]) -> dict[str, str]:
@@ -105,7 +122,7 @@ def chosen(names: str, known: dict[str, str]) -> dict[str, str]:
     unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         what = f"There is no query {unknown[0]!r}." if unknown else "No query is named."
-        raise TempuraError("UNKNOWN_QUERY", what, f"Choose of q1 to q{len(known)}, or all.")
+        raise TempuraError("UNKNOWN_QUERY", what, f"Choose of {', '.join(known)}, or all.")
     return {name: text for name, text in known.items() if name in wanted}
 
 
