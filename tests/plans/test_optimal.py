@@ -1,7 +1,8 @@
 """How far from the cheapest plan of its graph a search may end: the graph as an integer program, solved exactly.
 
 A state that is saved costs what the cheapest way to save and to load it would, whatever is chosen, and one that may grow and is not read
-only what is appended: so the program's optimum is a bound from below, and the gap to it at least as large as that to the cheapest plan.
+only what is appended, as does a result: so the program's optimum is a bound from below, and the gap to it at least as large as that to the
+cheapest plan.
 """
 
 import os
@@ -14,6 +15,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from tempura.physical.growth import Growth
 from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
 from tempura.search.graph import ONE_PART, Alternative, Graph, Search
@@ -45,7 +47,6 @@ class Program:
         self._least: list[float] = []
         for goal in graph.outputs:
             self._constrain(dict.fromkeys(self._ways[goal], 1.0), 1.0)
-            self._constrain({("read", goal): 1.0}, 1.0)
         for goal, ways in self._ways.items():
             for way in ways:
                 self._add(goal, way)
@@ -65,8 +66,7 @@ class Program:
         )
         if found.status != 0:
             return None
-        emits = (self._graph.weighted(self._pricing.emit(root.view), root.time) for root in self._graph.outputs)
-        return float(found.fun * 1e6 + sum(emits))
+        return float(found.fun * 1e6)
 
     def _find_circles(self) -> dict[Goal, int]:
         """The strongly connected parts of the graph, by number: only goals of one can need each other."""
@@ -85,12 +85,14 @@ class Program:
                 # Of two goals that need each other both would have to be higher.
                 room = len(self._ways) + 1.0
                 self._constrain({goal: 1.0, needed: -1.0, way: -room}, 1.0 - room)
+        if self._graph.is_result(goal):
+            self._needs(way, ("written", way), self._write(goal, way))
         if way.rule is None:
             self._needs_if_read(goal, way, ("load", way), self._load(goal, way))
             for saved in way.goals:
                 self._needs(way, ("save", saved), self._save(saved))
             return
-        grown = self._graph.growth_by(goal, way)
+        grown = self._grown(goal, way)
         appended = self._graph.appended(way, grown, goal.time) if grown else way
         for needed in way.goals:
             if needed in appended.goals:
@@ -106,7 +108,20 @@ class Program:
         lies = ONE_PART if way.goals else self._graph.lies(goal, way, lambda goal: way)
         return self._graph.weighted(self._graph.load_parts(goal.view, lies, whole=False)[0], goal.time)
 
+    def _write(self, goal: Goal, way: Alternative) -> int:
+        """What it costs at least to write a result that is reached in some way."""
+        if way.rule is None:
+            return 0
+        return self._graph.weighted(self._graph.save_cost(goal.view, self._grown(goal, way)), goal.time)
+
+    def _grown(self, goal: Goal, way: Alternative) -> Growth | None:
+        """How a goal may grow; a result only by rows that come."""
+        found = self._graph.growth_by(goal, way)
+        return None if found and found.is_merged and self._graph.is_result(goal) else found
+
     def _save(self, goal: Goal) -> int:
+        if self._graph.is_result(goal):
+            return 0
         grown = [None, *(self._graph.growth_by(goal, way) for way in self._ways[goal])]
         return self._graph.weighted(min(self._graph.save_cost(goal.view, g) for g in grown), goal.time)
 

@@ -3,7 +3,7 @@
 import json
 import random
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,7 +135,7 @@ def test_an_outcome_says_what_was_written(two_steps: Run) -> None:
         assert Path(stored.parts[0].path).is_relative_to(store.folder / "step 1" / "states")
     output = outcomes[1].output
     assert output is not None
-    assert output.path == str(store.folder / "step 1" / "output")
+    assert output.paths == (str(store.folder / "step 1" / "output"),)
     assert StoredOutput.from_json(json.loads(json.dumps(output.to_json()))) == output
     assert outcomes[1].cpu_seconds > 0
     assert outcomes[1].jobs > 0
@@ -431,11 +431,9 @@ class TestAtOnce:
         """Two writes at the same time: each waits for the other."""
         barrier, write = threading.Barrier(2), Files._write
 
-        def meet(
-            files: Files, rows: Relation, columns: Sequence[Column], folder: Path, packed: Mapping[str, str]
-        ) -> str:
+        def meet(files: Files, rows: Relation, columns: Sequence[Column], folder: Path) -> str:
             barrier.wait(60)
-            return write(files, rows, columns, folder, packed)
+            return write(files, rows, columns, folder)
 
         monkeypatch.setattr(Files, "_write", meet)
         return barrier

@@ -64,7 +64,7 @@ def test_a_table_that_turns_out_too_large_is_not_made_again(
 ) -> None:
     write, plans = Files._write, list[str]()
 
-    def failing(files: Files, rows, columns, folder: Path, packed) -> str:  # type: ignore[no-untyped-def]
+    def failing(files: Files, rows, columns, folder: Path) -> str:  # type: ignore[no-untyped-def]
         frame = rows.draft.select(*ids(columns)).dataframe(files.writer)
         plans.append(frame._jdf.queryExecution().sparkPlan().toString())
         if len(plans) == 1:
@@ -72,7 +72,7 @@ def test_a_table_that_turns_out_too_large_is_not_made_again(
                 session.sql("SELECT raise_error('There is not enough memory to build hash map.')").collect()
             except Exception as error:
                 raise Py4JJavaError("", error._origin) from error  # type: ignore[attr-defined]
-        return write(files, rows, columns, folder, packed)
+        return write(files, rows, columns, folder)
 
     monkeypatch.setattr(Files, "_write", failing)
     said: list[str] = []

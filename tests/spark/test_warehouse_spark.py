@@ -86,7 +86,7 @@ def test_verify_finds_a_wrong_result(wh: Warehouse, make: Make, monkeypatch: pyt
     assert query.verify().rows == 3
     stored = query.steps()[-1].output
     assert stored
-    folder = wh.path / stored.path
+    folder = wh.path / stored.paths[0]
     good = make([], "k INT").sparkSession.read.parquet(str(folder)).collect()
     names = ["s0", "s1", "s2"]
     for wrong in (good[:2], [*good, good[0]], [*good[:2], (3, None, "x")], [(1, 1.5000001, "x"), *good[1:]]):

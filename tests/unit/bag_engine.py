@@ -36,13 +36,12 @@ from tempura.errors import TempuraError
 from tempura.execute.contract import Clocks, Merge, Part, StepOutcome, StoredOutput, StoredState, Usage
 from tempura.execute.local import BagExecutor, BagOutcome
 from tempura.execute.parts import merge_of, parts_to_keep
-from tempura.execute.sharing import sinks_of
+from tempura.execute.sharing import Sink, sinks_of
 from tempura.frontend.clock import NOW, today
 from tempura.frontend.lift import Lifted
 from tempura.kafka import TopicOffsets
-from tempura.physical.growth import growth
+from tempura.physical.growth import growth, named_otherwise
 from tempura.physical.operators import Load, Read, StateKey
-from tempura.plan.progressive import Save
 from tempura.warehouse.batches.arrivals import ColumnSummary, Rows
 from tempura.warehouse.batches.parquet import FileSummary
 from tempura.warehouse.declared.kafka import KafkaSpec, refusal
@@ -238,8 +237,9 @@ def _stored_rows(source: Source, files: Sequence[str]) -> list[dict[str, object]
 @dataclass
 class BagEngine:
     """``session`` are the settings of the user's session. ``executed`` counts the steps run; ``written`` and ``read`` the rows of each
-    state that they wrote and read. ``prices`` decide on plans, and when parts of states are merged. At each of ``looks``, the clocks
-    have moved on by a second, half a second of Spark's and a quarter of Python's."""
+    state that they wrote and read, ``results`` those that they wrote of each result, kept as a state or not. ``prices`` decide on plans,
+    and when parts of states are merged. At each of ``looks``, the clocks have moved on by a second, half a second of Spark's and a
+    quarter of Python's."""
 
     session: dict[str, str] = field(default_factory=lambda: {"spark.sql.session.timeZone": "UTC"})
     version: str = "4.3.0"
@@ -247,6 +247,7 @@ class BagEngine:
     looks: int = 0
     lookups: list[int] = field(default_factory=list)
     written: list[int] = field(default_factory=list)
+    results: list[int] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
     prices: CostModel = SPARK
     lakes: dict[str, list[Row]] = field(default_factory=dict)
@@ -297,13 +298,13 @@ class BagEngine:
         executor = BagExecutor(lambda read: _read(work, read), states)
         outcome = executor.run(work.step)
         stored: dict[StateKey, StoredState] = {}
+        output, kept = None, work.step.kept_result
         for sink in sinks_of(work.step):
-            if sink.save:
-                folder = work.folder / "states" / str(len(stored))
-                stored[sink.save.key] = self._stored(sink.save, outcome, executor, work, stored, folder)
-        output = None
-        if outcome.output is not None:
-            output = StoredOutput((), "{}", _save(work.folder / "output", outcome.output))
+            if sink.save is None:
+                whole = stored[kept.key] if kept else self._stored(sink, outcome, executor, work, stored)
+                output = StoredOutput.of(whole)
+            else:
+                stored[sink.save.key] = self._stored(sink, outcome, executor, work, stored)
         return StepOutcome(stored, output, Usage(cpu_seconds=0.5, wall_seconds=0.25, driver_seconds=0.125))
 
     def clocks(self) -> Clocks:
@@ -316,18 +317,19 @@ class BagEngine:
 
     def _stored(
         self,
-        save: Save,
+        sink: Sink,
         outcome: BagOutcome,
         executor: BagExecutor,
         work: Work,
         stored: Mapping[StateKey, StoredState],
-        folder: Path,
     ) -> StoredState:
-        """As on Spark: the state in the parts that it had, and one more with what has come."""
-        found = growth(save.rel)
-        if isinstance(save.rel, Load):
-            return stored[save.rel.key] if save.rel.key in stored else work.load(save.rel.key)
-        if found:
+        """As on Spark: the state or result in the parts that it had, and one more with what has come."""
+        is_result = sink.save in (None, work.step.kept_result)
+        folder = work.folder / "output" if is_result else work.folder / "states" / str(len(stored))
+        found, repeated = growth(sink.rel), named_otherwise(sink.rel)
+        if isinstance(repeated, Load) and (work.step.appends or not is_result):
+            return stored[repeated.key] if repeated.key in stored else work.load(repeated.key)
+        if found and (work.step.appends or not is_result):
             assert isinstance(found.base, Load)
             key, merge = found.base.key, merge_of(found)
             base = stored[key] if key in stored else work.load(key)
@@ -335,24 +337,26 @@ class BagEngine:
             if keep:
                 rest = [_load(part.path) for part in base.parts[keep:]]
                 delta = _merged([*rest, executor.bag(found.delta, outcome.states)], merge, whole=False)
-                part = self._write(folder, delta)
+                part = self._write(folder, delta, is_result)
                 return replace(base, parts=(*base.parts[:keep], part), merge=merge)
-        return StoredState((), (), 0, "{}", (self._write(folder, outcome.states[save.key]),))
+        rows = outcome.states[sink.save.key] if sink.save else outcome.output
+        assert rows is not None
+        return StoredState((), (), 0, "{}", (self._write(folder, rows, is_result),))
 
-    def _write(self, folder: Path, bag: SignedBag) -> Part:
+    def _write(self, folder: Path, bag: SignedBag, is_result: bool) -> Part:
         part = _save(folder, bag)
-        self.written.append(part.rows)
+        (self.results if is_result else self.written).append(part.rows)
         return part
 
     def result(self, stored: StoredOutput, lifted: Lifted) -> SignedBag:
-        return _load(stored.path)
+        return _rows(stored)
 
     def changes(self, old: StoredOutput | None, new: StoredOutput, lifted: Lifted) -> SignedBag:
-        return _load(new.path) - _load(old.path) if old else _load(new.path)
+        return _rows(new) - _rows(old) if old else _rows(new)
 
     def delta(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> list[Row]:
-        before = bag(old, old.schema.names) if isinstance(old, Source) else _load(old.path) if old else SignedBag()
-        changes = (_load(new.path) - before).items()
+        before = bag(old, old.schema.names) if isinstance(old, Source) else _rows(old) if old else SignedBag()
+        changes = (_rows(new) - before).items()
         return [(*row, "insert" if n > 0 else "delete") for row, n in changes for _ in range(abs(n))]
 
     def change(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> Changes:
@@ -364,7 +368,7 @@ class BagEngine:
 
     def verify(self, check: Check) -> Verification:
         expected = evaluate(check.lifted.rel, lambda leaf: _scan(check, leaf))
-        found = _load(check.stored.path)
+        found = _rows(check.stored)
         return Verification(expected == found, expected.size, (), (), "interpreter")
 
     def lake_schema(self, format: str, path: Path) -> StructType:
@@ -491,7 +495,11 @@ def _save(folder: Path, bag: SignedBag) -> Part:
     folder.mkdir(parents=True)
     text = json.dumps([[list(row), weight] for row, weight in bag.items()], default=_tagged)
     (folder / "rows.json").write_text(text)
-    return Part(str(folder), bag.size, len(text), weighted=True)
+    return Part(str(folder), bag.size, len(text), weighted=not bag.is_positive)
+
+
+def _rows(stored: StoredOutput) -> SignedBag:
+    return _load(*stored.paths)
 
 
 def _load(*paths: str) -> SignedBag:

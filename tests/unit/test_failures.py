@@ -252,7 +252,7 @@ def test_verify_reads_what_was_read_a_moment_ago(tmp_path: Path, monkeypatch: py
     query = warehouse(tmp_path, Files()).query("q")
     monkeypatch.setattr(seals, "_about", lambda path: (0, 0))  # what a disk loses does not show in a file's times
     assert query.verify()
-    part = query.stored(query.outputs()[-1]).part
+    part = query.stored(query.outputs()[-1]).parts[0]
     result = Path(part.path, part.seals[0].name)
     data = result.read_bytes()
     result.write_bytes(data[::-1])

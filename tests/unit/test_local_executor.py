@@ -109,10 +109,14 @@ def test_tables_are_read_again_rather_than_kept() -> None:
 def test_stored_data_survives_json() -> None:
     part = Part("/a b", 10, 99, True, (FileSeal("part-0.parquet", 99, "0ab1"),))
     state = StoredState(("int", "decimal(7,2)"), (1,), 4, "{}", (part, Part("/c", 1, 9)))
-    output = StoredOutput(("int",), "{}", part)
+    output = StoredOutput(("int",), "{}", (part, Part("/d", 2, 7)))
     assert (state.rows, state.bytes, state.weighted) == (11, 108, True)
     assert StoredState.from_json(state.to_json()) == state
+    assert (output.rows, output.bytes) == (12, 106)
     assert StoredOutput.from_json(output.to_json()) == output
+    # As it was written before a result could have several parts.
+    of_old = {"types": ["int"], "schema": "{}", "part": part.to_json()}
+    assert StoredOutput.from_json(of_old) == output.with_parts([part])
 
 
 @pytest.mark.parametrize("broken", [{"bucket": "0"}, {"buckets": "1"}, {"types": None}, {"parts": ["/a"]}])

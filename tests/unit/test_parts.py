@@ -124,9 +124,9 @@ class TestGrowth:
         assert growth(state("decimal(29,2)")) is None
 
 
-def grown(steps: int, rows: int) -> tuple[list[int], list[int]]:
-    """Rows written per step, and the number of parts, when ``rows`` rows of 40 bytes come at each step."""
-    parts: list[Part] = [Part("", rows, rows * 40)]
+def grown(steps: int, rows: int, first: int = 0) -> tuple[list[int], list[int]]:
+    """Rows written per step, and the number of parts, when ``rows`` rows of 40 bytes come at each step, to ``first`` or as many."""
+    parts: list[Part] = [Part("", first or rows, (first or rows) * 40)]
     written, counts = [], []
     for _ in range(steps):
         keep = parts_to_keep(StoredState((), (), 0, "", tuple(parts)), Merge(2), uses=30, prices=SPARK)
@@ -144,6 +144,12 @@ class TestMergingOfParts:
         written, counts = grown(400, rows)
         assert max(written) < rows + 400_000
         assert max(counts) <= 2 + 400 * rows / 100_000
+
+    def test_what_was_there_is_not_written_again_whenever_a_little_comes(self) -> None:
+        written, counts = grown(200, 1_000, first=300_000)
+        assert sum(written) < 200 * 10_000
+        assert max(written) < 200_000
+        assert max(counts) <= 8
 
     def test_a_step_does_not_write_more_as_the_state_grows(self) -> None:
         written, _ = grown(400, 20_000)

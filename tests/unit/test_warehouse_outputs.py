@@ -133,7 +133,7 @@ class TestOutputs:
     def test_changes_to_a_result_that_is_gone(self, world: World) -> None:
         query = first_run(world)
         path = query.output(world.folder / "feed", "changes")
-        shutil.rmtree(query.stored(query.outputs()[0]).path)
+        shutil.rmtree(query.stored(query.outputs()[0]).paths[0])
         with pytest.raises(TempuraError) as error:
             second_run(world, query)
         assert code(error) == "OUTPUT_LOST"

@@ -91,6 +91,11 @@ class StoredState:
         """The bytes of all parts."""
         return sum(part.bytes for part in self.parts)
 
+    def bytes_beside(self, result: "StoredOutput | None") -> int:
+        """The bytes of the parts that are not those of a result, which is kept anyway."""
+        kept = result.paths if result else ()
+        return sum(part.bytes for part in self.parts if part.path not in kept)
+
     @property
     def weighted(self) -> bool:
         """Whether rows carry weights."""
@@ -121,40 +126,57 @@ class StoredState:
 
 @dataclass(frozen=True)
 class StoredOutput:
-    """A query's result as Parquet files: a plain bag with positional columns (``s0``, ``s1`` …)."""
+    """A query's result as Parquet files: a plain bag with positional columns (``s0``, ``s1`` …), the rows of all ``parts`` as they
+    lie. A result that only got rows shares the parts of the one before; one of them may be a state, too."""
 
     types: tuple[str, ...]
     schema: str
-    part: Part
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, plain: StoredState) -> Self:
+        """The result that a state is which holds its rows as they are (``execute.parts.is_plain``)."""
+        return cls(plain.types, plain.schema, plain.parts)
 
     @property
-    def path(self) -> str:
-        """The folder of the files."""
-        return self.part.path
+    def paths(self) -> tuple[str, ...]:
+        """The folders of the files."""
+        return tuple(part.path for part in self.parts)
 
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return self.part.rows
+        return sum(part.rows for part in self.parts)
 
     @property
     def bytes(self) -> int:
         """The bytes of the data files."""
-        return self.part.bytes
+        return sum(part.bytes for part in self.parts)
 
-    def with_part(self, part: Part) -> Self:
-        """The same result with its files elsewhere."""
-        return replace(self, part=part)
+    def extends(self, other: "StoredOutput") -> bool:
+        """Whether its rows are those of another result, and more: their parts are its first."""
+        return self.types == other.types and self.paths[: len(other.parts)] == other.paths
+
+    def beside(self, other: "StoredOutput") -> Self:
+        """The rows of the parts that another result of the same types does not have."""
+        common = other.paths if other.types == self.types else ()
+        return self.with_parts(part for part in self.parts if part.path not in common)
+
+    def with_parts(self, parts: Iterable[Part]) -> Self:
+        """The same result with other parts, or with its files elsewhere."""
+        return replace(self, parts=tuple(parts))
 
     def to_json(self) -> dict[str, object]:
         """Plain data, from which :meth:`from_json` makes an equal value."""
-        return {"types": list(self.types), "schema": self.schema, "part": self.part.to_json()}
+        return {"types": list(self.types), "schema": self.schema, "parts": [part.to_json() for part in self.parts]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Self:
         """The value that :meth:`to_json` described. Raises KeyError, TypeError or ValueError for anything else."""
         types = tuple(map(str, _items(data["types"])))
-        return cls(types, str(data["schema"]), Part.from_json(data["part"]))
+        # Results that were written before they could have several parts have one.
+        parts = _items(data["parts"]) if "parts" in data else [data["part"]]
+        return cls(types, str(data["schema"]), tuple(map(Part.from_json, parts)))
 
 
 @dataclass(frozen=True, slots=True)

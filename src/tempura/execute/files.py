@@ -7,6 +7,7 @@ partitions and to buckets in the same way, and the files are renamed afterwards.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from tempura.execute.identity import is_exact
 from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.netting import net
 from tempura.execute.parts import is_grouped, layout_of, signed_after_first, stored_facts
-from tempura.execute.relation import Parts, Relation, expand, with_weight
+from tempura.execute.relation import Parts, Relation, plain, with_weight
 from tempura.execute.writing import write, writer_of
 
 _PART = re.compile(r"(\.?part-(\d+)-[0-9a-f-]{36})-(c\d+.*)")
@@ -45,13 +46,19 @@ those before them. Of the ways that ``tempura bench states`` measures it took th
 
 class Files:
     """Writes and reads relations as folders of Parquet files. The session itself is never changed: writes run in a clone, ``writer``.
-    ``packed``: how states are; results are as the session writes files that others read."""
+    ``packed``: how states are; results are as the session writes files that others read (:meth:`unpacked`)."""
 
     def __init__(self, session: SparkSession, buckets: int | None = None, packed: Mapping[str, str] = PACKED) -> None:
         self._session = session
         self._buckets = buckets or int(str(session.conf.get("spark.sql.shuffle.partitions")))
         self._packed = packed
         self.writer = writer_of(session, also=_WRITING)
+
+    def unpacked(self) -> "Files":
+        """The same, but that it packs nothing."""
+        other = copy(self)
+        other._packed = {}
+        return other
 
     def save(self, rows: Relation, columns: Sequence[Column], bucket: tuple[int, ...], folder: Path) -> StoredState:
         """Write a state into a new folder. Columns of types that Spark does not hash as it groups them are not bucketed by."""
@@ -80,7 +87,7 @@ class Files:
         if stored.bucket:
             keys = [columns[i].id for i in stored.bucket]
             rows = Relation(rows.draft.partitioned(stored.buckets, keys), rows.weighted)
-        schema = self._write(rows, columns, folder, self._packed)
+        schema = self._write(rows, columns, folder)
         if stored.bucket:
             _name_buckets(folder)
         part = Part(str(folder), *measure(folder), rows.weighted)
@@ -90,8 +97,7 @@ class Files:
 
     def save_output(self, rows: Relation, columns: Sequence[Column], folder: Path) -> StoredOutput:
         """Write a query's result, as a plain bag, into a new folder."""
-        schema = self._write(Relation(expand(rows, columns), weighted=False), columns, folder, {})
-        return StoredOutput(tuple(column.type for column in columns), schema, Part(str(folder), *measure(folder)))
+        return StoredOutput.of(self.unpacked().save(plain(rows, columns), columns, (), folder))
 
     def load(self, stored: StoredState, columns: Sequence[Column]) -> Relation:
         """A state under the given columns, which are as many as it has and of the same types; its parts are merged."""
@@ -118,11 +124,11 @@ class Files:
 
     def load_output(self, stored: StoredOutput, columns: Sequence[Column]) -> DataFrame:
         """A result under the given columns."""
-        return _restored(self._read([stored.path], stored.schema, (), 0), columns, ()).dataframe()
+        return _restored(self._read(stored.paths, stored.schema, (), 0), columns, ()).dataframe()
 
-    def _write(self, rows: Relation, columns: Sequence[Column], folder: Path, packed: Mapping[str, str]) -> str:
+    def _write(self, rows: Relation, columns: Sequence[Column], folder: Path) -> str:
         named = rows.draft.select(*_positional(columns), *rows.carry()).dataframe(self.writer)
-        write(named, folder, packed)
+        write(named, folder, self._packed)
         return named.schema.json()
 
     def _read(self, paths: Sequence[str], schema: str, bucket: tuple[int, ...], buckets: int) -> Draft:

@@ -44,6 +44,11 @@ def is_grouped(stored: StoredState) -> bool:
     return bool(stored.merge.slots) or bool(signed_after_first(stored))
 
 
+def is_plain(stored: StoredState) -> bool:
+    """Whether its rows are those of its parts as they lie, each as often as it occurs: then it can be a result."""
+    return not stored.weighted and not is_grouped(stored)
+
+
 def _few(stored: StoredState) -> float | None:
     """The rows of a bag's signed parts but the first, if they are few."""
     added = signed_after_first(stored)
@@ -66,12 +71,17 @@ def parts_to_keep(stored: StoredState, merge: Merge, uses: int, prices: CostMode
 
 def _gain(stored: StoredState, merge: Merge, keep: int, uses: int, prices: CostModel) -> float:
     """Nanoseconds saved by writing all parts but the first ``keep`` together: fewer files and rows to be read in each use, against
-    reading and writing them now."""
+    reading and writing them now.
+
+    That what comes lies with what is there, and not apart, saves files in the next use only: then there is something new again. Among
+    themselves parts lie together from now on; but only if none is much larger than what has come since, for else it would be written
+    again as soon as a little has."""
     merged = stored.parts[keep:]
     rows, row_bytes = sum(part.rows for part in merged), stored.bytes / max(1, stored.rows)
     read, write = prices.read_row + prices.read_byte * row_bytes, prices.write_row + prices.write_byte * row_bytes
-    files = len(merged) * max(1, stored.buckets) * prices.file
-    return uses * (files + _superfluous(merged, merge, keep) * read) - rows * (read + write)
+    lasting = uses if 2 * merged[0].rows <= rows else 1
+    files = (1 + lasting * (len(merged) - 1)) * max(1, stored.buckets) * prices.file
+    return files + uses * _superfluous(merged, merge, keep) * read - rows * (read + write)
 
 
 def _superfluous(parts: Sequence[Part], merge: Merge, keep: int) -> int:

@@ -54,6 +54,11 @@ def expand(relation: Relation, columns: Sequence[Column]) -> Draft:
     return relation.draft.select(*ids(columns), copies.alias("_copy")).select(*ids(columns))
 
 
+def plain(relation: Relation, columns: Sequence[Column]) -> Relation:
+    """A positive relation without weights. The job fails as that of :func:`expand`."""
+    return Relation(expand(relation, columns), weighted=False)
+
+
 def split_weights(relation: Relation, columns: Sequence[Column]) -> Relation:
     """The same signed bag with weights 1 and -1 only."""
     if not relation.weighted:

@@ -27,6 +27,16 @@ class Sink:
         """For people and for the outcome: the state's key, or "output"."""
         return str(self.save.key) if self.save else "output"
 
+    @property
+    def bucket(self) -> tuple[int, ...]:
+        """The positions of the columns by which it is bucketed."""
+        return self.save.bucket if self.save else ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its rows are written as those of a result are."""
+        return self.save is None or self.save.plain
+
 
 def sinks_of(step: Step) -> tuple[Sink, ...]:
     """What the step writes, in the order of :func:`needs_of`, and with its errors."""

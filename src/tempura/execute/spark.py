@@ -22,13 +22,13 @@ from tempura.execute.files import Files, possible_bucket
 from tempura.execute.interrupt import cancelled_when_interrupted, stop_jobs
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute, ids
-from tempura.execute.parts import merge_of, parts_to_keep
-from tempura.execute.relation import Relation
+from tempura.execute.parts import is_plain, merge_of, parts_to_keep
+from tempura.execute.relation import Relation, plain
 from tempura.execute.render import Renderer, order_by
 from tempura.execute.sharing import Sink, needs_of, shared
-from tempura.physical.growth import growth
+from tempura.physical.growth import growth, named_otherwise
 from tempura.physical.operators import Load, Read, StateKey
-from tempura.plan.progressive import Note, Save, Step
+from tempura.plan.progressive import Note, Step
 
 ReadTable = Callable[[Read], Draft]
 """Gives the arrivals of a table: the columns ``read.scan.fields`` in order, whatever their names, then the weight (bigint) if
@@ -106,27 +106,32 @@ class SparkExecutor:
         sinks = tuple(needs)
         states: dict[StateKey, StoredState] = {}
         output: StoredOutput | None = None
+        kept = step.kept_result
         answered = False
         names = counter.names if counter else {}
         renderer = Renderer(self._session, lambda leaf: self._leaf(leaf, states), shared(sinks), notes, names)
 
-        def begin(sink: Sink) -> Callable[[], StoredState | StoredOutput]:
+        def begin(sink: Sink) -> Callable[[], StoredState]:
             nonlocal answered
             i = sinks.index(sink)
             self._progress(f"{sink.name} ({i + 1} of {len(sinks)})")
-            if sink.save:
-                return self._saving(sink.save, renderer, states, folder / "states" / _folder(sink, i))
-            found = answer() if answer else None
-            answered = found is not None
-            rows = Relation(found, weighted=False) if found else renderer.relation(sink.rel)
-            return lambda: self._files.save_output(rows, sink.rel.columns, folder / "output")
+            if sink.save is None and kept:
+                return lambda: states[kept.key]
+            is_result = sink.save is None or sink.save == kept
+            found = answer() if answer and is_result else None
+            if found:
+                answered = True
+                rows = Relation(found, weighted=False)
+                return lambda: self._files.unpacked().save(rows, sink.rel.columns, (), folder / "output")
+            place = folder / "output" if is_result else folder / "states" / _folder(sink, i)
+            grown = self._grown(sink, is_result, renderer, states, place) if step.appends or not is_result else None
+            return grown or self._whole(sink, renderer, place)
 
-        def end(sink: Sink, stored: StoredState | StoredOutput) -> None:
+        def end(sink: Sink, stored: StoredState) -> None:
             nonlocal output
-            if isinstance(stored, StoredOutput):
-                output = stored
+            if sink.save is None:
+                output = StoredOutput.of(stored)
                 return
-            assert sink.save is not None
             states[sink.save.key] = stored
             if not isinstance(sink.rel, Load):
                 renderer.define(sink.rel, self._files.load(stored, sink.rel.columns))
@@ -157,40 +162,36 @@ class SparkExecutor:
         """A stored state with columns named by ``Column.id``, and ``_w`` if there are weights."""
         return self._files.load(stored, columns).draft.dataframe()
 
-    def _saving(
-        self, save: Save, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path
-    ) -> Callable[[], StoredState]:
-        """What is left to do to write a state."""
-        carried = self._carried(save, states)
-        if carried:
-            return lambda: carried
-        growing = self._growing(save, renderer, states, folder)
-        if growing:
-            return growing
-        rows = renderer.relation(save.rel)
-        return lambda: self._files.save(rows, save.rel.columns, save.bucket, folder)
+    def _whole(self, sink: Sink, renderer: Renderer, folder: Path) -> Callable[[], StoredState]:
+        """What is left to do to write all of a state or result."""
+        files, columns = self._files, sink.rel.columns
+        rows = renderer.relation(sink.rel)
+        if sink.is_plain:
+            files, rows = files.unpacked(), plain(rows, columns)
+        return lambda: files.save(rows, columns, sink.bucket, folder)
 
-    def _growing(
-        self, save: Save, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path
+    def _grown(
+        self, sink: Sink, is_result: bool, renderer: Renderer, states: dict[StateKey, StoredState], folder: Path
     ) -> Callable[[], StoredState] | None:
-        """What is left to do to write the state as one that is stored and a new part; None when it is to be written as a whole."""
-        found = growth(save.rel)
+        """What is left to do to write a state or result as one that is stored, or that one and a new part; None when it is to be written
+        as a whole."""
+        repeated, found = named_otherwise(sink.rel), growth(sink.rel)
+        load = repeated if found is None else found.base
+        if not isinstance(load, Load):
+            return None
+        base = self._stored(load.key, states)
+        if is_result and not is_plain(base):
+            return None
         if found is None:
-            return None
-        assert isinstance(found.base, Load)
-        base, merge = self._stored(found.base.key, states), merge_of(found)
+            return (lambda: base) if not sink.bucket or base.bucket == sink.bucket else None
+        merge, columns = merge_of(found), found.columns
         keep = parts_to_keep(base, merge, self._uses, self._prices)
-        if not keep or base.bucket != possible_bucket(found.columns, save.bucket):
+        if not keep or base.bucket != possible_bucket(columns, sink.bucket):
             return None
-        rows = renderer.relation(found.delta)
-        return lambda: self._files.append(base, keep, merge, rows, found.columns, folder)
-
-    def _carried(self, save: Save, states: dict[StateKey, StoredState]) -> StoredState | None:
-        """The stored state that this one repeats, if it is kept in the same way."""
-        if not isinstance(save.rel, Load):
-            return None
-        stored = self._stored(save.rel.key, states)
-        return stored if not save.bucket or stored.bucket == save.bucket else None
+        files, rows = self._files, renderer.relation(found.delta)
+        if sink.is_plain and not found.signed:
+            files, rows = files.unpacked(), plain(rows, columns)
+        return lambda: files.append(base, keep, merge, rows, columns, folder)
 
     def _leaf(self, leaf: Rel, states: dict[StateKey, StoredState]) -> Relation:
         match leaf:

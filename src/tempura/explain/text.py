@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from tempura.algebra.rel import Rel
 from tempura.display import DisplayNode
 from tempura.explain.character import Character
+from tempura.physical.growth import named_otherwise
 from tempura.physical.operators import Load
 from tempura.plan.progressive import Alternative, Note, ProgressivePlan, Save, Step
 from tempura.tvr.views import View
@@ -78,8 +79,15 @@ def step_tree(step: Step, show: Collection[str]) -> list[str]:
     drawing = _Drawing(step, show)
     sinks = [DisplayNode(_save_label(save, step), children=_saved(save, drawing)) for save in step.saves]
     if step.emit is not None:
-        sinks.append(DisplayNode("emit", _two_ways(step), (drawing.node(step.emit),)))
+        sinks.append(DisplayNode(_emit_label(step, step.emit), _two_ways(step), (drawing.node(step.emit),)))
     return [line for sink in sinks for line in sink.lines()]
+
+
+def _emit_label(step: Step, emit: Rel) -> str:
+    """How the result is written: as a whole, or only what comes to one that is stored; or it is that one."""
+    if not step.appends:
+        return "emit"
+    return "emit as stored" if isinstance(named_otherwise(emit), Load) else "emit, appended"
 
 
 def _two_ways(step: Step) -> tuple[tuple[str, str], ...]:
@@ -188,6 +196,7 @@ def _step_json(step: Step, weight: float, labels: Sequence[str], does: Character
         "does": does.to_json() if does else None,
         "saves": [{"key": str(save.key), "plan": drawing.node(save.rel).to_json()} for save in step.saves],
         "emit": drawing.node(step.emit).to_json() if step.emit is not None else None,
+        "appends": step.appends,
     }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tempura.algebra.rel import Rel, Values
 from tempura.errors import Reason
+from tempura.physical.growth import named_otherwise
 from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
 
@@ -47,18 +48,21 @@ class Note:
 @dataclass(frozen=True, slots=True)
 class Save:
     """Keep a relation for later steps, in the order of its columns. ``bucket`` are the positions of the columns by which a
-    later join or aggregation needs it; () when none does. ``size``: the bytes that it is expected to take. A saved relation is positive
-    and consolidated."""
+    later join or aggregation needs it; () when none does. ``size``: the bytes that it is expected to take on top of the result. A saved
+    relation is positive and consolidated. ``plain``: it is the query's result at some time, and its rows are written as those of a result
+    are, each as often as it occurs."""
 
     key: StateKey
     rel: Rel
     bucket: tuple[int, ...] = ()
     size: float = 0.0
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The work of one time point. ``emit`` is the query's result, positive; None when nothing is due.
+    """The work of one time point. ``emit`` is the query's result, positive; None when nothing is due. It ``appends`` when that is a result
+    that is stored, or one and rows that come to it: then only these are written; else all of it is, once, whether it is saved or not.
     ``cost`` is estimated, unweighted, in nanoseconds of one core; ``fixed`` is the part of it that does not depend on rows. A
     recomputation may be ``asked`` of Spark as the query is written, and then its operators are not run; ``otherwise`` is what the other of
     these two ways was estimated at, where there are two."""
@@ -71,6 +75,16 @@ class Step:
     fixed: int = 0
     asked: bool = False
     otherwise: int | None = None
+    appends: bool = False
+
+    @property
+    def kept_result(self) -> Save | None:
+        """The state that is the result, too, if the step saves it."""
+        if self.emit is None:
+            return None
+        emitted = named_otherwise(self.emit)
+        plain = (save for save in self.saves if save.plain and not save.bucket)
+        return next((save for save in plain if named_otherwise(save.rel) == emitted), None)
 
     @property
     def is_empty(self) -> bool:
@@ -84,8 +98,8 @@ class Step:
 
     @property
     def is_recomputation(self) -> bool:
-        """Whether all that is done is to compute the result from the tables, with nothing saved before or now."""
-        if self.emit is None or self.saves:
+        """Whether all that is done is to compute the result from the tables, with nothing saved before, or now but the result itself."""
+        if self.emit is None or any(save != self.kept_result for save in self.saves):
             return False
         leaves = (rel for rel in self.emit.walk() if not rel.inputs)
         return all(

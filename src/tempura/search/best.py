@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
+from tempura.physical.growth import Growth
 from tempura.search.graph import Alternative, Graph, Search
 from tempura.search.space import Goal
 
@@ -38,7 +39,7 @@ class Best:
                 return
             way = alternatives[goal][number]
             needed = sum(self.cost[child] for child in dict.fromkeys(way.goals))
-            needed -= 0 if way.rule else sum(map(self._left_out, way.goals))
+            needed += self._written(goal, way) - (0 if way.rule else sum(map(self._left_out, way.goals)))
             if needed > found.get(goal, needed):
                 return
             total = needed + (self._graph.work(goal, way) if way.rule else self._kept(goal, way))
@@ -66,22 +67,44 @@ class Best:
     def _kept(self, goal: Goal, load: Alternative) -> int:
         """What it costs to load a view, and to save it if that is done for it."""
         graph, chosen = self._graph, self.chosen.__getitem__
-        cost, _ = graph.load_parts(goal.view, graph.lies(goal, load, chosen))
-        saves = ((saved.time, graph.save_cost(saved.view, graph.grown(saved, chosen))) for saved in load.goals)
-        kept = load.goals or goal.time > graph.problem.first
-        rent = graph.charged(graph.size(goal.view)) if kept else 0
-        return graph.weighted(cost, goal.time) + sum(graph.weighted(save, t) for t, save in saves) + rent
+        left = (saved for saved in load.goals if not graph.is_result(saved))
+        saves = ((saved.time, graph.save_cost(saved.view, graph.grown(saved, chosen))) for saved in left)
+        stays = not load.goals and goal.time > graph.problem.first
+        rent = sum(graph.charged(graph.own_size(saved)) for saved in load.goals)
+        rent += graph.charged(graph.size(goal.view)) if stays else 0
+        return self._read(goal, load) + sum(graph.weighted(save, t) for t, save in saves) + rent
+
+    def _written(self, goal: Goal, way: Alternative) -> int:
+        """What it costs to write a result, less what need not be done for that; nothing for another goal."""
+        graph, chosen = self._graph, self.chosen.__getitem__
+        if not graph.is_result(goal):
+            return 0
+        if way.rule is None and not graph.lies(goal, way, chosen).grouped:
+            return -self._read(goal, way)
+        grown = graph.grown(goal, chosen, way)
+        return graph.weighted(graph.save_cost(goal.view, grown), goal.time) - self._superfluous(goal, way, grown)
 
     def _left_out(self, saved: Goal) -> int:
         """What need not be done of that by which a view is reached, if it is only saved, by appending to what is stored."""
-        graph, chosen = self._graph, self.chosen.__getitem__
-        grown = graph.grown(saved, chosen)
+        if self._graph.is_result(saved):
+            return 0
+        chosen = self.chosen.__getitem__
+        return self._superfluous(saved, chosen(saved), self._graph.grown(saved, chosen))
+
+    def _superfluous(self, goal: Goal, way: Alternative, grown: Growth | None) -> int:
+        """What a way does more than what is appended takes."""
         if grown is None:
             return 0
-        way, base = chosen(saved), graph.base(grown, saved.time)
-        appended = graph.appended(way, grown, saved.time)
-        read = 0 if base in appended.goals else graph.load_parts(base.view, graph.lies(base, chosen(base), chosen))[0]
-        return graph.work(saved, way) - graph.work(saved, appended) + graph.weighted(read, saved.time)
+        graph, base = self._graph, self._graph.base(grown, goal.time)
+        appended = graph.appended(way, grown, goal.time)
+        read = 0 if base in appended.goals else self._read(base, self.chosen[base])
+        return graph.work(goal, way) - graph.work(goal, appended) + read
+
+    def _read(self, goal: Goal, load: Alternative) -> int:
+        """What it costs to load a view as a whole."""
+        graph = self._graph
+        cost, _ = graph.load_parts(goal.view, graph.lies(goal, load, self.chosen.__getitem__))
+        return graph.weighted(cost, goal.time)
 
 
 def explore(

@@ -28,6 +28,7 @@ class Extraction:
     def __init__(self, graph: Graph, chosen: Mapping[Goal, Alternative]) -> None:
         self._graph = graph
         self._chosen = chosen
+        self._way = chosen.__getitem__
         self._open: dict[Goal, None] = {}
         self._built: dict[Goal, Rel] = {}
         self._saved: dict[Goal, None] = {}
@@ -51,11 +52,11 @@ class Extraction:
         return tuple(self._step(t, emits.get(t)) for t in times)
 
     def kept_sizes(self) -> tuple[float, ...]:
-        """The bytes of each state that is saved, or that was saved before and stays for a later step, after :meth:`steps`."""
+        """The bytes that each state takes that is saved, or that was saved before and stays for a later step, after :meth:`steps`."""
         graph = self._graph
-        saved = {(goal.time, graph.key(goal.view)): goal.view for goal in self._saved}
-        stay = {(graph.problem.first, graph.key(goal.view)): goal.view for goal in self._stay()}
-        return tuple(map(graph.size, {**stay, **saved}.values()))
+        saved = {(goal.time, graph.key(goal.view)): graph.own_size(goal) for goal in self._saved}
+        stay = {(graph.problem.first, graph.key(goal.view)): graph.size(goal.view) for goal in self._stay()}
+        return tuple({**stay, **saved}.values())
 
     def _stay(self) -> Iterator[Goal]:
         """What steps after the first load of what was saved before."""
@@ -68,7 +69,7 @@ class Extraction:
         """The query's result in the query's columns, which may be other than those of its class."""
         built = self._build(self._graph.output(t))
         emitted = renamed(built, self._graph.query.columns)
-        self._notes[t].setdefault(emitted, self._notes[t][built])
+        self._notes[t].setdefault(emitted, replace(self._notes[t][built], cost=0, fixed=0))
         return emitted
 
     def _build_saved(self) -> None:
@@ -164,33 +165,41 @@ class Extraction:
     # --- steps ---
 
     def _step(self, t: int, emit: Rel | None) -> Step:
+        graph, result = self._graph, self._graph.output(t) if emit is not None else None
         keys: dict[StateKey, Goal] = {}
         for goal in self._saved:
             if goal.time == t:
-                keys.setdefault(self._graph.key(goal.view), goal)
-        saves = tuple(
-            Save(key, self._built[g], self._bucket(key, g.view), self._graph.size(g.view)) for key, g in keys.items()
-        )
-        emits = [emit] if emit is not None else []
-        computed = [*(self._computed(save) for save in saves if not isinstance(save.rel, Load)), *emits]
-        nodes = dict.fromkeys(rel for root in (*(save.rel for save in saves), *computed) for rel in root.walk())
+                keys.setdefault(graph.key(goal.view), goal)
+        saves = tuple(self._save(key, goal) for key, goal in keys.items())
+        buckets = {keys[save.key]: save.bucket for save in saves}
+        sinks = dict.fromkeys((*keys.values(), *((result,) if result else ())))
+        written = {goal: self._growth(goal, buckets.get(goal, ())) for goal in sinks if not self._stays(goal)}
+        computed = [found.delta if found else self._built[goal] for goal, found in written.items()]
+        roots = (*(save.rel for save in saves), *((emit,) if emit is not None else ()), *computed)
+        nodes = dict.fromkeys(rel for root in roots for rel in root.walk())
         notes = {rel: self._notes[t][rel] for rel in nodes if rel in self._notes.get(t, {})}
         notes |= self._ways_to_join(notes)
         notes |= self._loads_and_idle(t, notes, computed)
         parts = [(note.cost, note.fixed) for note in notes.values()]
-        parts += [self._save_parts(save, keys[save.key]) for save in saves]
-        if emit is not None:
-            parts += [self._write_parts(*self._rows_and_width(self._graph.output(t).view))]
-        kept = self._kept() if saves and t == self._graph.problem.first else {}
+        parts += [self._write_parts(goal, found, bool(buckets.get(goal))) for goal, found in written.items()]
+        kept = self._kept() if saves and t == graph.problem.first else {}
         notes = {**{save.rel: note for save, note in kept.values()}, **notes}
         saves = (*saves, *(save for save, _ in kept.values()))
-        made = Step(t, saves, emit, sum(cost for cost, _ in parts), notes, sum(fixed for _, fixed in parts))
-        return consolidated_late(made, self._graph.facts, self._graph.estimate, self._graph.model)
+        cost, fixed = sum(cost for cost, _ in parts), sum(fixed for _, fixed in parts)
+        appends = result is not None and (result not in written or written[result] is not None)
+        made = Step(t, saves, emit, cost, notes, fixed, appends=appends)
+        return consolidated_late(made, graph.facts, graph.estimate, graph.model)
 
-    def _computed(self, save: Save) -> Rel:
-        """What is computed of a relation to save it: of what is appended to a stored one only that."""
-        found = self._growth(save)
-        return found.delta if found else save.rel
+    def _save(self, key: StateKey, goal: Goal) -> Save:
+        graph, bucket = self._graph, self._bucket(key, goal.view)
+        return Save(key, self._built[goal], bucket, graph.own_size(goal), graph.is_plain(goal.view))
+
+    def _stays(self, goal: Goal) -> bool:
+        """Whether what is to be stored is stored already, as it has to be."""
+        merged = (
+            self._graph.is_result(goal) and self._chosen[goal].rule is None and self._graph.is_merged(goal, self._way)
+        )
+        return isinstance(self._built[goal], Load) and not merged
 
     def _loads_and_idle(self, t: int, notes: Mapping[Rel, Note], computed: Sequence[Rel]) -> dict[Rel, Note]:
         """The notes of operators that nobody asks for, and of loads, by what is asked of them."""
@@ -228,31 +237,22 @@ class Extraction:
             found[built] = replace(notes[built], broadcast=side, held=held)
         return found
 
-    def _save_parts(self, save: Save, goal: Goal) -> tuple[int, int]:
-        """What it costs to save a view, of what it grows from only the delta, and the part of it that does not depend on rows."""
-        if isinstance(save.rel, Load):
-            return 0, 0
-        grown = self._graph.growth_by(goal, self._chosen[goal]) if self._growth(save) else None
-        rows, width = self._rows_and_width(goal.view)
-        rows = self._graph.estimate.rows(grown.delta) if grown else rows
-        return self._write_parts(rows, width, bool(save.bucket))
-
-    def _rows_and_width(self, view: View) -> tuple[float, float]:
-        """The rows of a view, and the bytes of one."""
-        return self._graph.estimate.rows(view), self._graph.estimate.width(view)
-
-    def _growth(self, save: Save) -> Growth | None:
-        """How a saved relation grows out of a stored one that lies as it is to lie; None when it does not."""
-        found = growth(save.rel)
-        if found is None:
+    def _growth(self, goal: Goal, bucket: tuple[int, ...]) -> Growth | None:
+        """How what is to be stored grows out of what lies as it is to lie; None when it does not."""
+        graph, found = self._graph, growth(self._built[goal])
+        if found is None or (graph.is_result(goal) and graph.grown(goal, self._way) is None):
             return None
         assert isinstance(found.base, Load)
-        lies = self._graph.problem.stored.get(found.base.key)
-        return found if lies is None or save.key.kind == "state" or lies.bucket == save.bucket else None
+        lies = graph.problem.stored.get(found.base.key)
+        is_state = isinstance(goal.view.at, State)
+        return found if lies is None or is_state or lies.bucket == bucket else None
 
-    def _write_parts(self, rows: float, width: float, shuffled: bool = False) -> tuple[int, int]:
-        """What it costs to write a relation, and the part of it that does not depend on rows."""
-        return self._graph.model.parts(lambda model: model.write(rows, width, shuffled))
+    def _write_parts(self, goal: Goal, found: Growth | None, shuffled: bool) -> tuple[int, int]:
+        """What it costs to write a view, of what it grows from only the delta, and the part of it that does not depend on rows."""
+        graph = self._graph
+        grown = graph.growth_by(goal, self._chosen[goal]) if found else None
+        rows, width = graph.estimate.rows(grown.delta if grown else goal.view), graph.estimate.width(goal.view)
+        return graph.model.parts(lambda model: model.write(rows, width, shuffled))
 
 
 def _loads_below(join: Join) -> Iterator[tuple[Load, tuple[int, ...]]]:

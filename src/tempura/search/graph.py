@@ -251,6 +251,10 @@ class Graph:
         """The bytes that a view takes when it is stored."""
         return self.estimate.rows(view) * self.estimate.width(view) * self.problem.stored_share
 
+    def own_size(self, saved: Goal) -> float:
+        """The bytes that it takes to save a view, on top of what is written anyway: a result is, and stays."""
+        return 0.0 if self.is_result(saved) else self.size(saved.view)
+
     def charged(self, bytes: float) -> int:
         """The rent of so many bytes, whatever work costs at the time."""
         return round(self.rent * bytes)
@@ -284,12 +288,34 @@ class Graph:
         few = added if not grown.slots and are_few(added * size, rows * size) else None
         return self.lies(base, chosen(base), chosen).grown(grown.is_merged, few)
 
-    def grown(self, goal: Goal, chosen: Chosen) -> Growth | None:
-        """How a view that is saved grows out of one that is loaded for it; None when it does not."""
-        found = self.growth_by(goal, chosen(goal))
+    def grown(self, goal: Goal, chosen: Chosen, way: Alternative | None = None) -> Growth | None:
+        """How a view that is saved grows out of one that is loaded for it; None when it does not. A result grows by rows that come, and
+        out of what lies as results do: who reads it shall not have to merge anything."""
+        found = self.growth_by(goal, way or chosen(goal))
         if found is None:
             return None
-        return found if chosen(self.base(found, goal.time)).rule is None else None
+        base = self.base(found, goal.time)
+        if chosen(base).rule is not None:
+            return None
+        if goal in self._results and (found.is_merged or self.is_merged(base, chosen)):
+            return None
+        return found
+
+    def is_merged(self, loaded: Goal, chosen: Chosen) -> bool:
+        """Whether rows of a view that is loaded have to be put together."""
+        return self.lies(loaded, chosen(loaded), chosen).grouped
+
+    @cached_property
+    def _results(self) -> frozenset[Goal]:
+        return frozenset(self.outputs)
+
+    def is_result(self, goal: Goal) -> bool:
+        """Whether a goal is the query's result when it is due: then it is written, saved or not."""
+        return goal in self._results
+
+    def is_plain(self, view: View) -> bool:
+        """Whether a view is the query's result at some time."""
+        return isinstance(view.at, Snapshot) and any(view.tvr == root.view.tvr for root in self.outputs[:1])
 
     def growth_by(self, goal: Goal, way: Alternative) -> Growth | None:
         """How a view that is reached in this way grows out of another, if that one is stored; None when it does not."""

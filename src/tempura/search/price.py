@@ -26,7 +26,6 @@ class Pricing:
         self._consolidations: dict[int, int] = {}
         self._numbers: dict[Rel, int] = {}
         self._saves: dict[tuple[View, Growth | None], int] = {}
-        self._emits: dict[View, int] = {}
         self._selected: dict[Alternative, tuple[Selection, ...]] = {}
         self._rows: dict[int, int] = {}
 
@@ -57,27 +56,30 @@ class Pricing:
         """What operators take, what is loaded and saved, the results, and the rent of what is kept."""
         graph, costs = self.graph, defaultdict(int, plan.costs)
         savers = Counter(made for way in plan.loaded.values() for made in way.goals)
-        grown = {goal: found for goal in savers if (found := graph.grown(goal, plan.chosen))}
-        appended = {goal: found for goal, found in grown.items() if plan.uses[goal] == savers[goal]}
+        merged = [goal for goal in graph.outputs if goal in plan.loaded and graph.is_merged(goal, plan.chosen)]
+        # A result is written as what is saved is, and saved or not only once.
+        writers = savers + Counter(goal for goal in graph.outputs if goal not in merged)
+        grown = {goal: found for goal in writers if (found := graph.grown(goal, plan.chosen))}
+        appended = {goal: found for goal, found in grown.items() if plan.uses[goal] == writers[goal]}
         for t, cost in self._left_out(plan, appended):
             costs[t] -= cost
-        for t, cost in self._loaded(plan, savers, appended):
+        for t, cost in self._loaded(plan, writers, appended):
             costs[t] += cost
-        saved = {(goal.time, graph.key(goal.view)): goal for goal in savers}
-        for goal in saved.values():
+        for goal in {(goal.time, graph.key(goal.view)): goal for goal in writers}.values():
             # What is stored already stays where it is.
             costs[goal.time] += 0 if goal in plan.loaded else self._save(goal.view, grown.get(goal))
-        for root in graph.outputs:
-            costs[root.time] += self.emit(root.view)
-        rent = sum(graph.charged(graph.size(view)) for view in self._kept(plan, saved).values()) if graph.rent else 0
+        for goal in merged:
+            costs[goal.time] += graph.save_cost(goal.view, None)
+        saved = {(goal.time, graph.key(goal.view)): goal for goal in savers}
+        rent = sum(map(graph.charged, self._kept(plan, saved).values())) if graph.rent else 0
         return sum(graph.weighted(cost, t) for t, cost in costs.items()) + rent
 
     def _loaded(
-        self, plan: Walk, savers: Mapping[Goal, int], appended: Mapping[Goal, Growth]
+        self, plan: Walk, writers: Mapping[Goal, int], appended: Mapping[Goal, Growth]
     ) -> Iterator[tuple[int, int]]:
         """By time, what it costs to load what is read. What is appended to, or stays where it is, is not."""
         unread = Counter(base for goal, found in appended.items() if (base := self._unread(plan, goal, found)))
-        unread.update({goal: uses for goal, uses in savers.items() if goal in plan.loaded})
+        unread.update({goal: uses for goal, uses in writers.items() if goal in plan.loaded})
         loads: dict[tuple[int, int], int] = defaultdict(int)
         for goal, way in plan.loaded.items():
             place = goal.time, self._number(way.rhs)
@@ -108,12 +110,12 @@ class Pricing:
         found = [(t, asked[number]) for (t, number), uses in plan.counts.items() if uses and number in asked]
         return sum(self.graph.weighted(cost, t) for t, cost in found)
 
-    def _kept(self, plan: Walk, saved: Mapping[tuple[int, StateKey], Goal]) -> Mapping[tuple[int, StateKey], View]:
-        """What takes storage: what is saved, and what of the past is kept with what the first step saves."""
-        first, key = self.graph.problem.first, self.graph.key
+    def _kept(self, plan: Walk, saved: Mapping[tuple[int, StateKey], Goal]) -> Mapping[tuple[int, StateKey], float]:
+        """The bytes that are taken: by what is saved, and by what of the past is kept with what the first step saves."""
+        graph, first = self.graph, self.graph.problem.first
         stay = (goal for goal, way in plan.loaded.items() if not way.goals and goal.time > first)
-        kept = {(first, key(goal.view)): goal.view for goal in stay}
-        return {**kept, **{name: goal.view for name, goal in saved.items()}}
+        kept = {(first, graph.key(goal.view)): graph.size(goal.view) for goal in stay}
+        return {**kept, **{name: graph.own_size(goal) for name, goal in saved.items()}}
 
     def operators(self, way: Alternative) -> Mapping[int, int]:
         """The costs of an alternative's operators, which are numbered: equal ones have one number."""
@@ -155,13 +157,6 @@ class Pricing:
         if (view, grown) not in self._saves:
             self._saves[view, grown] = self.graph.save_cost(view, grown)
         return self._saves[view, grown]
-
-    def emit(self, view: View) -> int:
-        """What it costs to write a result, at weight one."""
-        if view not in self._emits:
-            estimate = self.graph.estimate
-            self._emits[view] = self.graph.model.write(estimate.rows(view), estimate.width(view))
-        return self._emits[view]
 
 
 class Price:

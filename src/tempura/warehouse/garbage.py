@@ -176,7 +176,7 @@ def _collect_query(bin: Bin, query: Query) -> None:
     home = query.folder / "attempts"
     idle = _idle(site, home)
     history = query.committed()
-    needed = _needed(history, bin.sweep.keep) | {s.output.path for s in query.compared() if s.output}
+    needed = _needed(history, bin.sweep.keep) | {path for s in query.compared() if s.output for path in s.output.paths}
     attempts = {run.attempt for run in history.runs}
     for folder in idle:
         parts = [site.root / path for path in needed if (site.root / path).is_relative_to(folder)]
@@ -193,7 +193,7 @@ def _kind(file: Path, attempts: Set[str]) -> str:
 
 def _needed(history: History, keep: int) -> set[str]:
     """The paths of the last results and of the states that the next run could load."""
-    outputs = [step.output.path for step in history.outputs if step.output][-keep:]
+    outputs = [path for step in history.outputs[-keep:] if step.output for path in step.output.paths]
     past = _past(history)
     states = past.states if past else ()
     return {*outputs, *(part.path for state in states for part in state.stored.parts)}

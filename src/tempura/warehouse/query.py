@@ -393,7 +393,6 @@ class Query:
         now, zone = self._site.clock(), self._zone(history)
         following = upcoming(self.schedule, last, now, zone)
         kept = last_with_states(steps)
-        states = kept.states if kept else ()
         is_due = or_error(lambda: {"due": self._is_due(history, now, zone)})
         return {
             "runs": len(steps),
@@ -404,8 +403,8 @@ class Query:
             "result_rows": outputs[-1].output.rows if outputs and outputs[-1].output else None,
             "result_of": str(outputs[-1].slot) if outputs else None,
             "does": steps[-1].does.kind if steps and steps[-1].does else None,
-            "states": len(states),
-            "state_bytes": sum(state.stored.bytes for state in states),
+            "states": len(kept.states) if kept else 0,
+            "state_bytes": kept.state_bytes if kept else 0,
             "methods": list(self._spec.methods) or ["all"],
             "require": self._spec.require,
             "state_budget": self._spec.state_budget,
@@ -416,17 +415,20 @@ class Query:
 
     @errors_by_code()
     def states(self) -> list[dict[str, Any]]:
-        """The states that the last run which left some has saved, as plain data: what each holds, its kind, rows, bytes and parts."""
+        """The states that the last run which left some has saved, as plain data: what each holds, its kind, rows, parts, and the bytes
+        that it takes beside the result."""
         step = last_with_states(self.steps())
+        if step is None:
+            return []
         return [
             {
                 "holds": state.label,
                 "kind": state.kind,
                 "rows": state.stored.rows,
-                "bytes": state.stored.bytes,
+                "bytes": state.stored.bytes_beside(step.output),
                 "parts": len(state.stored.parts),
             }
-            for state in (step.states if step else ())
+            for state in step.states
         ]
 
     # --- how a run comes about --------------------------------------------------------------------------------------
@@ -664,8 +666,9 @@ class Query:
             remedy = "Restore it from a backup, or run the query again: the next result is written anew."
             raise TempuraError("RESULT_DAMAGED", f"The result of query {self.name} of {step.slot}: {wrong}.", remedy)
         assert step.output is not None
-        return step.output.with_part(absolute(step.output.part, self._site.root))
+        return step.output.with_parts(absolute(part, self._site.root) for part in step.output.parts)
 
     def _damage(self, step: StepManifest) -> str | None:
         """What is wrong with the files of a step's result; None when there is nothing, or no result."""
-        return damage(absolute(step.output.part, self._site.root)) if step.output else None
+        parts = step.output.parts if step.output else ()
+        return next(filter(None, (damage(absolute(part, self._site.root)) for part in parts)), None)

@@ -221,7 +221,7 @@ class PacedQuery(Query):
         """As :meth:`Query.status`."""
         outputs = self.outputs()
         flushes, kept = self.history(), [s.committed().steps[-1:] for s in (self, *stored_segments(self._site, self))]
-        states = [state for last in kept for step in last for state in step.states]
+        last = [step for steps in kept for step in steps]
         until = self.deadline.until
         return {
             "runs": len(flushes),
@@ -232,8 +232,8 @@ class PacedQuery(Query):
             "result_rows": outputs[-1].output.rows if outputs and outputs[-1].output else None,
             "result_of": str(outputs[-1].slot) if outputs else None,
             "does": None,
-            "states": len(states),
-            "state_bytes": sum(state.stored.bytes for state in states),
+            "states": sum(len(step.states) for step in last),
+            "state_bytes": sum(step.state_bytes for step in last),
             "methods": list(self._spec.methods) or ["all"],
             "require": self._spec.require,
             "state_budget": None,

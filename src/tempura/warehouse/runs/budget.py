@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tempura.display import bytes_text
 from tempura.errors import Reason
-from tempura.execute.contract import StoredState
+from tempura.execute.contract import StoredOutput, StoredState
 from tempura.search.budget import STATE_BUDGET
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.times.steps import Name, StepManifest
@@ -18,11 +18,15 @@ _LEAST, _MOST = 0.01, 10.0
 """Between these is what a byte of rows may take on disk."""
 
 
-def fitting(states: Mapping[K, StoredState], budget: int | None) -> dict[K, StoredState]:
-    """The states that may stay: all, or those that are left when the largest go, one after the other, until the rest fits."""
-    kept = dict(states)
-    while budget is not None and sum(state.bytes for state in kept.values()) > budget:
-        del kept[max(kept, key=lambda key: kept[key].bytes)]
+def fitting(
+    states: Mapping[K, StoredState], budget: int | None, result: StoredOutput | None = None
+) -> dict[K, StoredState]:
+    """The states that may stay beside a result: all, or those that are left when the largest go, one after the other, until the rest
+    fits."""
+    kept, sizes = dict(states), {key: state.bytes_beside(result) for key, state in states.items()}
+    while budget is not None and sum(sizes.values()) > budget:
+        largest = max(sizes, key=sizes.__getitem__)
+        del kept[largest], sizes[largest]
     return kept
 
 
@@ -36,7 +40,7 @@ def past_within(past: StepManifest | None, budget: int | None) -> tuple[StepMani
     """A step of the past with those of its states that are within a budget, None without any; and why others are not loaded, by name."""
     if past is None:
         return None, {}
-    kept = fitting({state.name: state.stored for state in past.states}, budget)
+    kept = fitting({state.name: state.stored for state in past.states}, budget, past.output)
     if len(kept) == len(past.states):
         return past, {}
     left = [state for state in past.states if state.name not in kept]

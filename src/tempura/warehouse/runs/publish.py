@@ -1,7 +1,8 @@
 """Publishing results into folders that anything can read: whoever reads sees the last committed result whole, never half of one.
 
 ``replace`` and ``upsert``: the path is a symbolic link to a folder with one version of the result. A new version is written beside
-the old, then the link is replaced by a rename, which is atomic. The version before stays for those who still read it.
+the old, then the link is replaced by a rename, which is atomic. The version before stays for those who still read it. Files that are in
+both are not written again, but get a second name: of a result that only got rows all those of the version before.
 ``changes``: the path is a folder, to which each result adds a folder ``step=N`` with what it changed, by a rename.
 
 The names of versions say which step they show, so nothing else has to be committed: a publication that was interrupted is done
@@ -76,7 +77,7 @@ class Publication:
         if self.spec.mode == "changes":
             self._add_changes(result, last, before)
         else:
-            self._switch(result, last)
+            self._switch(result, last, before)
         return True
 
     # --- replace and upsert -----------------------------------------------------------------------------------------
@@ -95,11 +96,11 @@ class Publication:
     def _folder(self, step: StepManifest) -> Path:
         return self._versions / f"{step.n:06d}-{step.attempt}"
 
-    def _switch(self, result: Result, last: StepManifest | None) -> None:
+    def _switch(self, result: Result, last: StepManifest | None, before: StoredOutput | None) -> None:
         files, folder = self.site.files, self._folder(result.step)
         self._clean({self._folder(last).name} if last else set())
         files.make_folder(self._versions)
-        self._write_version(result, folder, self._folder(last) if last else None)
+        self._write_version(result, folder, self._folder(last) if last else None, before)
         files.sync_tree(folder)
         link = self.path.with_name(f"{self._versions.name}.link")
         files.remove(link)
@@ -113,16 +114,23 @@ class Publication:
             if name not in kept:
                 self.site.files.remove_tree(self._versions / name)
 
-    def _write_version(self, result: Result, folder: Path, last: Path | None) -> None:
-        engine = self.site.engine
+    def _write_version(self, result: Result, folder: Path, last: Path | None, before: StoredOutput | None) -> None:
+        engine, shown = self.site.engine, _alike(_paths(last), result.schema) if last else ()
         if self.spec.mode == "replace":
-            engine.write(engine.result(result.stored, result.lifted), result.schema, folder, self.query)
+            stays = bool(shown) and before is not None and not result.lifted.order and result.stored.extends(before)
+            rows = result.stored.beside(before) if before and stays else result.stored
+            engine.write(engine.result(rows, result.lifted), result.schema, folder, self.query)
+            self._link(shown if stays else (), folder)
             return
-        present = Source(result.schema, Rows(_alike(_paths(last), result.schema) if last else ()))
+        present = Source(result.schema, Rows(shown))
         changes = engine.delta(present, result.stored, result.lifted)
         rows, kept = engine.merge(changes, present, self.spec.keys)
         engine.write(rows, result.schema, folder, self.query)
         self._check_keys(result.schema, kept, _paths(folder))
+        self._link(kept, folder)
+
+    def _link(self, kept: Iterable[str], folder: Path) -> None:
+        """Files of the version before, in the new one."""
         for file in map(Path, kept):
             self.site.files.link(file, folder / file.name)
 

@@ -46,7 +46,8 @@ def report_of(
     """What to tell of a replacement whose first run executes ``step``."""
     names: set[Name] = {state.name for state in kept}
     dropped = (state for state in situation.states.values() if state.name not in names)
-    new = (save.key for save in step.saves if (save.key.expression, save.key.kind) not in names)
+    saves = (save for save in step.saves if save != step.kept_result)
+    new = (save.key for save in saves if (save.key.expression, save.key.kind) not in names)
     return ReplaceReport(
         query=query,
         kept=tuple(sorted(map(_text, kept))),

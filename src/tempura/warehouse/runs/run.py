@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from tempura.errors import Reason, TempuraError
@@ -115,24 +116,25 @@ class Run:
         """The states that are within the budget; what the others have in the run's folder is removed."""
         if outcome is None:
             return {}
-        kept = fitting(outcome.states, self.situation.problem.state_budget)
+        kept = fitting(outcome.states, self.situation.problem.state_budget, outcome.output)
         dropped = [state for key, state in outcome.states.items() if key not in kept]
         used = [part.path for state in kept.values() for part in state.parts]
-        remove(self.site.files, dropped, folder, [*used, *([outcome.output.part.path] if outcome.output else [])])
+        remove(self.site.files, dropped, folder, [*used, *(outcome.output.paths if outcome.output else ())])
         return kept
 
     def _manifest(self, id: str, outcome: StepOutcome | None, kept: Mapping[StateKey, StoredState]) -> StepManifest:
         output = outcome.output if outcome else None
         now, problem = self.situation.now, self.situation.problem
         saved = outcome.states if outcome else {}
+        committed = cache(self._committed)  # a part may be of a state and of the result
         return StepManifest(
             n=self.n,
             slot=self.slot,
             skipped=self.due.skipped,
             logical_time=self.situation.time.isoformat(),
             inputs=dict(self.situation.versions),
-            states=tuple(self._saved(*item) for item in kept.items()),
-            output=output.with_part(self._committed(output.part)) if output else None,
+            states=tuple(self._saved(*item, committed) for item in kept.items()),
+            output=output.with_parts(map(committed, output.parts)) if output else None,
             attempt=id,
             method=self.plan.method,
             weight=problem.points[now].weight,
@@ -156,7 +158,7 @@ class Run:
             choice=self.choice,
             counted=dict(outcome.counted) if outcome else {},
             flush=self.flush,
-            held=(self.step.state_bytes / problem.stored_share, sum(s.bytes for s in saved.values()))
+            held=(self.step.state_bytes / problem.stored_share, sum(s.bytes_beside(output) for s in saved.values()))
             if saved
             else None,
             not_kept=tuple(
@@ -173,8 +175,8 @@ class Run:
             return replace(self.does, way=BY_OPERATORS)
         return self.does
 
-    def _saved(self, key: StateKey, stored: StoredState) -> SavedState:
-        sealed = stored.with_parts(map(self._committed, stored.parts))
+    def _saved(self, key: StateKey, stored: StoredState, committed: Callable[[Part], Part]) -> SavedState:
+        sealed = stored.with_parts(map(committed, stored.parts))
         return SavedState(key.expression, key.kind, sealed, label_of(self.step, key))
 
     def _committed(self, part: Part) -> Part:

@@ -215,9 +215,11 @@ class SparkEngine:
         return self._net(old, new, lifted).select(*named, kind, fn.abs(WEIGHT).alias(WEIGHT))
 
     def _net(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
-        """The rows that are not in both, with how much more often each is in the new result."""
+        """The rows that are not in both, with how much more often each is in the new result. Parts that both have are not read."""
         visible = lifted.rel.columns[: lifted.visible]
         names = [column.id for column in visible]
+        if isinstance(old, StoredOutput):
+            new, old = new.beside(old), old.beside(new)
         now = self._results().result(new, lifted.rel.columns, names)
         match old:
             case None:

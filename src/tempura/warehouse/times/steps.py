@@ -156,12 +156,17 @@ class StepManifest:
     def at(self, query: str) -> "StepManifest":
         """The step of a query that has another name by now."""
         home = f"queries/{query}/"
-        parts = (*((self.output.part,) if self.output else ()), *(p for s in self.states for p in s.stored.parts))
+        parts = (*(self.output.parts if self.output else ()), *(p for s in self.states for p in s.stored.parts))
         if all(part.path.startswith(home) for part in parts):
             return self
-        output = self.output.with_part(_renamed(self.output.part, query)) if self.output else None
+        output = self.output.with_parts(_renamed(part, query) for part in self.output.parts) if self.output else None
         stored = ((s, s.stored.with_parts(_renamed(part, query) for part in s.stored.parts)) for s in self.states)
         return replace(self, output=output, states=tuple(replace(state, stored=found) for state, found in stored))
+
+    @property
+    def state_bytes(self) -> int:
+        """The bytes that its states take beside the result."""
+        return sum(state.stored.bytes_beside(self.output) for state in self.states)
 
     @property
     def has_begun(self) -> bool:
