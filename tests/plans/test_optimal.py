@@ -15,6 +15,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from tempura.physical.deletions import are_few
 from tempura.physical.growth import Growth
 from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
@@ -115,9 +116,13 @@ class Program:
         return self._graph.weighted(self._graph.save_cost(goal.view, self._grown(goal, way)), goal.time)
 
     def _grown(self, goal: Goal, way: Alternative) -> Growth | None:
-        """How a goal may grow; a result only by rows that come."""
-        found = self._graph.growth_by(goal, way)
-        return None if found and found.is_merged and self._graph.is_result(goal) else found
+        """How a goal may grow out of what lies in one part."""
+        graph, found = self._graph, self._graph.growth_by(goal, way)
+        if found is None or not graph.is_result(goal):
+            return found
+        rows, size = graph.estimate.rows(found.delta), graph.estimate.width(goal.view)
+        few = rows if are_few(rows * size, graph.estimate.rows(goal.view) * size) else None
+        return found if graph.is_readable(goal.view, ONE_PART.grown(found.is_merged, few)) else None
 
     def _save(self, goal: Goal) -> int:
         if self._graph.is_result(goal):

@@ -1,5 +1,5 @@
-"""Results are written as what changed: rows that come are appended to the result that is there; where others change, all of it is written,
-but once, whether it is saved or not."""
+"""Results are written as what changed: what comes and what goes is put beside the result that is there; where that is much, all of it is
+written, but once, whether it is saved or not."""
 
 from dataclasses import replace
 
@@ -53,13 +53,24 @@ def test_a_view_of_rows_keeps_its_result_and_then_appends() -> None:
     assert "emit, appended" in explain(first)
 
 
-def test_where_rows_are_taken_away_all_of_the_result_is_written_and_once() -> None:
+def test_few_rows_that_go_are_written_as_such_and_who_reads_pays() -> None:
+    """What that costs them counts in the plan, but not as a cost of the step."""
     facts = with_deletions(tables(0, 1, 2), 20_000)
     first = planned(SALES_OF_A_KIND, FIRST_LOAD, with_deletions(tables(0, 1, known=1), 20_000))
-    stored = left_by(first.steps[0])
-    now, _ = planned(SALES_OF_A_KIND, REFRESH, facts, stored).steps
+    plan = planned(SALES_OF_A_KIND, REFRESH, facts, left_by(first.steps[0]))
+    now = plan.steps[0]
+    assert now.appends
+    assert SPARK.write(3_000_000, 20) / 2 < now.reading < 2 * SPARK.write(3_000_000, 20)
+    assert plan.cost == sum(step.cost + step.reading for step in plan.steps)
+    assert "longer to read" in explain(plan)
+
+
+def test_where_many_rows_go_the_result_is_written_as_a_whole_and_once() -> None:
+    facts = with_deletions(tables(0, 1, 2), 20_000_000)
+    first = planned(SALES_OF_A_KIND, FIRST_LOAD, with_deletions(tables(0, 1, known=1), 20_000_000))
+    now, _ = planned(SALES_OF_A_KIND, REFRESH, facts, left_by(first.steps[0])).steps
     assert not now.appends
-    assert now.cost > SPARK.write(3_000_000, 20) / 2
+    assert now.reading == 0
 
 
 def test_what_lies_with_deletions_in_it_is_written_as_a_whole() -> None:

@@ -159,7 +159,7 @@ def test_only_rows_that_somebody_reads_are_handed_over_and_compared_once(
     engine_change = SparkEngine.change
 
     def change(engine: SparkEngine, old: Any, new: Any, lifted: Any) -> Any:
-        compared.append((str(old and old.path), new.path))
+        compared.append((str(old and old.paths), str(new.paths)))
         return engine_change(engine, old, new, lifted)
 
     monkeypatch.setattr(SparkEngine, "change", change)

@@ -495,7 +495,7 @@ def _save(folder: Path, bag: SignedBag) -> Part:
     folder.mkdir(parents=True)
     text = json.dumps([[list(row), weight] for row, weight in bag.items()], default=_tagged)
     (folder / "rows.json").write_text(text)
-    return Part(str(folder), bag.size, len(text), weighted=not bag.is_positive)
+    return Part(str(folder), bag.size, len(text), not bag.is_positive, weight=sum(weight for _, weight in bag.items()))
 
 
 def _rows(stored: StoredOutput) -> SignedBag:

@@ -6,7 +6,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Consolidate, Filter, Join, Negate, Project, Rel, Scan, Support, Union, Values
 from tempura.algebra.scalar import TRUE, Call, Column, Literal, Output, Ref, equal
 from tempura.errors import TempuraError
-from tempura.execute.contract import FileSeal, Part, StoredOutput, StoredState
+from tempura.execute.contract import FileSeal, Merge, Part, StoredOutput, StoredState
 from tempura.execute.local import BagExecutor
 from tempura.execute.sharing import shared, sinks_of
 from tempura.physical.operators import Load, Read, StateKey
@@ -107,16 +107,17 @@ def test_tables_are_read_again_rather_than_kept() -> None:
 
 
 def test_stored_data_survives_json() -> None:
-    part = Part("/a b", 10, 99, True, (FileSeal("part-0.parquet", 99, "0ab1"),))
+    part = Part("/a b", 10, 99, True, (FileSeal("part-0.parquet", 99, "0ab1"),), weight=-4)
     state = StoredState(("int", "decimal(7,2)"), (1,), 4, "{}", (part, Part("/c", 1, 9)))
-    output = StoredOutput(("int",), "{}", (part, Part("/d", 2, 7)))
+    output = StoredOutput(("int",), "{}", (Part("/d", 12, 7), part), Merge(1))
     assert (state.rows, state.bytes, state.weighted) == (11, 108, True)
     assert StoredState.from_json(state.to_json()) == state
-    assert (output.rows, output.bytes) == (12, 106)
+    assert (output.rows, output.bytes) == (8, 106)
+    assert output.state.rows == 22
     assert StoredOutput.from_json(output.to_json()) == output
     # As it was written before a result could have several parts.
     of_old = {"types": ["int"], "schema": "{}", "part": part.to_json()}
-    assert StoredOutput.from_json(of_old) == output.with_parts([part])
+    assert StoredOutput.from_json(of_old) == StoredOutput(("int",), "{}", (part,))
 
 
 @pytest.mark.parametrize("broken", [{"bucket": "0"}, {"buckets": "1"}, {"types": None}, {"parts": ["/a"]}])

@@ -23,17 +23,25 @@ class FileSeal:
 @dataclass(frozen=True, slots=True)
 class Part:
     """A folder of Parquet files. ``rows`` counts stored rows (a row with weight 3 is one), ``bytes`` those of the data files;
-    ``weighted`` says that they have a weight column; ``seals`` are of all files, () until the part is committed."""
+    ``weighted`` says that they have a weight column, and ``weight`` what it sums to, of a part of a result; ``seals`` are of all files, ()
+    until the part is committed."""
 
     path: str
     rows: int
     bytes: int
     weighted: bool = False
     seals: tuple[FileSeal, ...] = ()
+    weight: int | None = None
+
+    @property
+    def counted(self) -> int | None:
+        """The rows that its rows stand for, less those that they take away; None when nobody has counted."""
+        return self.weight if self.weighted else self.rows
 
     def to_json(self) -> dict[str, object]:
         """Plain data, from which :meth:`from_json` makes an equal value."""
         plain = {"path": self.path, "rows": self.rows, "bytes": self.bytes, "weighted": self.weighted}
+        plain |= {"weight": self.weight} if self.weight is not None else {}
         return {**plain, "seals": [[seal.name, seal.size, seal.checksum] for seal in self.seals]}
 
     @classmethod
@@ -43,7 +51,8 @@ class Part:
             raise TypeError(f"expected an object, found {data!r}")
         seals = tuple(FileSeal(str(n), _integer(s), str(c)) for n, s, c in map(_items, _items(data["seals"])))
         numbers = _integer(data["rows"]), _integer(data["bytes"])
-        return cls(str(data["path"]), *numbers, data["weighted"] is True, seals)
+        weight = _integer(data["weight"]) if "weight" in data else None
+        return cls(str(data["path"]), *numbers, data["weighted"] is True, seals, weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +135,24 @@ class StoredState:
 
 @dataclass(frozen=True)
 class StoredOutput:
-    """A query's result as Parquet files: a plain bag with positional columns (``s0``, ``s1`` …), the rows of all ``parts`` as they
-    lie. A result that only got rows shares the parts of the one before; one of them may be a state, too."""
+    """A query's result as Parquet files in one or more parts, with positional columns as those of a :class:`StoredState`. Rows of ``parts``
+    that are weighted add to the others, or take away from them (``merge``). A result shares parts with the one that it has grown out of; it
+    may be a state, too."""
 
     types: tuple[str, ...]
     schema: str
     parts: tuple[Part, ...]
+    merge: Merge | None = None
 
     @classmethod
-    def of(cls, plain: StoredState) -> Self:
-        """The result that a state is which holds its rows as they are (``execute.parts.is_plain``)."""
-        return cls(plain.types, plain.schema, plain.parts)
+    def of(cls, state: StoredState) -> Self:
+        """The result that a state is whose rows are counted (``execute.parts.is_counted``)."""
+        return cls(state.types, state.schema, state.parts, state.merge)
+
+    @property
+    def state(self) -> StoredState:
+        """The result as a state."""
+        return StoredState(self.types, (), 0, self.schema, self.parts, self.merge)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -146,7 +162,7 @@ class StoredOutput:
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return sum(part.rows for part in self.parts)
+        return sum(part.counted or 0 for part in self.parts)
 
     @property
     def bytes(self) -> int:
@@ -154,11 +170,13 @@ class StoredOutput:
         return sum(part.bytes for part in self.parts)
 
     def extends(self, other: "StoredOutput") -> bool:
-        """Whether its rows are those of another result, and more: their parts are its first."""
-        return self.types == other.types and self.paths[: len(other.parts)] == other.paths
+        """Whether its rows are those of another result and more: parts of that one are its first, and no other takes rows away."""
+        added = self.parts[len(other.parts) :]
+        is_longer = self.types == other.types and self.paths[: len(other.parts)] == other.paths
+        return is_longer and not any(part.weighted for part in added)
 
     def beside(self, other: "StoredOutput") -> Self:
-        """The rows of the parts that another result of the same types does not have."""
+        """What the parts hold that another result of the same types does not have. It may take away rows of those that both have."""
         common = other.paths if other.types == self.types else ()
         return self.with_parts(part for part in self.parts if part.path not in common)
 
@@ -168,7 +186,8 @@ class StoredOutput:
 
     def to_json(self) -> dict[str, object]:
         """Plain data, from which :meth:`from_json` makes an equal value."""
-        return {"types": list(self.types), "schema": self.schema, "parts": [part.to_json() for part in self.parts]}
+        parts, merge = [part.to_json() for part in self.parts], self.merge.to_json() if self.merge else None
+        return {"types": list(self.types), "schema": self.schema, "parts": parts, "merge": merge}
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Self:
@@ -176,7 +195,9 @@ class StoredOutput:
         types = tuple(map(str, _items(data["types"])))
         # Results that were written before they could have several parts have one.
         parts = _items(data["parts"]) if "parts" in data else [data["part"]]
-        return cls(types, str(data["schema"]), tuple(map(Part.from_json, parts)))
+        merge = data.get("merge")
+        merged = Merge.from_json(merge) if isinstance(merge, Mapping) else None
+        return cls(types, str(data["schema"]), tuple(map(Part.from_json, parts)), merged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from pyarrow import compute
 from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.scalar import Column
@@ -46,18 +47,19 @@ those before them. Of the ways that ``tempura bench states`` measures it took th
 
 class Files:
     """Writes and reads relations as folders of Parquet files. The session itself is never changed: writes run in a clone, ``writer``.
-    ``packed``: how states are; results are as the session writes files that others read (:meth:`unpacked`)."""
+    ``packed``: how states are; results are as the session writes files that others read (:meth:`of_results`)."""
 
     def __init__(self, session: SparkSession, buckets: int | None = None, packed: Mapping[str, str] = PACKED) -> None:
         self._session = session
         self._buckets = buckets or int(str(session.conf.get("spark.sql.shuffle.partitions")))
         self._packed = packed
+        self._counts = False
         self.writer = writer_of(session, also=_WRITING)
 
-    def unpacked(self) -> "Files":
-        """The same, but that it packs nothing."""
+    def of_results(self) -> "Files":
+        """The same for results: nothing is packed, and the rows that weighted parts stand for are counted."""
         other = copy(self)
-        other._packed = {}
+        other._packed, other._counts = {}, True
         return other
 
     def save(self, rows: Relation, columns: Sequence[Column], bucket: tuple[int, ...], folder: Path) -> StoredState:
@@ -90,14 +92,15 @@ class Files:
         schema = self._write(rows, columns, folder)
         if stored.bucket:
             _name_buckets(folder)
-        part = Part(str(folder), *measure(folder), rows.weighted)
+        weight = weight_of(folder) if rows.weighted and self._counts else None
+        part = Part(str(folder), *measure(folder), rows.weighted, weight=weight)
         # The weight is in the schema if some part has one.
         known = stored.schema if stored.weighted else schema
         return replace(stored, schema=known, parts=(*stored.parts, part))
 
     def save_output(self, rows: Relation, columns: Sequence[Column], folder: Path) -> StoredOutput:
         """Write a query's result, as a plain bag, into a new folder."""
-        return StoredOutput.of(self.unpacked().save(plain(rows, columns), columns, (), folder))
+        return StoredOutput.of(self.of_results().save(plain(rows, columns), columns, (), folder))
 
     def load(self, stored: StoredState, columns: Sequence[Column]) -> Relation:
         """A state under the given columns, which are as many as it has and of the same types; its parts are merged."""
@@ -124,7 +127,11 @@ class Files:
 
     def load_output(self, stored: StoredOutput, columns: Sequence[Column]) -> DataFrame:
         """A result under the given columns."""
-        return _restored(self._read(stored.paths, stored.schema, (), 0), columns, ()).dataframe()
+        return plain(self.load(stored.state, columns), columns).draft.dataframe()
+
+    def load_parts(self, stored: StoredOutput, columns: Sequence[Column]) -> Draft:
+        """What the parts of a result hold, as it lies, with weights."""
+        return with_weight(self._raw(stored.state, columns))
 
     def _write(self, rows: Relation, columns: Sequence[Column], folder: Path) -> str:
         named = rows.draft.select(*_positional(columns), *rows.carry()).dataframe(self.writer)
@@ -143,8 +150,13 @@ class Files:
 
 def measure(folder: Path) -> tuple[int, int]:
     """Rows and bytes of the Parquet files in a folder, from their footers: no Spark job."""
-    files = sorted(folder.glob("part-*.parquet"))
+    files = _data(folder)
     return sum(pq.read_metadata(file).num_rows for file in files), sum(file.stat().st_size for file in files)
+
+
+def weight_of(folder: Path) -> int:
+    """The sum of the weights in the Parquet files of a folder."""
+    return sum(compute.sum(pq.read_table(file, columns=[WEIGHT])[WEIGHT]).as_py() or 0 for file in _data(folder))
 
 
 def merged(rows: Relation, merge: Merge, columns: Sequence[Column], whole: bool = False) -> Relation:
@@ -153,6 +165,10 @@ def merged(rows: Relation, merge: Merge, columns: Sequence[Column], whole: bool 
     if merge.slots:
         return merged_states(rows, layout_of(merge, columns), whole)
     return net(rows, columns) if rows.weighted else rows
+
+
+def _data(folder: Path) -> list[Path]:
+    return sorted(folder.glob("part-*.parquet"))
 
 
 def possible_bucket(columns: Sequence[Column], bucket: tuple[int, ...]) -> tuple[int, ...]:

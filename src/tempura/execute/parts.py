@@ -44,9 +44,10 @@ def is_grouped(stored: StoredState) -> bool:
     return bool(stored.merge.slots) or bool(signed_after_first(stored))
 
 
-def is_plain(stored: StoredState) -> bool:
-    """Whether its rows are those of its parts as they lie, each as often as it occurs: then it can be a result."""
-    return not stored.weighted and not is_grouped(stored)
+def is_counted(stored: StoredState) -> bool:
+    """Whether it is known how many rows it stands for: then it can be a result."""
+    is_bag = stored.merge is None or not stored.merge.slots
+    return is_bag and all(part.counted is not None for part in stored.parts)
 
 
 def _few(stored: StoredState) -> float | None:

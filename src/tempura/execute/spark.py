@@ -22,7 +22,7 @@ from tempura.execute.files import Files, possible_bucket
 from tempura.execute.interrupt import cancelled_when_interrupted, stop_jobs
 from tempura.execute.metrics import Meter
 from tempura.execute.naming import attribute, ids
-from tempura.execute.parts import is_plain, merge_of, parts_to_keep
+from tempura.execute.parts import is_counted, merge_of, parts_to_keep
 from tempura.execute.relation import Relation, plain
 from tempura.execute.render import Renderer, order_by
 from tempura.execute.sharing import Sink, needs_of, shared
@@ -122,7 +122,7 @@ class SparkExecutor:
             if found:
                 answered = True
                 rows = Relation(found, weighted=False)
-                return lambda: self._files.unpacked().save(rows, sink.rel.columns, (), folder / "output")
+                return lambda: self._files.of_results().save(rows, sink.rel.columns, (), folder / "output")
             place = folder / "output" if is_result else folder / "states" / _folder(sink, i)
             grown = self._grown(sink, is_result, renderer, states, place) if step.appends or not is_result else None
             return grown or self._whole(sink, renderer, place)
@@ -158,6 +158,10 @@ class SparkExecutor:
         visible = columns[: len(names)]
         return rows.select(*(attribute(c.id).alias(name) for c, name in zip(visible, names, strict=True)))
 
+    def parts(self, stored: StoredOutput, columns: Sequence[Column]) -> Draft:
+        """What the parts of a stored result hold, as it lies: columns named by ``Column.id``, and ``_w``."""
+        return self._files.load_parts(stored, columns)
+
     def state(self, stored: StoredState, columns: Sequence[Column]) -> DataFrame:
         """A stored state with columns named by ``Column.id``, and ``_w`` if there are weights."""
         return self._files.load(stored, columns).draft.dataframe()
@@ -167,7 +171,7 @@ class SparkExecutor:
         files, columns = self._files, sink.rel.columns
         rows = renderer.relation(sink.rel)
         if sink.is_plain:
-            files, rows = files.unpacked(), plain(rows, columns)
+            files, rows = files.of_results(), plain(rows, columns)
         return lambda: files.save(rows, columns, sink.bucket, folder)
 
     def _grown(
@@ -180,7 +184,7 @@ class SparkExecutor:
         if not isinstance(load, Load):
             return None
         base = self._stored(load.key, states)
-        if is_result and not is_plain(base):
+        if is_result and not is_counted(base):
             return None
         if found is None:
             return (lambda: base) if not sink.bucket or base.bucket == sink.bucket else None
@@ -189,8 +193,8 @@ class SparkExecutor:
         if not keep or base.bucket != possible_bucket(columns, sink.bucket):
             return None
         files, rows = self._files, renderer.relation(found.delta)
-        if sink.is_plain and not found.signed:
-            files, rows = files.unpacked(), plain(rows, columns)
+        if sink.is_plain:
+            files, rows = files.of_results(), rows if found.signed else plain(rows, columns)
         return lambda: files.append(base, keep, merge, rows, columns, folder)
 
     def _leaf(self, leaf: Rel, states: dict[StateKey, StoredState]) -> Relation:

@@ -79,7 +79,8 @@ def step_tree(step: Step, show: Collection[str]) -> list[str]:
     drawing = _Drawing(step, show)
     sinks = [DisplayNode(_save_label(save, step), children=_saved(save, drawing)) for save in step.saves]
     if step.emit is not None:
-        sinks.append(DisplayNode(_emit_label(step, step.emit), _two_ways(step), (drawing.node(step.emit),)))
+        about = (*_two_ways(step), *((("longer to read", seconds(step.reading)),) if step.reading else ()))
+        sinks.append(DisplayNode(_emit_label(step, step.emit), about, (drawing.node(step.emit),)))
     return [line for sink in sinks for line in sink.lines()]
 
 
@@ -197,6 +198,7 @@ def _step_json(step: Step, weight: float, labels: Sequence[str], does: Character
         "saves": [{"key": str(save.key), "plan": drawing.node(save.rel).to_json()} for save in step.saves],
         "emit": drawing.node(step.emit).to_json() if step.emit is not None else None,
         "appends": step.appends,
+        "reading": step.reading,
     }
 
 

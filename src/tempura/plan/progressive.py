@@ -62,7 +62,8 @@ class Save:
 @dataclass(frozen=True, slots=True)
 class Step:
     """The work of one time point. ``emit`` is the query's result, positive; None when nothing is due. It ``appends`` when that is a result
-    that is stored, or one and rows that come to it: then only these are written; else all of it is, once, whether it is saved or not.
+    that is stored, or one and what comes to it, or goes: then only that is written; else all of it is, once, whether it is saved or not.
+    To read it once takes ``reading`` longer than if it were written as a whole, which is no part of the step's cost but of the plan's.
     ``cost`` is estimated, unweighted, in nanoseconds of one core; ``fixed`` is the part of it that does not depend on rows. A
     recomputation may be ``asked`` of Spark as the query is written, and then its operators are not run; ``otherwise`` is what the other of
     these two ways was estimated at, where there are two."""
@@ -76,6 +77,7 @@ class Step:
     asked: bool = False
     otherwise: int | None = None
     appends: bool = False
+    reading: int = 0
 
     @property
     def kept_result(self) -> Save | None:

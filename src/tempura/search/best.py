@@ -31,6 +31,7 @@ class Best:
         queue: list[tuple[int, int, Goal, int]] = []
         order = {goal: i for i, goal in enumerate(alternatives)}
         found: dict[Goal, int] = {}
+        is_result = self._graph.is_result  # reached in any case: whoever loads it does not cost that
 
         def offer(goal: Goal, number: int) -> None:
             """Queue an alternative, of which all is there that it needs, unless that alone costs more than another in the queue: many do,
@@ -38,7 +39,7 @@ class Best:
             if goal in self.cost:
                 return
             way = alternatives[goal][number]
-            needed = sum(self.cost[child] for child in dict.fromkeys(way.goals))
+            needed = sum(self.cost[child] for child in dict.fromkeys(way.goals) if way.rule or not is_result(child))
             needed += self._written(goal, way) - (0 if way.rule else sum(map(self._left_out, way.goals)))
             if needed > found.get(goal, needed):
                 return
@@ -75,14 +76,15 @@ class Best:
         return self._read(goal, load) + sum(graph.weighted(save, t) for t, save in saves) + rent
 
     def _written(self, goal: Goal, way: Alternative) -> int:
-        """What it costs to write a result, less what need not be done for that; nothing for another goal."""
+        """What it costs to write a result and to read it as it lies then, less what need not be done for that; nothing for another goal."""
         graph, chosen = self._graph, self.chosen.__getitem__
         if not graph.is_result(goal):
             return 0
-        if way.rule is None and not graph.lies(goal, way, chosen).grouped:
-            return -self._read(goal, way)
+        if way.rule is None and graph.stays(goal, way, chosen):
+            return graph.weighted(graph.reading(goal, chosen, way), goal.time) - self._read(goal, way)
         grown = graph.grown(goal, chosen, way)
-        return graph.weighted(graph.save_cost(goal.view, grown), goal.time) - self._superfluous(goal, way, grown)
+        cost = graph.save_cost(goal.view, grown) + graph.reading(goal, chosen, way)
+        return graph.weighted(cost, goal.time) - self._superfluous(goal, way, grown)
 
     def _left_out(self, saved: Goal) -> int:
         """What need not be done of that by which a view is reached, if it is only saved, by appending to what is stored."""

@@ -13,8 +13,7 @@ from tempura.algebra.rel import Aggregate, Consolidate, Rel
 from tempura.algebra.states import Finalize, Partial
 from tempura.cost.estimate import Estimator
 from tempura.cost.model import CostModel
-from tempura.physical.growth import growth, named_otherwise
-from tempura.physical.operators import Load
+from tempura.physical.growth import growth
 from tempura.plan.progressive import Note, Step
 from tempura.rules.helpers import all_linear
 from tempura.search.facts import PlanFacts
@@ -28,14 +27,15 @@ def consolidated_late(step: Step, facts: PlanFacts, estimate: Estimator, model: 
     if not reads:
         return step
     moved = _Move(step, facts, estimate, model, reads).step()
-    # What is appended is as it comes: a result is not merged by who reads it.
-    still = not step.appends or (moved.emit is not None and _appends(moved.emit))
+    # What is appended stays what it is: who reads a result was thought of then.
+    still = not step.appends or _is_signed(moved) == _is_signed(step)
     return moved if moved.cost < step.cost and still else step
 
 
-def _appends(emit: Rel) -> bool:
-    found = growth(emit)
-    return isinstance(named_otherwise(emit), Load) if found is None else not found.is_merged
+def _is_signed(step: Step) -> bool:
+    """Whether what the result grows by may take rows away."""
+    found = growth(step.emit) if step.emit is not None else None
+    return found is not None and found.signed
 
 
 class _Move:

@@ -187,7 +187,8 @@ class Extraction:
         saves = (*saves, *(save for save, _ in kept.values()))
         cost, fixed = sum(cost for cost, _ in parts), sum(fixed for _, fixed in parts)
         appends = result is not None and (result not in written or written[result] is not None)
-        made = Step(t, saves, emit, cost, notes, fixed, appends=appends)
+        reading = graph.reading(result, self._way) if result else 0
+        made = Step(t, saves, emit, cost, notes, fixed, appends=appends, reading=reading)
         return consolidated_late(made, graph.facts, graph.estimate, graph.model)
 
     def _save(self, key: StateKey, goal: Goal) -> Save:
@@ -196,10 +197,9 @@ class Extraction:
 
     def _stays(self, goal: Goal) -> bool:
         """Whether what is to be stored is stored already, as it has to be."""
-        merged = (
-            self._graph.is_result(goal) and self._chosen[goal].rule is None and self._graph.is_merged(goal, self._way)
-        )
-        return isinstance(self._built[goal], Load) and not merged
+        graph, way = self._graph, self._chosen[goal]
+        anew = graph.is_result(goal) and way.rule is None and not graph.stays(goal, way, self._way)
+        return isinstance(self._built[goal], Load) and not anew
 
     def _loads_and_idle(self, t: int, notes: Mapping[Rel, Note], computed: Sequence[Rel]) -> dict[Rel, Note]:
         """The notes of operators that nobody asks for, and of loads, by what is asked of them."""

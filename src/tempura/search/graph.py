@@ -283,27 +283,48 @@ class Graph:
         if grown is None:
             keys = len(view.tvr.keys) if isinstance(view.tvr, Aggregate) and isinstance(view.at, State) else 0
             return StoredFacts(bucket=tuple(range(keys)))
-        base = self.base(grown, saved.time)
+        return self._lies_with(saved, grown, chosen)
+
+    def _lies_with(self, goal: Goal, grown: Growth, chosen: Chosen) -> StoredFacts:
+        """How a view lies on disk that is saved as it has grown."""
+        base, view = self.base(grown, goal.time), goal.view
         added, rows, size = self.estimate.rows(grown.delta), self.estimate.rows(view), self.estimate.width(view)
         few = added if not grown.slots and are_few(added * size, rows * size) else None
         return self.lies(base, chosen(base), chosen).grown(grown.is_merged, few)
 
     def grown(self, goal: Goal, chosen: Chosen, way: Alternative | None = None) -> Growth | None:
-        """How a view that is saved grows out of one that is loaded for it; None when it does not. A result grows by rows that come, and
-        out of what lies as results do: who reads it shall not have to merge anything."""
+        """How a view that is saved grows out of one that is loaded for it; None when it does not. A result grows only as far as those who
+        read it need not put all of it together."""
         found = self.growth_by(goal, way or chosen(goal))
         if found is None:
             return None
         base = self.base(found, goal.time)
         if chosen(base).rule is not None:
             return None
-        if goal in self._results and (found.is_merged or self.is_merged(base, chosen)):
-            return None
-        return found
+        if goal not in self._results or self.is_readable(goal.view, self._lies_with(goal, found, chosen)):
+            return found
+        return None
 
-    def is_merged(self, loaded: Goal, chosen: Chosen) -> bool:
-        """Whether rows of a view that is loaded have to be put together."""
-        return self.lies(loaded, chosen(loaded), chosen).grouped
+    def stays(self, result: Goal, load: Alternative, chosen: Chosen) -> bool:
+        """Whether a result that is loaded is given as it is stored."""
+        return self.is_readable(result.view, self.lies(result, load, chosen))
+
+    def is_readable(self, result: View, lies: StoredFacts) -> bool:
+        """Whether a result may lie so for its readers: they see few rows that are taken away, or none."""
+        size = self.estimate.width(result)
+        few = lies.few is not None and are_few(lies.few * size, self.estimate.rows(result) * size)
+        return few or not lies.grouped
+
+    def reading(self, result: Goal, chosen: Chosen, way: Alternative | None = None) -> int:
+        """What it takes longer to read a result once, as it lies when it is reached so, than in one part, at weight one. No step does that,
+        but somebody will."""
+        way = way or chosen(result)
+        if way.rule is None:
+            lies = self.lies(result, way, chosen) if self.stays(result, way, chosen) else ONE_PART
+        else:
+            grown = self.grown(result, chosen, way)
+            lies = self._lies_with(result, grown, chosen) if grown else ONE_PART
+        return self.load_parts(result.view, lies)[0] - self.load_parts(result.view, ONE_PART)[0]
 
     @cached_property
     def _results(self) -> frozenset[Goal]:

@@ -46,7 +46,7 @@ class Candidate:
         steps = extraction.steps()
         sizes = extraction.kept_sizes()
         rent = sum(map(graph.charged, sizes)) if graph.rent else 0
-        cost = sum(graph.weighted(step.cost, step.time) for step in steps) + rent
+        cost = sum(graph.weighted(step.cost + step.reading, step.time) for step in steps) + rent
         graph.tell(PlanCosted(cost))
         return Built(steps, cost, extraction.reached, tuple(extraction.used), sizes)
 

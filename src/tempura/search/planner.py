@@ -248,7 +248,7 @@ def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     course = Course(_start(found), keep.name, rules, scarcity=found.graph.scarcity, chosen=chosen)
     method = used_methods(found.graph.problem.registry, steps, names)
     storage = sum(round(found.graph.problem.storage_price * size) for size in built.sizes)
-    cost = sum(found.graph.weighted(step.cost, step.time) for step in steps) + storage
+    cost = sum(found.graph.weighted(step.cost + step.reading, step.time) for step in steps) + storage
     return ProgressivePlan(steps, weights, cost, method, fallbacks=fallbacks, course=course, storage=storage)
 
 

@@ -53,12 +53,16 @@ class Pricing:
         return cost
 
     def _cost(self, plan: Walk) -> int:
-        """What operators take, what is loaded and saved, the results, and the rent of what is kept."""
+        """What operators take, what is loaded and saved, the results and what it takes to read them, and the rent of what is kept."""
         graph, costs = self.graph, defaultdict(int, plan.costs)
         savers = Counter(made for way in plan.loaded.values() for made in way.goals)
-        merged = [goal for goal in graph.outputs if goal in plan.loaded and graph.is_merged(goal, plan.chosen)]
+        anew = [
+            goal
+            for goal, way in plan.loaded.items()
+            if graph.is_result(goal) and not graph.stays(goal, way, plan.chosen)
+        ]
         # A result is written as what is saved is, and saved or not only once.
-        writers = savers + Counter(goal for goal in graph.outputs if goal not in merged)
+        writers = savers + Counter(goal for goal in graph.outputs if goal not in anew)
         grown = {goal: found for goal in writers if (found := graph.grown(goal, plan.chosen))}
         appended = {goal: found for goal, found in grown.items() if plan.uses[goal] == writers[goal]}
         for t, cost in self._left_out(plan, appended):
@@ -68,8 +72,10 @@ class Pricing:
         for goal in {(goal.time, graph.key(goal.view)): goal for goal in writers}.values():
             # What is stored already stays where it is.
             costs[goal.time] += 0 if goal in plan.loaded else self._save(goal.view, grown.get(goal))
-        for goal in merged:
+        for goal in anew:
             costs[goal.time] += graph.save_cost(goal.view, None)
+        for goal in graph.outputs:
+            costs[goal.time] += graph.reading(goal, plan.chosen)
         saved = {(goal.time, graph.key(goal.view)): goal for goal in savers}
         rent = sum(map(graph.charged, self._kept(plan, saved).values())) if graph.rent else 0
         return sum(graph.weighted(cost, t) for t, cost in costs.items()) + rent

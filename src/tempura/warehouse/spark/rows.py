@@ -181,10 +181,19 @@ def marked_rows(session: SparkSession, source: Source, table: str) -> DataFrame:
 
 def difference(left: DataFrame, right: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """``left`` minus ``right`` as a signed bag with a weight column, by identity of rows. Both have the given columns."""
-    plus, minus = (
-        Draft.of(rows).select(*ids(columns), _weight(sign).alias(WEIGHT)) for rows, sign in ((left, 1), (right, -1))
-    )
-    return consolidate(plus.union(minus), columns).dataframe()
+    return without(once_each(left), once_each(right), columns).dataframe()
+
+
+def once_each(rows: DataFrame) -> Draft:
+    """The same rows with a weight column: each counts once."""
+    return Draft.of(rows).extended(_weight(1).alias(WEIGHT))
+
+
+def without(left: Draft, right: Draft, columns: Sequence[Column]) -> Draft:
+    """``left`` minus ``right`` as a signed bag, by identity of rows. Both have the given columns, and weights."""
+    names = ids(columns)
+    taken = right.select(*names, (-weight()).alias(WEIGHT))
+    return consolidate(left.select(*names, WEIGHT).union(taken), columns)
 
 
 def bag_of(weighted: DataFrame, columns: Sequence[Column], names: Sequence[str]) -> DataFrame:

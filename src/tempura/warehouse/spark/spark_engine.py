@@ -17,6 +17,7 @@ from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, Clocks, StepOutcome, StoredOutput
 from tempura.execute.draft import Draft
+from tempura.execute.identity import consolidate
 from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.execute.jvm import Jvm
 from tempura.execute.machine import machine_of
@@ -65,13 +66,14 @@ from tempura.warehouse.spark.incoming import (
 from tempura.warehouse.spark.partners import unmatched
 from tempura.warehouse.spark.records import changes_of
 from tempura.warehouse.spark.rows import (
-    difference,
     marked_rows,
     net_changes,
     nullable,
+    once_each,
     plain_rows,
     read_columns,
     read_deletions,
+    without,
 )
 from tempura.warehouse.spark.settings import semantic_settings, session_with
 from tempura.warehouse.spark.verify import no_state, verify
@@ -220,15 +222,20 @@ class SparkEngine:
         names = [column.id for column in visible]
         if isinstance(old, StoredOutput):
             new, old = new.beside(old), old.beside(new)
-        now = self._results().result(new, lifted.rel.columns, names)
+        now = self._parts(new, lifted)
         match old:
             case None:
-                before = now.limit(0)
+                return consolidate(now, visible).dataframe()
             case Source():
-                before = plain_rows(now.sparkSession, old).toDF(*names)
+                before = once_each(plain_rows(now.session, old).toDF(*names))
             case StoredOutput():
-                before = self._results().result(old, lifted.rel.columns, names)
-        return difference(now, before, visible)
+                before = self._parts(old, lifted)
+        return without(now, before, visible).dataframe()
+
+    def _parts(self, stored: StoredOutput, lifted: Lifted) -> Draft:
+        """What the parts of a result hold in the visible columns, with weights."""
+        visible = (column.id for column in lifted.rel.columns[: lifted.visible])
+        return self._results().parts(stored, lifted.rel.columns).select(*visible, WEIGHT)
 
     def merge(self, changes: DataFrame, present: Source, keys: Sequence[str]) -> tuple[DataFrame, tuple[str, ...]]:
         return merged_rows(clone(self._session), changes, present, keys)
