@@ -6,14 +6,14 @@ Tempura writes it. Both have run before they are measured.
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tempura.bench.account import Account, Taken
 from tempura.bench.exactness import Progress
@@ -111,9 +111,10 @@ class Comparison:
             rows = session.read.schema(self.lake.schemas[table]).parquet(*(f"file:{file}" for file in files))
             rows.createOrReplaceTempView(table)
         for n in range(self.asked.warm_ups + self.asked.repeat):
-            taken, count = recomputed(session, self.sql, self.lake.folder)
             measured = n >= self.asked.warm_ups
-            row = {"query": self.name, "when": when, "measured": measured, "rows": count, **taken.row()}
+            row: Row = {"query": self.name, "when": when, "measured": measured}
+            taken, count = recomputed(session, self.sql, self.lake.folder, partial(_read_too, row))
+            row |= {"rows": count, **taken.row()}
             self.batch.append(row)
             self.told(f"plain Spark, {when}{'' if measured else ', to warm up'}: {_figures(row)}")
 
@@ -126,8 +127,11 @@ class Comparison:
         self.told(f"plain Spark: {code}: {message}")
 
 
-def recomputed(session: SparkSession, sql: str, scratch: Path) -> tuple[Taken, int]:
-    """Run a text as it is, and write its result as Tempura writes results; what it took, and the rows."""
+def recomputed(
+    session: SparkSession, sql: str, scratch: Path, use: Callable[[DataFrame], object] = lambda result: None
+) -> tuple[Taken, int]:
+    """Run a text as it is, and write its result as Tempura writes results; what it took, and the rows. Afterwards the result is there to
+    ``use``, and goes."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
     files = Files(session)
     try:
@@ -136,9 +140,17 @@ def recomputed(session: SparkSession, sql: str, scratch: Path) -> tuple[Taken, i
             columns = columns_of(frame.schema)
             named = Draft.of(frame).renamed(*ids(columns))
             stored = files.save_output(Relation(named, weighted=False), columns, folder / "result")
+        use(files.load_output(stored, columns))
         return account.taken, stored.rows
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def reading(result: DataFrame) -> Row:
+    """What it takes to read all of a result, as somebody will who has it made."""
+    with Account(result.sparkSession) as account:
+        result.write.format("noop").mode("overwrite").save()
+    return {f"reading_{name}": value for name, value in account.taken.row().items() if name in ("cpu_s", "wall_s")}
 
 
 @dataclass(kw_only=True)
@@ -161,7 +173,9 @@ class MeasuredTrial(Trial):
         # A refresh that found nothing to do stands by the result that is there.
         if row["measured"] is not None and (self.schedule.kind == "view" or i == self.last):
             row |= self._verified(query, i, tables)
-            self.told(f"{row['methods']} at {row['time']}: {'equal' if row['equal'] else 'WRONG'}, {row['rows']} rows")
+            row |= reading(query.result())
+            equal, taken = "equal" if row["equal"] else "WRONG", f"read in {row['reading_cpu_s']:.2f} CPU s"
+            self.told(f"{row['methods']} at {row['time']}: {equal}, {row['rows']} rows, {taken}")
         return row
 
     def _measured(self, i: int, report: RunReport, taken: Taken) -> Row:
@@ -176,6 +190,10 @@ class MeasuredTrial(Trial):
         row = {"query": self.name, **self.known, "time": times[i] if times else f"refresh {i + 1}"}
         row |= {"price": self.benchmark.price(i), "measured": self.benchmark.measured(i, self.series)}
         return row | {"deadline": i == self.last, "equal": None, "error": None, "message": None} | found
+
+
+def _read_too(row: Row, result: DataFrame) -> None:
+    row |= reading(result)
 
 
 def phases(told: Phases, taken: Taken) -> Row:

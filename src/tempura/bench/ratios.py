@@ -23,7 +23,7 @@ _LEAST = 1e-3
 
 def ratios_of(rows: Sequence[Row], batch: Sequence[Row]) -> list[Row]:
     """A row per query and set of methods that gave the right result: its figures (medians of the measurements, weighted by prices) in
-    relation to plain Spark's."""
+    relation to plain Spark's; and what it takes to read the result once, as it lies, and as plain Spark has written it."""
     references = _references(batch)
     found = []
     for (query, methods), own in _grouped(rows, "query", "methods").items():
@@ -36,6 +36,7 @@ def ratios_of(rows: Sequence[Row], batch: Sequence[Row]) -> list[Row]:
         ratios = {f"{name}_ratio": _divided(cost[name], spark[name]) for name in ("cpu", "wall", "all_cpu")}
         ratios["deadline_ratio"] = _divided(cost["deadline"], spark["cpu"])
         seconds = {"recompute_s": spark["cpu"], "measured_s": cost["cpu"], "estimated_s": cost["estimated"]}
+        seconds |= {"reading_s": cost["reading"], "reading_recomputed_s": spark["reading"]}
         found.append(
             {"query": query, "methods": methods, **_rounded(seconds), **_rounded({r: ratios[r] for r in RATIOS})}
         )
@@ -49,6 +50,7 @@ def _references(batch: Sequence[Row]) -> dict[str, Mapping[str, float]]:
             "cpu": median(row["cpu_s"] for row in rows),
             "wall": median(row["wall_s"] for row in rows),
             "all_cpu": median(_all_cpu(row) for row in rows),
+            "reading": median(row.get("reading_cpu_s", 0.0) for row in rows),
         }
         for (query,), rows in _grouped([row for row in batch if row["measured"]], "query").items()
     }
@@ -62,6 +64,7 @@ def _cost(runs: Sequence[Row]) -> dict[str, float]:
         "all_cpu": sum(run["price"] * _all_cpu(run) for run in runs),
         "estimated": sum(run["price"] * run["estimated_s"] for run in runs),
         "deadline": runs[-1]["cpu_s"],
+        "reading": runs[-1].get("reading_cpu_s", 0.0),
     }
 
 
