@@ -1,6 +1,7 @@
 """The planner's choices: what is taken, what it relies on, and how a plan reads."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -430,3 +431,23 @@ def test_what_a_plan_forgets() -> None:
     assert forgets(save, old)
     assert not forgets(save, new)
     assert not forgets((), old)
+
+
+def test_a_plan_may_be_deeper_than_pythons_stack() -> None:
+    """Whoever plans, draws and runs a plan calls from operator to operator: q78 of TPC-DS, with deletions, came to a thousand calls."""
+    query: Rel = sales_status()
+    for i in range(12):
+        key = Column(f"k{i}", "key", "int")
+        count = AggregateOutput(Column(f"n{i}", "n", "bigint"), AggregateCall("Count", (), "bigint"))
+        query = Aggregate(query, (Output(key, Ref(query.columns[0])),), (count,))
+    tables = {"sales": TableFacts((100, 200), (0, 10), known=2), "returns": TableFacts((50, 60), (0, 5), known=2)}
+    problem = Problem(query, (Point(1.0, True),) * 2, tables)
+    before, depth, frame = sys.getrecursionlimit(), 0, sys._getframe()
+    while frame.f_back:
+        depth, frame = depth + 1, frame.f_back
+    sys.setrecursionlimit(depth + 70)
+    try:
+        plan = make_plan(problem)
+        assert "aggregate" in explain(plan)
+    finally:
+        sys.setrecursionlimit(max(before, sys.getrecursionlimit()))

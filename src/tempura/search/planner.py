@@ -1,6 +1,7 @@
 """The planner: the cheapest progressive plan under a set of incremental methods, and what the others would have cost."""
 
 import gc
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,6 +32,10 @@ from tempura.tvr.views import Delta, StateDelta, View
 
 _BUDGET = 1_000
 """Whole plans priced per method set while improving one: about a second."""
+
+_DEEP = 5_000
+"""Calls within calls that a process allows at least once it has planned something: a plan is looked at, drawn and executed operator by
+operator, and one of many operators is deeper than Python's thousand."""
 
 _FIRST = 4
 """So many of the plans with which a search may begin are improved: the cheapest."""
@@ -85,6 +90,7 @@ def make_plan(
     Raises TempuraError ``UNKNOWN_METHOD``, ``NO_PLAN`` when the methods cannot compute the query, and ``STATE_BUDGET`` when none of their
     plans keeps to that.
     """
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEP))
     names = problem.registry.names_of(methods)
     counter = EffortCounter()
     best_of = partial(_best, margin=margin, doubt=doubt)
