@@ -434,7 +434,7 @@ def test_what_a_plan_forgets() -> None:
 
 
 def test_a_plan_may_be_deeper_than_pythons_stack() -> None:
-    """Whoever plans, draws and runs a plan calls from operator to operator: q78 of TPC-DS, with deletions, came to a thousand calls."""
+    """Whoever plans, draws and runs a plan calls from operator to operator: of q14 of TPC-DS that is four hundred calls deep."""
     query: Rel = sales_status()
     for i in range(12):
         key = Column(f"k{i}", "key", "int")
