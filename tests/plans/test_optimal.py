@@ -15,6 +15,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from tempura.cost.stats import StoredFacts
 from tempura.physical.deletions import are_few
 from tempura.physical.growth import Growth
 from tempura.rules.methods import TEMPURA
@@ -110,19 +111,26 @@ class Program:
         return self._graph.weighted(self._graph.load_parts(goal.view, lies, whole=False)[0], goal.time)
 
     def _write(self, goal: Goal, way: Alternative) -> int:
-        """What it costs at least to write a result that is reached in some way."""
+        """What it costs at least to write a result that is reached in some way, and to read it."""
         if way.rule is None:
             return 0
-        return self._graph.weighted(self._graph.save_cost(goal.view, self._grown(goal, way)), goal.time)
+        graph, grown = self._graph, self._grown(goal, way)
+        lies = self._lies(goal, grown) if grown else ONE_PART
+        reading = graph.load_parts(goal.view, lies)[0] - graph.load_parts(goal.view, ONE_PART)[0]
+        return graph.weighted(graph.save_cost(goal.view, grown) + reading, goal.time)
 
     def _grown(self, goal: Goal, way: Alternative) -> Growth | None:
         """How a goal may grow out of what lies in one part."""
         graph, found = self._graph, self._graph.growth_by(goal, way)
         if found is None or not graph.is_result(goal):
             return found
-        rows, size = graph.estimate.rows(found.delta), graph.estimate.width(goal.view)
-        few = rows if are_few(rows * size, graph.estimate.rows(goal.view) * size) else None
-        return found if graph.is_readable(goal.view, ONE_PART.grown(found.is_merged, few)) else None
+        return found if graph.is_readable(goal.view, self._lies(goal, found)) else None
+
+    def _lies(self, goal: Goal, grown: Growth) -> StoredFacts:
+        estimate = self._graph.estimate
+        rows, size = estimate.rows(grown.delta), estimate.width(goal.view)
+        few = rows if are_few(rows * size, estimate.rows(goal.view) * size) else None
+        return ONE_PART.grown(grown.is_merged, few)
 
     def _save(self, goal: Goal) -> int:
         if self._graph.is_result(goal):
