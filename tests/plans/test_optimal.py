@@ -15,8 +15,6 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from tempura.cost.stats import StoredFacts
-from tempura.physical.deletions import are_few
 from tempura.physical.growth import Growth
 from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
@@ -115,8 +113,7 @@ class Program:
         if way.rule is None:
             return 0
         graph, grown = self._graph, self._grown(goal, way)
-        lies = self._lies(goal, grown) if grown else ONE_PART
-        reading = graph.load_parts(goal.view, lies)[0] - graph.load_parts(goal.view, ONE_PART)[0]
+        reading = graph.longer(goal.view, graph.lies_grown(goal.view, grown, ONE_PART)) if grown else 0
         return graph.weighted(graph.save_cost(goal.view, grown) + reading, goal.time)
 
     def _grown(self, goal: Goal, way: Alternative) -> Growth | None:
@@ -124,13 +121,7 @@ class Program:
         graph, found = self._graph, self._graph.growth_by(goal, way)
         if found is None or not graph.is_result(goal):
             return found
-        return found if graph.is_readable(goal.view, self._lies(goal, found)) else None
-
-    def _lies(self, goal: Goal, grown: Growth) -> StoredFacts:
-        estimate = self._graph.estimate
-        rows, size = estimate.rows(grown.delta), estimate.width(goal.view)
-        few = rows if are_few(rows * size, estimate.rows(goal.view) * size) else None
-        return ONE_PART.grown(grown.is_merged, few)
+        return found if graph.is_readable(goal.view, graph.lies_grown(goal.view, found, ONE_PART)) else None
 
     def _save(self, goal: Goal) -> int:
         if self._graph.is_result(goal):

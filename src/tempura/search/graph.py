@@ -287,10 +287,14 @@ class Graph:
 
     def _lies_with(self, goal: Goal, grown: Growth, chosen: Chosen) -> StoredFacts:
         """How a view lies on disk that is saved as it has grown."""
-        base, view = self.base(grown, goal.time), goal.view
+        base = self.base(grown, goal.time)
+        return self.lies_grown(goal.view, grown, self.lies(base, chosen(base), chosen))
+
+    def lies_grown(self, view: View, grown: Growth, base: StoredFacts) -> StoredFacts:
+        """How a view lies on disk that has grown out of what lies as ``base`` does."""
         added, rows, size = self.estimate.rows(grown.delta), self.estimate.rows(view), self.estimate.width(view)
         few = added if not grown.slots and are_few(added * size, rows * size) else None
-        return self.lies(base, chosen(base), chosen).grown(grown.is_merged, few)
+        return base.grown(grown.is_merged, few)
 
     def grown(self, goal: Goal, chosen: Chosen, way: Alternative | None = None) -> Growth | None:
         """How a view that is saved grows out of one that is loaded for it; None when it does not. A result grows only as far as those who
@@ -301,7 +305,7 @@ class Graph:
         base = self.base(found, goal.time)
         if chosen(base).rule is not None:
             return None
-        if goal not in self._results or self.is_readable(goal.view, self._lies_with(goal, found, chosen)):
+        if not self.is_result(goal) or self.is_readable(goal.view, self._lies_with(goal, found, chosen)):
             return found
         return None
 
@@ -324,7 +328,11 @@ class Graph:
         else:
             grown = self.grown(result, chosen, way)
             lies = self._lies_with(result, grown, chosen) if grown else ONE_PART
-        return self.load_parts(result.view, lies)[0] - self.load_parts(result.view, ONE_PART)[0]
+        return self.longer(result.view, lies)
+
+    def longer(self, view: View, lies: StoredFacts) -> int:
+        """What it costs more to load a view as it lies than in one part."""
+        return self.load_parts(view, lies)[0] - self.load_parts(view, ONE_PART)[0]
 
     @cached_property
     def _results(self) -> frozenset[Goal]:
@@ -336,7 +344,7 @@ class Graph:
 
     def is_plain(self, view: View) -> bool:
         """Whether a view is the query's result at some time."""
-        return isinstance(view.at, Snapshot) and any(view.tvr == root.view.tvr for root in self.outputs[:1])
+        return isinstance(view.at, Snapshot) and view.tvr in {root.view.tvr for root in self.outputs}
 
     def growth_by(self, goal: Goal, way: Alternative) -> Growth | None:
         """How a view that is reached in this way grows out of another, if that one is stored; None when it does not."""
