@@ -13,9 +13,10 @@ import pytest
 from tempura.bench.arrivals import CHANGE, FIRST, Cut, cut_facts
 from tempura.bench.exactness import Sweep
 from tempura.bench.knock_out import knocked_out
-from tempura.bench.record import Record, summarised
+from tempura.bench.record import Record, Row, summarised
 from tempura.bench.second import differences
 from tempura.bench.suites import SUITES, chosen
+from tempura.bench.trial import failure_of
 from tempura.data.tpcds import Dataset, generate, query_texts
 from tempura.errors import TempuraError
 from tempura.rules.methods import TEMPURA
@@ -213,3 +214,28 @@ def test_rules_are_knocked_out() -> None:
     other, _ = knocked_out(("im1", "batch"), "7.q2.0")
     assert other.without != found.without
     assert found.method not in TEMPURA.methods
+
+
+def test_a_defect_tells_the_calls_that_led_to_it_without_the_middle_of_very_many() -> None:
+    def down(depth: int) -> None:
+        if depth == 0:
+            raise ValueError("no  further")
+        down(depth - 1)
+
+    def failure(depth: int) -> Row:
+        with pytest.raises(ValueError, match="further") as caught:
+            down(depth)
+        return failure_of(caught.value)
+
+    few, many = failure(2), failure(500)
+    assert few["error"] == "ValueError"
+    assert few["message"].startswith("no further (test_bench.py:")
+    assert [call.split(", ")[1] for call in few["trace"]][-3:] == ["down", "down", "down"]
+    assert len(many["trace"]) < 200
+    assert sum("more" in call for call in many["trace"]) == 1
+    assert many["trace"][0].split(", ")[1] == "failure"
+    assert failure_of(TempuraError("UNKNOWN_QUERY", "no query")) == {
+        "error": "UNKNOWN_QUERY",
+        "message": "no query",
+        "trace": None,
+    }

@@ -21,7 +21,7 @@ from tempura.bench.lake import Lake, laid_out
 from tempura.bench.record import Record, Row
 from tempura.bench.scenario import Effectiveness, methods_in
 from tempura.bench.suites import SUITES, chosen, tables_named
-from tempura.bench.trial import Trial, code_of, is_alive
+from tempura.bench.trial import Trial, failure_of, is_alive
 from tempura.execute.draft import Draft
 from tempura.execute.files import Files
 from tempura.execute.naming import ids
@@ -121,10 +121,10 @@ class Comparison:
     def _failed(self, error: Exception) -> None:
         if not is_alive(self.spark):
             raise error
-        code, message = code_of(error)
         known = {"query": self.name, "pattern": self.asked.pattern, "scenario": self.asked.scenario, "methods": "spark"}
-        self.rows.append({**known, "equal": None, "measured": None, "error": code, "message": message})
-        self.told(f"plain Spark: {code}: {message}")
+        failed = failure_of(error)
+        self.rows.append({**known, "equal": None, "measured": None, **failed})
+        self.told(f"plain Spark: {failed['error']}: {failed['message']}")
 
 
 def recomputed(

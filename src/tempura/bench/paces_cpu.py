@@ -26,7 +26,7 @@ from tempura.bench.lake import Lake, SetClock, laid_out
 from tempura.bench.paces import Paces, Row, chosen_with_papers, part
 from tempura.bench.paces_spread import SETTINGS
 from tempura.bench.suites import SUITES, Fact, Suite, tables_named
-from tempura.bench.trial import code_of, is_alive
+from tempura.bench.trial import failure_of, is_alive
 from tempura.data.tpcds import generate
 from tempura.errors import TempuraError
 from tempura.frontend.session import clone
@@ -98,8 +98,8 @@ class Measurement:
         except Exception as error:  # a benchmark goes on, whatever happens to one query
             if not is_alive(self.spark):
                 raise
-            code, message = code_of(error)
-            return row | {"error": f"{code}: {message}"}
+            failed = failure_of(error)
+            return row | {"error": f"{failed['error']}: {failed['message']}"}
         batch = fmean(taken.usage.cpu_seconds for taken in batches)
         whole = fmean(_all(taken) for taken in batches)
         row |= {

@@ -27,6 +27,7 @@ from tempura.warehouse.query import Query
 from tempura.warehouse.times.schedule import Schedule
 
 _MESSAGE = 500
+_CALLS = 60  # of a defect's, so many outermost and innermost
 
 
 @dataclass
@@ -51,9 +52,7 @@ class Trial:
         except Exception as error:  # a sweep goes on, whatever happens to one query
             if not is_alive(self.spark):
                 raise
-            code, message = code_of(error)
-            at = min(len(self.rows), self.last)
-            self.rows.append(self._row(at, error=code, message=message))
+            self.rows.append(self._row(min(len(self.rows), self.last), **failure_of(error)))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return self.rows
@@ -112,7 +111,7 @@ class Trial:
             "wall_s": 0.0,
             "overhead_s": 0.0,
         }
-        return row | {"state_bytes": 0, "error": None, "message": None} | found
+        return row | {"state_bytes": 0, "error": None, "message": None, "trace": None} | found
 
 
 def is_alive(spark: SparkSession) -> bool:
@@ -134,13 +133,21 @@ def _tells(column: Column, number: bool) -> Column:
     return column.isNotNull() & (column != 0) if number else column.isNotNull()
 
 
-def code_of(error: Exception) -> tuple[str, str]:
-    """The code of an error, and what it says in one line."""
+def failure_of(error: Exception) -> Row:
+    """What a row tells of an error: its code, what it says in one line and, of a defect, the calls that led to it (``trace``: outermost
+    first; of very many, those in the middle are left out)."""
     if isinstance(error, TempuraError):
-        return error.code, error.what
+        return {"error": error.code, "message": error.what, "trace": None}
     said = " ".join(str(error).split("\n\n")[0].split())[:_MESSAGE]
     if isinstance(error, PySparkException):
-        return error.getCondition() or type(error).__name__, said
-    # A defect: where it was raised is worth more than what it says.
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return type(error).__name__, f"{said} ({Path(where.filename).name}:{where.lineno}, {where.name})"
+        return {"error": error.getCondition() or type(error).__name__, "message": said, "trace": None}
+    calls = [
+        f"{Path(call.filename).name}:{call.lineno}, {call.name}" for call in traceback.extract_tb(error.__traceback__)
+    ]
+    return {"error": type(error).__name__, "message": f"{said} ({calls[-1]})", "trace": _ends(calls)}
+
+
+def _ends(calls: list[str]) -> list[str]:
+    """The outermost and the innermost of some calls."""
+    left = len(calls) - 2 * _CALLS
+    return [*calls[:_CALLS], f"… {left} more …", *calls[-_CALLS:]] if left > 0 else calls
