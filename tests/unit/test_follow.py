@@ -291,24 +291,44 @@ def test_a_choice_is_read_back(world: World) -> None:
     assert Choice.from_json(json.loads(json.dumps(choice.to_json()))) == choice
 
 
-@pytest.mark.parametrize(
-    ("seconds", "later", "compares"), [(0.35, 1, False), (0.35, 3, False), (0.35, 4, True), (0.0, 1, True)]
-)
-def test_that_operators_were_counted_is_a_reason_to_compare_all_when_that_is_cheap_beside_refreshes(
-    world: World, asked: list[Course | None], seconds: float, later: int, compares: bool
-) -> None:
-    """A tenth of what plans cost that are expected to cost a second each."""
+def counted_since(world: World, seconds: float, later: int, cost: float) -> Follower:
+    """One for a run so much later than a choice that it took ``seconds`` to make, for a plan that cost so many times what it costs now:
+    for operators have been counted since."""
     settled = world.settled()
-    counted = replace(settled.known, given={**settled.known.given, "counted": "fewer"})
-    choice = replace(settled, known=counted, seconds=seconds, cost=1_000_000_000)
     world.arrive(100)
+    known = replace(settled.known, given={**settled.known.given, "counted": "fewer"})
+    now = world.query.plan().plan.cost
+    choice = replace(settled, known=known, seconds=seconds * now / 1e9, cost=round(cost * now), others=())
+    return Follower(choice.n + later, [choice], settled.known.driver, settled.known.doubt)
+
+
+def planned(world: World, follower: Follower, asked: list[Course | None]) -> list[bool]:
+    """Of the plans that are made by one, in turn, whether all were compared for them."""
     plan = world.query.plan()
     asked.clear()
-    follower = Follower(choice.n + later, [choice], settled.known.driver, settled.known.doubt)
     assert plan.problem
     follower(plan.problem, plan.methods)
-    assert asked == [None if compares else choice.course]
+    return [course is None for course in asked]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "later", "compares"), [(0.35, 1, False), (0.35, 2, False), (0.35, 3, True), (0.0, 1, True)]
+)
+def test_that_counts_change_what_a_plan_costs_is_a_reason_to_compare_all_when_that_is_cheap_beside_refreshes(
+    world: World, asked: list[Course | None], seconds: float, later: int, compares: bool
+) -> None:
+    """A tenth of what plans were expected to cost."""
+    follower = counted_since(world, seconds, later, cost=1.2)
+    assert planned(world, follower, asked) == [False, True][: 1 + compares]
     assert (follower.followed is None) == compares
+
+
+@pytest.mark.parametrize(("cost", "compares"), [(0.7, True), (0.85, True), (0.95, False), (1.05, False), (1.15, True)])
+def test_counts_are_no_reason_to_compare_all_where_the_plan_costs_what_it_did(
+    world: World, asked: list[Course | None], cost: float, compares: bool
+) -> None:
+    follower = counted_since(world, seconds=0.0, later=1, cost=cost)
+    assert planned(world, follower, asked) == [False, True][: 1 + compares]
 
 
 def test_comparing_takes_what_the_clock_says(world: World) -> None:

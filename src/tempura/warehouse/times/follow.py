@@ -23,6 +23,9 @@ _SIZE, _CHANGE, _DRIVER, _DOUBT, _COST = 1.25, 2.0, 1.5, 1.25, 1.25
 """By how much sizes of tables and states, sizes of changes, the driver's prices, the doubt and the plan's cost may differ from those of the
 comparison."""
 
+_NEWS = 1.1
+"""Operators that were counted since a comparison have told what decides if the plan costs so much more or less by them."""
+
 _THRIFT = 0.1
 """Such a part of what the plans since then were expected to cost may go into comparing all once more because operators were counted."""
 
@@ -120,8 +123,8 @@ class Choice:
         return any(expected.is_like(known) for expected in (self.known, *self.later))
 
     def outlasts_counts(self, n: int) -> bool:
-        """Whether the ``n``-th run goes on with it though operators were counted since: to find out whether another plan is cheaper by now
-        would take more than may go into it so soon."""
+        """Whether the ``n``-th run goes on with it though what was counted since changes what it costs: to find out whether another plan is
+        cheaper by now would take more than may go into it so soon."""
         return self.seconds > _THRIFT * (n - self.n) * self.cost / 1e9
 
     def taken(self, plan: ProgressivePlan) -> ProgressivePlan | None:
@@ -171,7 +174,7 @@ class Follower:
         choice, before = self._followed_now(recent, known), self._cpu()
         plan = self._made(problem, methods, choice.course if choice else None)
         if choice and plan.course is choice.course:
-            if taken := choice.taken(plan):
+            if taken := self._taken(choice, known, plan):
                 self.choice = choice
                 return taken
             plan = self._made(problem, methods)
@@ -188,10 +191,13 @@ class Follower:
 
     def _followed_now(self, recent: Sequence[Choice], known: Known) -> Choice | None:
         newest = sorted(recent, key=lambda choice: choice.n, reverse=True)
-        if like := next((choice for choice in newest if choice.is_for(known)), None):
-            return like
-        about = next((choice for choice in newest if choice.known.is_about(known)), None)
-        return about if about and about.outlasts_counts(self._n) else None
+        like = (choice for choice in newest if choice.is_for(known))
+        return next(like, None) or next((choice for choice in newest if choice.known.is_about(known)), None)
+
+    def _taken(self, choice: Choice, known: Known, plan: ProgressivePlan) -> ProgressivePlan | None:
+        """A plan that was made along the course of a choice; None if all are to be compared instead."""
+        are_counts_news = not choice.is_for(known) and not _is_near(plan.cost, choice.cost, _NEWS)
+        return None if are_counts_news and not choice.outlasts_counts(self._n) else choice.taken(plan)
 
 
 def _but_counts(given: Mapping[str, str]) -> dict[str, str]:
