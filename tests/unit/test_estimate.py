@@ -434,6 +434,36 @@ def test_frequent_values_decide_what_an_equality_leaves() -> None:
     assert estimate.rows(Filter(S, either)) == pytest.approx(500_500)
 
 
+def shop(function: str, value: int) -> Expr:
+    return Call(function, (ref(S, "s_shop"), Literal(value, "int")), "boolean")
+
+
+@pytest.mark.parametrize(
+    ("parts", "shops"),
+    [
+        ((is_value(S, "s_shop", 9), shop_in(8, 9)), 1),
+        ((shop_in(8, 9), is_value(S, "s_shop", 9)), 1),
+        ((shop_in(7, 8, 9), shop_in(8, 9, 10), is_value(S, "s_date", 5)), 2 / 1000),
+        ((shop_in(7, 8, 9), shop("GreaterThan", 7)), 2),
+        ((shop_in(7, 8, 9), shop("GreaterThanOrEqual", 7), shop("LessThan", 8)), 1),
+        ((is_value(S, "s_shop", 9), shop("LessThan", 5)), 0),
+        ((is_value(S, "s_shop", 8), is_value(S, "s_shop", 9)), 0),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False], ids=["by frequency", "evenly"])
+def test_what_is_said_of_one_column_is_one_set_of_values(parts: tuple[Expr, ...], shops: float, known: bool) -> None:
+    """Taken as independent the first two would leave a fiftieth of two fiftieths. A CTE that asks for two years, used for one of them,
+    says both."""
+    estimate, of_each = (skewed(), 400_000 / 48) if known else (estimator(), 20_000)
+    assert estimate.rows(Filter(S, conjunction(*parts))) == pytest.approx(shops * of_each)
+
+
+def test_frequent_values_that_are_left_are_those_that_all_parts_name() -> None:
+    stats = ColumnStats(50, frequent={"1": 0.5, "2": 0.1})
+    for parts in ((shop_in(1, 2), is_value(S, "s_shop", 2)), (is_value(S, "s_shop", 2), shop_in(1, 2))):
+        assert narrowed(stats, column(S, "s_shop"), conjunction(*parts)).frequent == {"2": 1.0}
+
+
 def test_a_value_that_a_filter_has_left_is_all_there_is() -> None:
     """The same condition twice leaves no less; of two shops that are left each has its part."""
     estimate, one = skewed(), Filter(S, is_value(S, "s_shop", 1))

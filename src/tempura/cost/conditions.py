@@ -1,6 +1,6 @@
 """What a condition says of the columns that it reads: which it makes equal, how few values it leaves, between which bounds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -173,6 +173,22 @@ def constants(part: Call) -> tuple[Expr, list[object]] | None:
     return (subject, list(values)) if len(values) == len(listed) and not isinstance(subject, Literal) else None
 
 
+def values_in_all(lists: Sequence[list[object]], bounds: Iterable[Expr]) -> list[object]:
+    """The values that are in all of some lists and between all of some bounds, which are comparisons with numbers."""
+    first, *others = (list(dict.fromkeys(values)) for values in lists)
+    kept = [value for value in first if all(value in other for other in others)]
+    return [value for value in kept if all(_is_within(value, part) for part in bounds)]
+
+
+def _is_within(value: object, comparison: Expr) -> bool:
+    found, this = compared_with_number(comparison), number(value)
+    if found is None or this is None:
+        return True
+    _, bound, below = found
+    assert isinstance(comparison, Call)
+    return (this < bound) == below if this != bound else comparison.function.endswith("OrEqual")
+
+
 def share_of_values(stats: ColumnStats, values: Iterable[object]) -> float | None:
     """The fraction of rows that have one of some values; None when nothing is known of frequencies. NULL is equal to nothing."""
     found = [stats.share(value) for value in dict.fromkeys(values) if value is not None]
@@ -189,15 +205,16 @@ def _named(stats: ColumnStats, column: Column, predicate: Expr) -> ColumnStats:
     if not stats.frequent:
         return stats
     frequent = stats.frequent
-    for part in conjuncts(predicate):
-        found = constants(part) if isinstance(part, Call) else None
-        if found and found[0] == Ref(column):
-            shares = {name: stats.share(value) or 0.0 for value in found[1] if (name := spelled(value)) is not None}
-            whole = sum(shares.values())
-            frequent = {name: share / whole for name, share in shares.items()} if whole else {}
-        elif isinstance(part, Call) and part.function in COMPARISONS and Ref(column) in part.operands:
-            # How often others occur is not known of what is left.
-            frequent = {}
+    parts = [part for part in conjuncts(predicate) if isinstance(part, Call)]
+    listed = [found[1] for part in parts if (found := constants(part)) and found[0] == Ref(column)]
+    if listed:
+        values = values_in_all(listed, ())
+        shares = {name: stats.share(value) or 0.0 for value in values if (name := spelled(value)) is not None}
+        whole = sum(shares.values())
+        frequent = {name: share / whole for name, share in shares.items()} if whole else {}
+    elif any(part.function in COMPARISONS and Ref(column) in part.operands for part in parts):
+        # How often others occur is not known of what is left.
+        frequent = {}
     return replace(stats, frequent=frequent)
 
 

@@ -46,6 +46,7 @@ from tempura.cost.conditions import (
     share_of_values,
     shares,
     split_equalities,
+    values_in_all,
     values_left,
     within_bounds,
 )
@@ -757,8 +758,8 @@ class Estimator:
             case "IsNotNull" | "IsNull":
                 return self._null_selectivity(predicate, scope)
             case "EqualTo" | "EqualNullSafe" | "In" | "InSet":
-                counted = self._counted_share(predicate, scope)
-                return self._equal_selectivity(predicate, scope) if counted is None else counted
+                found = constants(predicate)
+                return self._listed(*found, scope) if found else self._equal_selectivity(predicate, scope)
             case "LessThan" | "LessThanOrEqual" | "GreaterThan" | "GreaterThanOrEqual":
                 return self._range_selectivity(predicate, scope)
             case pattern if pattern in _PATTERNS:
@@ -772,26 +773,35 @@ class Estimator:
             return 1 / max(1.0, *(self.distinct_of(arg, scope) for arg in predicate.operands))
         return min(1.0, listed_values(predicate) / self.distinct_of(predicate.operands[0], scope))
 
-    def _counted_share(self, predicate: Call, scope: Scope) -> float | None:
-        """By the frequencies of a table's values; None when they are not known, or the column is compared with something else."""
-        found = constants(predicate)
-        if found is None or not isinstance(found[0], Ref):
-            return None
-        stats = self.stats(_home(found[0].column, scope), found[0].column)
-        return share_of_values(stats, found[1]) if stats else None
-
     def _conjunction(self, predicate: Expr, scope: Scope) -> float:
-        """The bounds of one column are one range; other conditions are taken to be independent."""
-        within: dict[Column, list[Expr]] = {}
+        """What is said of one column is one set of values: listed ones that are in all lists and between all bounds, or one range. Other
+        conditions are taken to be independent."""
+        within: dict[Expr, list[Expr]] = {}
+        listed: dict[Expr, list[list[object]]] = {}
         rest: list[Expr] = []
         for part in conjuncts(predicate):
-            found = compared_with_number(part)
-            if found and isinstance(found[0], Ref):
-                within.setdefault(found[0].column, []).append(part)
+            bound = compared_with_number(part)
+            equal = constants(part) if isinstance(part, Call) else None
+            if equal:
+                listed.setdefault(equal[0], []).append(equal[1])
+            elif bound and isinstance(bound[0], Ref):
+                within.setdefault(bound[0], []).append(part)
             else:
                 rest.append(part)
-        ranges = (self._range(column, conjunction(*parts), len(parts), scope) for column, parts in within.items())
-        return prod(ranges) * prod(self.selectivity(part, scope) for part in rest)
+        lists = (self._listed(of, values_in_all(values, within.get(of, ())), scope) for of, values in listed.items())
+        ranges = (
+            self._range(of.column, conjunction(*parts), len(parts), scope)
+            for of, parts in within.items()
+            if isinstance(of, Ref) and of not in listed
+        )
+        return prod(lists) * prod(ranges) * prod(self.selectivity(part, scope) for part in rest)
+
+    def _listed(self, subject: Expr, values: list[object], scope: Scope) -> float:
+        """The fraction of rows in which an expression has one of some values: by the frequencies of a table's values, else as if all were
+        equally frequent."""
+        stats = self.stats(_home(subject.column, scope), subject.column) if isinstance(subject, Ref) else None
+        counted = share_of_values(stats, values) if stats else None
+        return min(1.0, len(values) / max(1.0, self.distinct_of(subject, scope))) if counted is None else counted
 
     def _null_selectivity(self, predicate: Call, scope: Scope) -> float:
         (arg,) = predicate.operands

@@ -45,6 +45,7 @@ class Counts:
         self._facts = facts
         self._order = ",".join(staircase.order)
         self._names: dict[Rel, str | None] = {}
+        self._texts: dict[tuple[Rel, int], str] = {}
 
     def rows(self, rel: Rel) -> float | None:
         """How many rows an operator or a view is expected to have, if a run has counted them; else None."""
@@ -76,6 +77,12 @@ class Counts:
         return hashed(self._text(rel, max(ceil(at.until) for _, at in views)))
 
     def _text(self, rel: Rel, now: int) -> str:
+        # Orders of a join are many, and what they are made of is the same.
+        if (rel, now) not in self._texts:
+            self._texts[rel, now] = self._find_text(rel, now)
+        return self._texts[rel, now]
+
+    def _find_text(self, rel: Rel, now: int) -> str:
         view = _viewed(rel)
         if view:
             return f"{self._memo.fingerprint(view[0])}{self._at(*view, now)}"
