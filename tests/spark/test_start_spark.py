@@ -56,3 +56,18 @@ def test_a_session_that_runs_keeps_its_settings(spark: SparkSession) -> None:
         assert spark.conf.getAll == before[0] | {"tempura.test": "asked"}
     finally:
         spark.conf.unset("tempura.test")
+
+
+def test_generated_classes_are_kept_for_more_queries_than_one(spark: SparkSession) -> None:
+    """Views that are refreshed in turn have a hundred classes soon, which is all that Spark keeps by itself."""
+    compiled = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()  # type: ignore[union-attr]
+    queries = [spark.range(9).selectExpr(f"id * {n} + {n} AS x").filter(f"x > {n}") for n in range(2, 112)]
+
+    def run_all() -> int:
+        before = compiled.getCount()
+        for query in queries:
+            query.collect()
+        return int(compiled.getCount() - before)
+
+    assert run_all() >= len(queries)
+    assert run_all() == 0

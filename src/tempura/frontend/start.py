@@ -198,6 +198,8 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(2 * cores),
+        # Ten views have some two hundred classes of generated code: with Spark's hundred each refresh compiles its own again.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # Spark makes this folder; where the user happens to stand is the wrong place for it.
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / f"tempura-spark-{os.getuid()}"),
     }
