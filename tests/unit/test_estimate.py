@@ -458,6 +458,16 @@ def test_what_is_said_of_one_column_is_one_set_of_values(parts: tuple[Expr, ...]
     assert estimate.rows(Filter(S, conjunction(*parts))) == pytest.approx(shops * of_each)
 
 
+def test_arrays_can_be_listed() -> None:
+    tags = Column("tags", "tags", "array<int>")
+    named = Call("In", (Ref(tags), *(Literal(value, "array<int>") for value in ([1], [1], [2, None]))), "boolean")
+    rows = Scan("tagged", ("tags",), (tags,))
+    stats = ColumnStats(8, frequent={"1": 0.5})
+    for columns, share in (({"tags": ColumnStats(8)}, 2 / 8), ({"tags": stats}, 2 * 0.5 / 7)):
+        estimate = Estimator({"tagged": TableFacts((800,), (0,), 1, columns=columns)})
+        assert estimate.rows(Filter(rows, named)) == pytest.approx(800 * share)
+
+
 def test_frequent_values_that_are_left_are_those_that_all_parts_name() -> None:
     stats = ColumnStats(50, frequent={"1": 0.5, "2": 0.1})
     for parts in ((shop_in(1, 2), is_value(S, "s_shop", 2)), (is_value(S, "s_shop", 2), shop_in(1, 2))):

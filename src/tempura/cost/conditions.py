@@ -175,9 +175,18 @@ def constants(part: Call) -> tuple[Expr, list[object]] | None:
 
 def values_in_all(lists: Sequence[list[object]], bounds: Iterable[Expr]) -> list[object]:
     """The values that are in all of some lists and between all of some bounds, which are comparisons with numbers."""
-    first, *others = (list(dict.fromkeys(values)) for values in lists)
-    kept = [value for value in first if all(value in other for other in others)]
+    first, *others = lists
+    kept = [value for value in _once(first) if all(value in other for other in others)]
     return [value for value in kept if all(_is_within(value, part) for part in bounds)]
+
+
+def _once(values: Iterable[object]) -> list[object]:
+    """Each value once; those of an array have no hash."""
+    found: list[object] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
 
 
 def _is_within(value: object, comparison: Expr) -> bool:
@@ -191,7 +200,7 @@ def _is_within(value: object, comparison: Expr) -> bool:
 
 def share_of_values(stats: ColumnStats, values: Iterable[object]) -> float | None:
     """The fraction of rows that have one of some values; None when nothing is known of frequencies. NULL is equal to nothing."""
-    found = [stats.share(value) for value in dict.fromkeys(values) if value is not None]
+    found = [stats.share(value) for value in _once(values) if value is not None]
     known = [share for share in found if share is not None]
     return min(1.0, sum(known)) if len(known) == len(found) else None
 

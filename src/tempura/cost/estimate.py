@@ -758,8 +758,9 @@ class Estimator:
             case "IsNotNull" | "IsNull":
                 return self._null_selectivity(predicate, scope)
             case "EqualTo" | "EqualNullSafe" | "In" | "InSet":
-                found = constants(predicate)
-                return self._listed(*found, scope) if found else self._equal_selectivity(predicate, scope)
+                if found := constants(predicate):
+                    return self._listed(found[0], values_in_all((found[1],), ()), scope)
+                return self._equal_selectivity(predicate, scope)
             case "LessThan" | "LessThanOrEqual" | "GreaterThan" | "GreaterThanOrEqual":
                 return self._range_selectivity(predicate, scope)
             case pattern if pattern in _PATTERNS:

@@ -14,6 +14,7 @@ from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
 from tempura.plan.progressive import Course, ProgressivePlan
 from tempura.rules.dsl import Rule
+from tempura.rules.one_pass import in_one_pass
 from tempura.rules.prune import without_empty
 from tempura.search.alike import without_the_alike
 from tempura.search.asked import Asking
@@ -95,7 +96,7 @@ def make_plan(
     counter = EffortCounter()
     best_of = partial(_best, margin=margin, doubt=doubt)
     space = Space(
-        replace(problem, query=_as_operator(without_empty(problem.query))),
+        replace(problem, query=_as_operator(in_one_pass(without_empty(problem.query)))),
         counter,
         listener,
         without=without,

@@ -1,0 +1,232 @@
+"""Totals of the same rows under different conditions are found in one pass, and are what they are one by one."""
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+import pytest
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.evaluate import evaluate
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan
+from tempura.algebra.scalar import (
+    TRUE,
+    AggregateCall,
+    AggregateOutput,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Output,
+    Ref,
+    conjunction,
+    equal,
+)
+from tempura.rules import one_pass
+from tempura.rules.one_pass import in_one_pass
+from tempura.search.problem import Point
+from tests.plans.random_queries import random_row, random_table
+from tests.plans.simulate import run_plan, truth
+
+FIELDS = ("x", "y", "z")
+Shape = Callable[["Maker"], Rel]
+
+
+class Maker:
+    """Relations of one shape, each with columns of its own: with other conditions, other projections, and other columns of the tables."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._made = 0
+
+    def scan(self, table: str) -> Rel:
+        fields = ("x", *sorted(self._random.sample(FIELDS[1:], self._random.randint(1, 2))))
+        scan = Scan(table, fields, tuple(self._column(field) for field in fields))
+        return self._as_it_may_be(scan)
+
+    def joined(self, left: Rel, right: Rel) -> Rel:
+        return self._as_it_may_be(Join(left, right, "inner", equal(Ref(left.columns[0]), Ref(right.columns[0]))))
+
+    def grouped(self, table: str) -> Rel:
+        scan = Scan(table, FIELDS, tuple(map(self._column, FIELDS)))
+        key, value = Output(self._column("x"), Ref(scan.columns[0])), Ref(scan.columns[1])
+        call = AggregateCall("Max", (value,), "int")
+        return Aggregate(scan, (key,), (AggregateOutput(self._column("m"), call),))
+
+    def totals(self, input: Rel) -> Rel:
+        calls = [self._call(input) for _ in range(self._random.randint(1, 2))]
+        rel: Rel = Aggregate(input, (), tuple(AggregateOutput(self._column("a", c.type), c) for c in calls))
+        if self._random.random() < 0.5:
+            rel = Project(rel, tuple(Output(self._column("v", c.type), Ref(c)) for c in rel.columns))
+        return rel
+
+    def _column(self, name: str, type: str = "int") -> Column:
+        self._made += 1
+        return Column(f"{name}{self._made}", name, type)
+
+    def _as_it_may_be(self, rel: Rel) -> Rel:
+        if self._random.random() < 0.7:
+            rel = Filter(rel, conjunction(*(self._asked(rel) for _ in range(self._random.randint(1, 2)))))
+        if self._random.random() < 0.3:
+            rest = [c for c in rel.columns[1:] if self._random.random() < 0.7]
+            rel = Project(rel, tuple(Output(self._column(c.name, c.type), Ref(c)) for c in (rel.columns[0], *rest)))
+        return rel
+
+    def _asked(self, rel: Rel) -> Expr:
+        column = Ref(self._random.choice(rel.columns))
+        kind = self._random.choice(("EqualTo", "LessThan", "GreaterThanOrEqual", "IsNull", "IsNotNull", "Or"))
+        if kind == "Or":
+            return Call("Or", (self._asked(rel), self._asked(rel)), "boolean")
+        operands = (column,) if kind.startswith("Is") else (column, Literal(self._random.randint(0, 3), "int"))
+        return Call(kind, operands, "boolean")
+
+    def _call(self, input: Rel) -> AggregateCall:
+        kind, arg = (
+            self._random.choice(("Count", "CountAll", "Sum", "Min", "Max")),
+            Ref(self._random.choice(input.columns)),
+        )
+        filter = self._asked(input) if self._random.random() < 0.3 else None
+        if kind == "CountAll":
+            return AggregateCall("Count", (), "bigint", filter=filter)
+        type = "bigint" if kind in ("Count", "Sum") else "int"
+        return AggregateCall(kind, (arg,), type, filter=filter, detail="ansi" if kind == "Sum" else "")
+
+
+SHAPES: Mapping[str, Shape] = {
+    "a table": lambda make: make.scan("r"),
+    "a join": lambda make: make.joined(make.scan("r"), make.scan("s")),
+    "a join with itself": lambda make: make.joined(make.scan("r"), make.scan("r")),
+    "a join of three": lambda make: make.joined(make.joined(make.scan("r"), make.scan("s")), make.scan("t")),
+    "a join with groups": lambda make: make.joined(make.scan("r"), make.grouped("s")),
+}
+
+
+def side_by_side(shape: Shape, seed: int, more: bool = True) -> Rel:
+    random = Random(seed)
+    make = Maker(random)
+    terms = [make.totals(shape(make)) for _ in range(random.randint(2, 4))]
+    if more and random.random() < 0.5:
+        terms.insert(random.randrange(len(terms)), make.scan("t"))
+    product = terms[0]
+    for term in terms[1:]:
+        product = Join(product, term, "inner", TRUE)
+    return product
+
+
+def bags(seed: int) -> Callable[[Rel], SignedBag]:
+    random = Random(seed)
+    tables = {name: [random_row(random) for _ in range(random.choice((0, 2, 6, 9)))] for name in "rst"}
+
+    def rows(leaf: Rel) -> SignedBag:
+        assert isinstance(leaf, Scan)
+        return SignedBag.of(tuple(row[FIELDS.index(f)] for f in leaf.fields) for row in tables[leaf.table])
+
+    return rows
+
+
+def passes(rel: Rel) -> int:
+    return sum(isinstance(part, Aggregate) and not part.keys for part in rel.walk())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_they_are_what_they_are_one_by_one(shape: str) -> None:
+    for seed in range(60):
+        query, rows = side_by_side(SHAPES[shape], seed), bags(seed)
+        found = in_one_pass(query)
+        assert found.columns == query.columns
+        assert passes(query) > 1 == passes(found)
+        assert evaluate(found, rows) == evaluate(query, rows), seed
+
+
+def without_conditions(call: AggregateCall, kept: tuple[Expr, ...]) -> AggregateCall:
+    return call
+
+
+def first_only(first: Expr, *others: Expr) -> Expr:
+    return first
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("_filtered", without_conditions), ("disjunction", conjunction), ("disjunction", first_only)]
+)
+def test_wrong_laws_are_refuted(monkeypatch: pytest.MonkeyPatch, name: str, wrong: object) -> None:
+    monkeypatch.setattr(one_pass, name, wrong)
+    shape = SHAPES["a join"]
+    cases = ((side_by_side(shape, seed), bags(seed)) for seed in range(60))
+    assert any(evaluate(in_one_pass(query), rows) != evaluate(query, rows) for query, rows in cases)
+
+
+R = Scan("r", FIELDS, tuple(Column(f"r{f}", f, "int") for f in FIELDS))
+S = Scan("s", FIELDS, tuple(Column(f"s{f}", f, "int") for f in FIELDS))
+R2 = Scan("r", FIELDS, tuple(Column(f"q{f}", f, "int") for f in FIELDS))
+IS_ONE, IS_TWO = equal(Ref(R.columns[1]), Literal(1, "int")), equal(Ref(R2.columns[1]), Literal(2, "int"))
+FAILS = equal(Call("Divide", (Ref(R2.columns[1]), Ref(R2.columns[2])), "int", detail="ansi"), Literal(1, "int"))
+
+
+def counted(input: Rel, name: str, call: AggregateCall | None = None) -> Aggregate:
+    call = call or AggregateCall("Count", (), "bigint")
+    return Aggregate(input, (), (AggregateOutput(Column(name, name, call.type), call),))
+
+
+def one_more(use: Scan) -> Rel:
+    return Join(use, S, "inner", equal(Ref(use.columns[0]), Ref(S.columns[0])))
+
+
+FLOATS = AggregateCall("Sum", (Call("Cast", (Ref(R2.columns[1]),), "double"),), "double")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(counted(S, "b"), id="of another table"),
+        pytest.param(counted(one_more(R2), "b"), id="of a join"),
+        pytest.param(counted(Filter(R2, FAILS), "b"), id="with a condition that may fail"),
+        pytest.param(counted(R2, "b", AggregateCall("Count", (), "bigint", filter=FAILS)), id="with such a filter"),
+        pytest.param(
+            counted(R2, "b", AggregateCall("Count", (Ref(R2.columns[1]),), "bigint", distinct=True)),
+            id="of distinct values",
+        ),
+        pytest.param(counted(R2, "b", FLOATS), id="of floats, which are added in some order"),
+        pytest.param(
+            Aggregate(R2, (Output(Column("k", "k", "int"), Ref(R2.columns[0])),), counted(R2, "b").aggregates),
+            id="of groups",
+        ),
+    ],
+)
+def test_others_stay_apart(other: Rel) -> None:
+    product = Join(counted(Filter(R, IS_ONE), "a"), other, "inner", TRUE)
+    assert in_one_pass(product) == product
+    either = Join(product, counted(Filter(R2, IS_TWO), "c"), "inner", TRUE)
+    assert passes(in_one_pass(either)) == passes(either) - 1
+
+
+def test_what_may_fail_is_computed_of_the_rows_of_which_it_was() -> None:
+    """An argument that may fail is one of rows that are kept, so it stays behind the condition."""
+    ratio = Call("Divide", (Ref(R2.columns[1]), Ref(R2.columns[2])), "int", detail="ansi")
+    is_safe = Call("Not", (equal(Ref(R2.columns[2]), Literal(0, "int")),), "boolean")
+    safe = counted(Filter(R2, is_safe), "b", AggregateCall("Max", (ratio,), "int"))
+    found = in_one_pass(Join(counted(R, "a"), safe, "inner", TRUE))
+    (total,) = (part for part in found.walk() if isinstance(part, Aggregate))
+    assert [output.call.filter is None for output in total.aggregates] == [True, False]
+
+
+@pytest.mark.parametrize("methods", [("im1",), ("im2",), ("batch",), ("all",)])
+def test_plans_give_them_at_all_times(methods: tuple[str, ...]) -> None:
+    points = (Point(0.2, True), Point(0.4, True), Point(1.0, True))
+    for seed in range(12):
+        random = Random(seed)
+        make = Maker(random)
+        shape = random.choice((SHAPES["a join with groups"], SHAPES["a join"]))
+        tables = {name: random_table(random, name, len(points)) for name in "rst"}
+        query = Join(make.totals(full(shape(make))), make.totals(full(shape(make))), "inner", TRUE)
+        for t, found in enumerate(run_plan(query, tables, points, methods)):
+            assert found == truth(query, tables, t)
+
+
+def full(rel: Rel) -> Rel:
+    """With scans of all columns, which is what the tables of histories have."""
+    if isinstance(rel, Scan):
+        more = [Column(f"{rel.outputs[0].id}.{f}", f, "int") for f in FIELDS if f not in rel.fields]
+        known = dict(zip(rel.fields, rel.outputs, strict=True)) | {c.name: c for c in more}
+        scan = Scan(rel.table, FIELDS, tuple(known[f] for f in FIELDS))
+        return Project(scan, tuple(Output(c, Ref(c)) for c in rel.outputs))
+    return rel.with_inputs(*map(full, rel.inputs))
