@@ -155,6 +155,20 @@ def test_wrong_laws_are_refuted(monkeypatch: pytest.MonkeyPatch, name: str, wron
     assert any(evaluate(in_one_pass(query), rows) != evaluate(query, rows) for query, rows in cases)
 
 
+def test_pairs_of_rows_that_none_has_are_left_out_below_what_follows() -> None:
+    """Sales of two years in two towns: those of one year in the other town are read by neither."""
+
+    def total(n: int) -> Rel:
+        r, s, t = (Scan(name, FIELDS, tuple(Column(f"{name}{f}{n}", f, "int") for f in FIELDS)) for name in "rst")
+        year, town = (Filter(rel, equal(Ref(rel.columns[1]), Literal(n, "int"))) for rel in (r, s))
+        both = Join(year, town, "inner", equal(Ref(r.columns[0]), Ref(s.columns[0])))
+        return counted(Join(both, t, "inner", equal(Ref(r.columns[2]), Ref(t.columns[0]))), f"n{n}")
+
+    found = in_one_pass(Join(total(1), total(2), "inner", TRUE))
+    below = [part.predicate for part in found.walk() if isinstance(part, Filter) and isinstance(part.input, Join)]
+    assert [str(part) for part in below] == ["(((y = 1) AND (y = 1)) OR ((y = 2) AND (y = 2)))"]
+
+
 R = Scan("r", FIELDS, tuple(Column(f"r{f}", f, "int") for f in FIELDS))
 S = Scan("s", FIELDS, tuple(Column(f"s{f}", f, "int") for f in FIELDS))
 R2 = Scan("r", FIELDS, tuple(Column(f"q{f}", f, "int") for f in FIELDS))

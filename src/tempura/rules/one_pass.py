@@ -4,8 +4,9 @@
 
 An aggregation without keys has exactly one row, so the product has. R is a tree of inner joins: a condition on one of its inputs is one on
 its rows. What is asked so often (how many there were in each of eight half hours, an average for each of five ranges) reads its tables once
-then, has one state, and each change is looked at once. The law holds at all times, and the right side is never dearer by more than what
-its rows carry through joins; so a query is rewritten by it before it is planned (:func:`in_one_pass`), and is explored once, too.
+then, has one state, and each change is looked at once. The law holds at all times, and the right side is seldom dearer, by what rows carry
+through joins and by pairs of rows that no term has; so a query is rewritten by it before it is planned (:func:`in_one_pass`), and is
+explored once, too.
 
 Nothing is computed of a row of which the query does not compute it: conditions that may fail are not taken apart from the rows that they
 are asked of.
@@ -150,15 +151,19 @@ def _common(rels: tuple[Rel, ...]) -> _Common | None:
         return None
     shared = [part for part in asked[0] if all(part in parts for parts in asked)]
     own = [tuple(part for part in parts if part not in shared) for parts in asked]
-    # Rows that none of them keeps are left out here, and not above joins.
-    either = [disjunction(*dict.fromkeys(conjunction(*parts) for parts in own))] if all(own) else []
-    condition = conjunction(*shared, *either)
+    kept = tuple((*a, *b) for a, b in zip(below.kept, own, strict=True))
+    condition = conjunction(*shared, *(_any_of(kept) if any(own) else ()))
     rel = below.rel if condition == TRUE else Filter(below.rel, condition)
     values = tuple(
         {column: substitute(value, meaning) for column, value in p.values.items()}
         for p, meaning in zip(peeled, below.values, strict=True)
     )
-    return _Common(rel, tuple((*a, *b) for a, b in zip(below.kept, own, strict=True)), values)
+    return _Common(rel, kept, values)
+
+
+def _any_of(kept: Sequence[Conditions]) -> Conditions:
+    """That a row is one which any of some relations keeps: the others are left out as soon as they are known."""
+    return (disjunction(*dict.fromkeys(conjunction(*parts) for parts in kept)),) if all(kept) else ()
 
 
 def _common_core(rels: Sequence[Rel]) -> _Common | None:
@@ -193,7 +198,11 @@ def _common_join(joins: Sequence[Join]) -> _Common | None:
     if not _may_be_asked(asked[0]) or any(set(parts) != set(asked[0]) for parts in asked):
         return None
     kept = tuple((*a, *b) for a, b in zip(left.kept, right.kept, strict=True))
-    return _Common(Join(left.rel, right.rel, "inner", conjunction(*asked[0])), kept, values)
+    rel: Rel = Join(left.rel, right.rel, "inner", conjunction(*asked[0]))
+    if any(left.kept) and any(right.kept) and all(kept):
+        # A row that one of them keeps has met another that only another keeps.
+        rel = Filter(rel, conjunction(*_any_of(kept)))
+    return _Common(rel, kept, values)
 
 
 def _the_same(rels: Sequence[Rel]) -> _Common | None:
