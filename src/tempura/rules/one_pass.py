@@ -34,6 +34,7 @@ from tempura.algebra.scalar import (
     substitute_in_call,
 )
 from tempura.algebra.states import has_exact_state
+from tempura.rules.helpers import all_linear
 
 Conditions = tuple[Expr, ...]
 Meaning = Mapping[Column, Expr]
@@ -92,15 +93,20 @@ def _can_be_filtered(call: AggregateCall) -> bool:
 
 
 def _alike(totals: Sequence[_Totals]) -> list[list[_Totals]]:
-    """Those that are of the same rows but for conditions."""
+    """Those that are of the same rows but for conditions. What a deletion is taken from is not put together with what is computed anew for
+    one, as extremes are: it would be computed anew, too."""
     groups: list[list[_Totals]] = []
     for one in totals:
-        same = next((group for group in groups if _common((group[0].aggregate.input, one.aggregate.input))), None)
+        same = next((group for group in groups if _are_alike(group[0].aggregate, one.aggregate)), None)
         if same is None:
             groups.append([one])
         else:
             same.append(one)
     return [group for group in groups if len(group) > 1]
+
+
+def _are_alike(a: Aggregate, b: Aggregate) -> bool:
+    return all_linear(a.aggregates) == all_linear(b.aggregates) and _common((a.input, b.input)) is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,13 +122,16 @@ def _together(totals: Sequence[_Totals]) -> _Group | None:
     common = _common(tuple(one.aggregate.input for one in totals))
     if common is None:
         return None
-    outputs = [
-        AggregateOutput(output.column, _filtered(substitute_in_call(output.call, meaning), kept))
-        for one, kept, meaning in zip(totals, common.kept, common.values, strict=True)
-        for output in one.aggregate.aggregates
-    ]
+    # A total may stand there twice, as two values that are computed of it do.
+    calls: dict[Column, AggregateCall] = {}
+    for one, kept, meaning in zip(totals, common.kept, common.values, strict=True):
+        for output in one.aggregate.aggregates:
+            call = _filtered(substitute_in_call(output.call, meaning), kept)
+            if calls.setdefault(output.column, call) != call:
+                return None
+    outputs = tuple(AggregateOutput(column, call) for column, call in calls.items())
     values = {column: value for one in totals for column, value in one.values.items()}
-    return _Group(tuple(one.term for one in totals), Aggregate(common.rel, (), tuple(outputs)), values)
+    return _Group(tuple(one.term for one in totals), Aggregate(common.rel, (), outputs), values)
 
 
 def _filtered(call: AggregateCall, kept: Conditions) -> AggregateCall:
