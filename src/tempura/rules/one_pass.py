@@ -8,8 +8,9 @@ then, has one state, and each change is looked at once. The law holds at all tim
 through joins and by pairs of rows that no term has; so a query is rewritten by it before it is planned (:func:`in_one_pass`), and is
 explored once, too.
 
-Nothing is computed of a row of which the query does not compute it: conditions that may fail are not taken apart from the rows that they
-are asked of.
+Nothing that may fail is computed of a row of which the query does not compute it: neither conditions nor arguments that may fail are taken
+apart from their rows. (A filter of an aggregate would not keep them: of arguments that several aggregates have in common Spark computes
+the value first.)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from tempura.algebra.canonical import fingerprint
-from tempura.algebra.failing import can_fail
+from tempura.algebra.failing import call_can_fail, can_fail
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan
 from tempura.algebra.scalar import (
     TRUE,
@@ -81,15 +82,18 @@ class _Totals:
         found = bare.core
         if bare.asked or not isinstance(found, Aggregate) or found.keys:
             return None
-        calls = [output.call for output in found.aggregates]
+        alone = _common((found.input,))
+        if alone is None:
+            return None
+        (meaning,) = alone.values
+        calls = [substitute_in_call(output.call, meaning) for output in found.aggregates]
         return _Totals(term, found, bare.values) if calls and all(map(_can_be_filtered, calls)) else None
 
 
 def _can_be_filtered(call: AggregateCall) -> bool:
-    """Whether an aggregate of some rows is as good as the aggregate of those among more: it is determined by their bag, and asks what it
-    asks beside nothing that may fail."""
-    asked = call.filter is None or not can_fail(call.filter)
-    return has_exact_state(call) and asked and all(arg.deterministic for arg in call.arguments)
+    """Whether an aggregate of some rows is as good as the aggregate of those among more: it is determined by their bag, and computes
+    nothing of a row that may fail."""
+    return has_exact_state(call) and not call_can_fail(call) and all(arg.deterministic for arg in call.arguments)
 
 
 def _alike(totals: Sequence[_Totals]) -> list[list[_Totals]]:
