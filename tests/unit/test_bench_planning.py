@@ -1,5 +1,6 @@
 """``tempura bench planning`` without Spark: what is expected of the tables, what is measured, and the summary."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,9 +16,9 @@ from tempura.warehouse.batches.parquet import inspect
 PLANNING = Planning("tpch", 1.0, times=3)
 
 
-def facts(rows: int, arrives: bool) -> TableFacts:
-    inserted = tuple(rows * (i + 1) // 3 for i in range(3)) if arrives else (rows,) * 3
-    return TableFacts(inserted, (0, 0, 0), 1, static=not arrives, append_only=arrives)
+def facts(rows: int, arrives: bool, times: int = 3) -> TableFacts:
+    inserted = tuple(rows * (i + 1) // times for i in range(times)) if arrives else (rows,) * times
+    return TableFacts(inserted, (0,) * times, 1, static=not arrives, append_only=arrives)
 
 
 def query() -> Rel:
@@ -52,14 +53,28 @@ def test_counts_repeat_and_grow_with_the_query() -> None:
     assert first["choose_s"] > 0
     assert first["explore_s"] > 0
     assert first["again_cpu_s"] > 0
+    assert min(first["single_methods"].values()) >= first["cost"]
+
+
+def test_times_that_are_no_cheaper_than_later_ones_take_no_planning() -> None:
+    three, nine = (
+        planned(query(), replace(PLANNING, times=n), {"sales": facts(3_000_000, True, n), "items": facts(9, False, n)})
+        for n in (3, 9)
+    )
+    assert [nine[name] for name in ("groups", "alternatives")] == [three[name] for name in ("groups", "alternatives")]
 
 
 def test_the_summary_counts_time_beyond_catalyst() -> None:
     times = {"catalyst_s": 1.0, "plan_cpu_s": 0.1}
-    rows = [{"query": f"q{i}", "error": None, **times, "total_s": i, "again_cpu_s": 0.03 * i} for i in range(1, 12)]
+    costs = {"cost": 100, "single_methods": {"im1": 150, "batch": 120}}
+    rows = [
+        {"query": f"q{i}", "error": None, **times, **costs, "total_s": i / 4 + 1, "again_cpu_s": 0.03 * i}
+        for i in range(1, 12)
+    ]
     found = summarised([*rows, {"query": "q12", "error": "NO_PLAN: …"}])
     assert (found["queries"], found["failed"]) == (12, {"q12": "NO_PLAN: …"})
-    assert (found["p50"], found["p80"], found["max"]) == (6, 9, 11)
-    assert found["beyond_catalyst"] == {"p50": 5, "p80": 8, "max": 10, "under_2_s": 0.182, "under_10_s": 0.909}
+    assert (found["p50"], found["p80"], found["max"]) == (2.5, 3.25, 3.75)
+    assert found["beyond_catalyst"] == {"p50": 1.5, "p80": 2.25, "max": 2.75, "under_0.5_s": 0.091, "under_3_s": 1}
+    assert found["best_single_method"] == {"p50": 1.2, "p80": 1.2, "max": 1.2}
     assert found["again_cpu"] == {"p50": 0.18, "p80": 0.27, "max": 0.33, "under_0.2_s": 0.545}
     assert found["worst"] == ["q11", "q10", "q9", "q8", "q7"]

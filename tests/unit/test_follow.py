@@ -230,15 +230,15 @@ def test_what_comes_in_turns_is_planned_as_it_was_at_its_turn(world: World) -> N
 
 
 class Day:
-    """A warehouse whose query is due at the end of the day, and for which work ahead never pays: it costs the same at all times."""
+    """A warehouse whose query is due at the end of the day, and for which work ahead never pays: it hardly costs less before."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *prices: float) -> None:
         self.now = datetime(2026, 3, 1, 0, tzinfo=UTC)
         self.wh = open_site(folder, BagEngine(), Files(), lambda: self.now, TEMPURA)
         self.wh.add_table("sales", schema="o_id INT, cat STRING, price INT")
         self.wh.add_table("returns", schema="o_id INT, cost INT")
-        prices = {"06:00": 1.0, "12:00": 1.0, "18:00": 1.0, "24:00": 1.0}
-        self.wh.add_query("q", SUMMARY, schedule=Schedule.progressive(prices, "UTC"))
+        times = dict(zip(("06:00", "12:00", "18:00", "24:00"), prices, strict=True))
+        self.wh.add_query("q", SUMMARY, schedule=Schedule.progressive(times, "UTC"))
         self._next = 0
 
     def run(self, hours: int, rows: int = 5000) -> None:
@@ -251,7 +251,7 @@ class Day:
 
 @pytest.fixture
 def day(tmp_path: Path) -> Day:
-    return Day(tmp_path / "wh")
+    return Day(tmp_path / "wh", 0.97, 0.98, 0.99, 1.0)
 
 
 def test_a_run_that_did_nothing_has_planned_the_rest_of_the_day(day: Day, asked: list[Course | None]) -> None:
@@ -268,6 +268,21 @@ def test_a_run_that_did_nothing_has_planned_the_rest_of_the_day(day: Day, asked:
     assert asked == [None, None, *[second.course] * 2], "nobody knew at first how many rows would come"
     assert query.verify().equal
     assert Choice.from_json(json.loads(json.dumps(second.to_json()))) == second
+
+
+def test_it_has_where_all_times_but_the_last_may_wait(tmp_path: Path, asked: list[Course | None]) -> None:
+    """For 18:00 nothing was planned: it is no cheaper than the end of the day."""
+    day = Day(tmp_path / "wh", 1.0, 1.0, 1.0, 1.0)
+    for _ in range(4):
+        day.run(6)
+    query = day.wh.query("q")
+    _, second, third, last = (step.choice for step in query.steps())
+    assert second is not None
+    assert third is not None
+    assert len(second.later) == 1
+    assert last == third, "what the run before expected has come"
+    assert asked[-1] == third.course
+    assert query.verify().equal
 
 
 def test_not_if_other_than_expected_comes(day: Day, asked: list[Course | None]) -> None:

@@ -1,6 +1,6 @@
 """What is known, or expected, of the tables over the time points of a plan."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -140,6 +140,11 @@ class TableFacts:
     def and_once_more(self) -> "TableFacts":
         """The same with one point more, before which as much is expected as before the last."""
         inserted, deleted = ((*n, n[-1] + (n[-1] - n[-2])) for n in (self.inserted, self.deleted))
+        return replace(self, inserted=inserted, deleted=deleted)
+
+    def at(self, points: Sequence[int]) -> "TableFacts":
+        """The same over some of the points: all that are known, and of the others those that are given, in order."""
+        inserted, deleted = (tuple(rows[t] for t in points) for rows in (self.inserted, self.deleted))
         return replace(self, inserted=inserted, deleted=deleted)
 
     def deletions_read(self, t: int) -> int:

@@ -67,28 +67,39 @@ def first_candidate(pricing: Pricing, search: Search) -> Candidate | None:
 
 def first_candidates(pricing: Pricing, search: Search, beginnings: Iterable[int | None]) -> list[Candidate]:
     """The plans that dynamic programming chooses where all work begins at some time point, or each class at its own (None): those that
-    reach all outputs. Where each class begins at its own and that costs as much as another, it is left out; others that cost the same
-    may differ in what was chosen for goals that they do not need, from which exchanges go on."""
+    reach all outputs, each once. Where each class begins at its own and that costs as much as another, it is left out."""
     graph, found = pricing.graph, list[tuple[int | None, Candidate]]()
+    reached: set[frozenset[tuple[Goal, Alternative]]] = set()
     for begin in beginnings:
         best = Best(graph, graph.outputs, search, begin)
-        reached = all(goal in best.chosen for goal in graph.outputs)
-        if reached and (price := pricing.price(best.chosen)) is not None:
+        if not all(goal in best.chosen for goal in graph.outputs) or (price := pricing.price(best.chosen)) is None:
+            continue
+        plan = frozenset((goal, best.chosen[goal]) for goal in price.reached)
+        if plan not in reached:
             found.append((begin, Candidate(graph, best.chosen, price.cost, price.least)))
+        reached.add(plan)
     known = {candidate.price for begin, candidate in found if begin is not None}
     return [candidate for begin, candidate in found if begin is not None or candidate.price not in known]
 
 
-def allows(graph: Graph, search: Search, seed: Candidate) -> bool:
+def _allows(graph: Graph, search: Search, seed: Candidate) -> bool:
     """Whether a search may use what another one has found: what is to be computed once is computed as it has it."""
     once = (goal for goal in seed.built.reached if graph.facts.is_computed_once(goal.view.tvr))
     return all(seed.choices[goal].searches & search.mask for goal in once)
 
 
-def seeded(candidate: Candidate, seed: Candidate) -> Candidate:
+def _seeded(candidate: Candidate, seed: Candidate) -> Candidate:
     """A plan that was found with fewer rules, with what is chosen here for the goals that it does not reach."""
     reached = {goal: seed.choices[goal] for goal in seed.built.reached}
     return Candidate(seed.graph, {**candidate.choices, **reached}, seed.price, seed.least)
+
+
+def beside_seed(graph: Graph, begun: Sequence[Begun], seed: Candidate) -> list[Begun]:
+    """What to go on from where a good plan is known: from that, and from the cheapest that was found without it, if it is another. From
+    more there would be less to spend on each."""
+    going_on = [(search, _seeded(own, seed)) for search, own in begun if _allows(graph, search, seed)][:1]
+    others = [(search, own) for search, own in begun if own.price != seed.price]
+    return [*going_on, *others[:1]] if going_on else list(begun)
 
 
 def improve(pricing: Pricing, begun: Sequence[Begun], budget: int) -> Begun:

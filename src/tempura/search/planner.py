@@ -22,7 +22,7 @@ from tempura.search.budget import within_budget
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Alternative as Way
 from tempura.search.graph import Graph, Search
-from tempura.search.improve import Candidate, allows, first_candidates, improve, seeded
+from tempura.search.improve import Candidate, beside_seed, first_candidates, improve
 from tempura.search.price import Pricing
 from tempura.search.problem import Problem
 from tempura.search.replay import named, replayed
@@ -215,7 +215,7 @@ def _best_of(
     found = ((search, c) for search in searches for c in first_candidates(pricing, search, _beginnings(graph, search)))
     begun = sorted(found, key=lambda begun: begun[1].price)[:_FIRST]
     if seed and seed.graph is graph:
-        begun += [(s, seeded(c, seed.candidate)) for s, c in begun if allows(graph, s, seed.candidate)]
+        begun = beside_seed(graph, begun, seed.candidate)
     best = [Found(names, graph, *improve(pricing, begun, _BUDGET))] if begun else []
     best += [replace(seed, names=names)] if seed else []
     return min(best, key=lambda found: found.candidate.cost, default=None)

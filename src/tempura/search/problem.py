@@ -1,6 +1,6 @@
 """What the planner is asked: a query, the time points, and what is known or expected of the tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tempura.algebra.rel import Rel
@@ -76,6 +76,28 @@ class Problem:
             points=points,
             tables={name: table.and_once_more() for name, table in self.tables.items()},
             as_written=self.as_written | ({last + 1} if last in self.as_written else set()),
+        )
+
+    @property
+    def worth_working(self) -> tuple[int, ...]:
+        """The time points that a plan has to look at. Not those of which all work may be put off to a later one, up to the next result, at
+        no higher price: what has changed until both is dealt with in one go there, which reads and writes less than twice does. Points
+        whose inputs are known are among them, and those of results."""
+        known = max((table.known for table in self.tables.values()), default=1)
+        is_worth = (t < known or self.points[t].output or not self._may_wait(t) for t in range(len(self.points)))
+        return tuple(t for t, worth in enumerate(is_worth) if worth)
+
+    def _may_wait(self, t: int) -> bool:
+        due = next((u for u in range(t + 1, len(self.points)) if self.points[u].output), len(self.points) - 1)
+        return any(later.weight <= self.points[t].weight for later in self.points[t + 1 : due + 1])
+
+    def at(self, points: Sequence[int]) -> "Problem":
+        """The same where nothing can be done but at some of the points, in order, those that are known among them."""
+        return replace(
+            self,
+            points=tuple(self.points[t] for t in points),
+            tables={name: table.at(points) for name, table in self.tables.items()},
+            as_written=frozenset(i for i, t in enumerate(points) if t in self.as_written),
         )
 
     @property

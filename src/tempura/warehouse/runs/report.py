@@ -26,6 +26,8 @@ from tempura.warehouse.times.forecast import Forecast
 from tempura.warehouse.times.phases import Phases
 from tempura.warehouse.times.steps import StepManifest
 
+_PUT_OFF = "it may as well be done at the next time, at no higher price"
+
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
@@ -33,7 +35,8 @@ class QueryPlan:
     assumed to arrive after the first of them; ``waiting`` are rows that it counts on and that have not been registered; ``correction``:
     what its prices were multiplied by. ``followed`` is the number of the run that compared all plans, where this one goes on as that chose
     (``times.follow``). ``problem`` is what it was planned for, by which ``methods``; ``prices`` are built in, or were calibrated
-    at some time; ``doubt`` is what earlier runs say of plans with states."""
+    at some time; ``doubt`` is what earlier runs say of plans with states. ``put_off`` are times that are no time points, because what could
+    be done then may as well be done at the next one."""
 
     plan: ProgressivePlan
     labels: tuple[str, ...]
@@ -46,6 +49,7 @@ class QueryPlan:
     methods: tuple[str, ...] = (ALL,)
     prices: str = BUILT_IN
     doubt: Doubt = NO_DOUBT
+    put_off: tuple[str, ...] = ()
 
     @property
     def cost(self) -> int:
@@ -88,12 +92,19 @@ class QueryPlan:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """From what prices it is, what they were multiplied by, and whether it was compared with others, a line for each."""
+        """From what prices it is, what they were multiplied by, whether it was compared with others, and at which times nothing is to be
+        done, a line for each."""
         follows = f"goes on as run {self.followed} chose, which compared all: the others' costs are of then"
         return tuple(
             filter(
                 None,
-                (f"prices: {self.prices}", self.correction.text, self.doubt.text, follows if self.followed else ""),
+                (
+                    f"prices: {self.prices}",
+                    self.correction.text,
+                    self.doubt.text,
+                    follows if self.followed else "",
+                    f"nothing at {', '.join(self.put_off)}: {_PUT_OFF}" if self.put_off else "",
+                ),
             )
         )
 
@@ -118,6 +129,7 @@ class QueryPlan:
             "correction": asdict(self.correction),
             "followed": self.followed,
             "prices": self.prices,
+            "put_off": list(self.put_off),
             "doubt": asdict(self.doubt),
         }
         return found | {name: section_json(name, self.plan, self._problem, self.methods) for name in below}
@@ -126,6 +138,10 @@ class QueryPlan:
         for time, known in enumerate(self.labels):
             if label in (known, known.split(" ")[-1]):
                 return time
+        if label in self.put_off:
+            raise TempuraError(
+                "UNKNOWN_TIME", f"Nothing is planned for {label}: {_PUT_OFF}.", f"See {self.labels[-1]}."
+            )
         remedy = f"Its times are {', '.join(self.labels)}."
         raise TempuraError("UNKNOWN_TIME", f"The plan has no time {label!r}.", remedy)
 
@@ -147,9 +163,8 @@ def plan_of(
         first = first and step.emit is None
     known = (situation.forecasts, situation.waiting, situation.correction)
     prices = situation.problem.prices.origin
-    return QueryPlan(
-        plan, situation.labels, does, *known, followed, situation.problem, methods, prices, situation.doubt
-    )
+    told = (prices, situation.doubt, situation.put_off)
+    return QueryPlan(plan, situation.labels, does, *known, followed, situation.problem, methods, *told)
 
 
 def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, ...]:

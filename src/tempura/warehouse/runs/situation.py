@@ -69,7 +69,8 @@ class Situation:
     ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
     that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by; ``steps_run`` by the
     session before; ``doubt`` is what earlier runs say of plans with states; ``given_up`` are states that are over the budget;
-    ``beginning``: what there is to know for a refresh of a view to begin with states; None for what is none."""
+    ``beginning``: what there is to know for a refresh of a view to begin with states; None for what is none. ``put_off``: the times at
+    which nothing is planned, because it may as well be done at the next one that is a time point."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -86,6 +87,7 @@ class Situation:
     doubt: Doubt = NO_DOUBT
     given_up: tuple[Name, ...] = ()
     beginning: "Beginning | None" = None
+    put_off: tuple[str, ...] = ()
 
     @property
     def now(self) -> int:
@@ -169,8 +171,8 @@ def assess(
     before = {name: past.inputs.get(name, versions[name]) for name in read} if past else {}
     pinned: tuple[Versions, ...] = (before, versions) if past else (versions,)
     past_runs = intervals(schedule, steps, slot, versions)
-    to_come = points_to_come(schedule, slot, len(points) - len(pinned))
-    forecasts = {name: forecast_of(table, versions[name], past_runs, to_come) for name, table in read.items()}
+    ahead = points_to_come(schedule, slot, len(points) - len(pinned))
+    forecasts = {name: forecast_of(table, versions[name], past_runs, ahead) for name, table in read.items()}
     forecasts = of_a_view(forecasts) if schedule.kind == "view" else forecasts
     keys = kept(read, pinned)
     facts = {
@@ -191,12 +193,17 @@ def assess(
     given = (lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted, as_written)
     margin = MARGIN_OF_VIEWS if schedule.kind == "view" else MARGIN
     problem = Problem(*given, state_budget=budget, stored_share=share, margin=margin, storage_price=storage_price)
+    worth = problem.worth_working
+    put_off = tuple(label for t, label in enumerate(labels) if t not in worth)
+    problem, labels = problem.at(worth), tuple(labels[t] for t in worth)
+    to_come = [t - len(pinned) for t in worth if t >= len(pinned)]
+    forecasts = {name: found.before(to_come) for name, found in forecasts.items()}
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
     said = (tuple(over.values()), tuple(forecasts.values()), waiting, correction, run, doubt)
     uses = _uses(schedule.n, steps) if past is not None and schedule.kind == "view" and not slot.extra else 1
     beginning = Beginning(uses, _refresh(slot.index + 3), margin) if uses > 1 else None
-    return Situation(*known, *said, given_up=tuple(over), beginning=beginning)
+    return Situation(*known, *said, given_up=tuple(over), beginning=beginning, put_off=put_off)
 
 
 def _uses(n: int, steps: Sequence[StepManifest]) -> int:

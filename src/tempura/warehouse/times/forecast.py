@@ -62,6 +62,12 @@ class Forecast:
         parts = (f"{_rows(rows)} by {label}" for rows, label in zip(self.arrivals, labels, strict=True))
         return f"{self.table}: {', '.join(parts)} ({self.why})"
 
+    def before(self, points: Sequence[int]) -> "Forecast":
+        """The same for some of the points to come, in order, the last among them: before each all that comes since the one before it."""
+        ends = pairwise((-1, *points))
+        parts = [self.arrivals[begin + 1 : end + 1] for begin, end in ends]
+        return replace(self, arrivals=tuple((sum(i for i, _ in part), sum(d for _, d in part)) for part in parts))
+
     def on_average(self) -> "Forecast":
         """The mean in the place of the median: of a table in which something comes at times."""
         why = "the mean of what came before each of the last runs: a view is refreshed when something has come"
