@@ -53,7 +53,7 @@ def test_counts_repeat_and_grow_with_the_query() -> None:
     assert first["choose_s"] > 0
     assert first["explore_s"] > 0
     assert first["again_cpu_s"] > 0
-    assert min(first["single_methods"].values()) >= first["cost"]
+    assert first["cost_by_one"] >= first["cost"]
 
 
 def test_times_that_are_no_cheaper_than_later_ones_take_no_planning() -> None:
@@ -66,7 +66,7 @@ def test_times_that_are_no_cheaper_than_later_ones_take_no_planning() -> None:
 
 def test_the_summary_counts_time_beyond_catalyst() -> None:
     times = {"catalyst_s": 1.0, "plan_cpu_s": 0.1}
-    costs = {"cost": 100, "single_methods": {"im1": 150, "batch": 120}}
+    costs = {"cost": 100, "cost_by_one": 120}
     rows = [
         {"query": f"q{i}", "error": None, **times, **costs, "total_s": i / 4 + 1, "again_cpu_s": 0.03 * i}
         for i in range(1, 12)
@@ -75,6 +75,6 @@ def test_the_summary_counts_time_beyond_catalyst() -> None:
     assert (found["queries"], found["failed"]) == (12, {"q12": "NO_PLAN: …"})
     assert (found["p50"], found["p80"], found["max"]) == (2.5, 3.25, 3.75)
     assert found["beyond_catalyst"] == {"p50": 1.5, "p80": 2.25, "max": 2.75, "under_0.5_s": 0.091, "under_3_s": 1}
-    assert found["best_single_method"] == {"p50": 1.2, "p80": 1.2, "max": 1.2}
+    assert found["by_one_method"] == {"p50": 1.2, "p80": 1.2, "max": 1.2}
     assert found["again_cpu"] == {"p50": 0.18, "p80": 0.27, "max": 0.33, "under_0.2_s": 0.545}
     assert found["worst"] == ["q11", "q10", "q9", "q8", "q7"]
