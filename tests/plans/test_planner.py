@@ -124,6 +124,23 @@ def test_the_course_of_a_plan_leads_to_it_again() -> None:
     assert along >= 36
 
 
+@pytest.mark.parametrize(("seed", "method"), [(37, "im1"), (37, "ojv"), (81, "ojv")])
+def test_a_course_leads_along_where_a_method_had_to_begin_at_the_last_point(seed: int, method: str) -> None:
+    """With states of the past, where the method has no other plan that keeps them."""
+    random = Random(seed)
+    tables = {name: random_table(random, name, 3) for name in "rst"}
+    query = QueryGenerator(random, tuple(tables)).query(1 + seed % 4)
+    built = Problem(query, (Point(1.0, True),) * 3, {name: table.facts(1) for name, table in tables.items()})
+    states = frozenset(save.key for save in make_plan(built, ("im1", "im2")).steps[0].saves)
+    points = (Point(0.0, False, done=True), Point(1.0, True), Point(1.0, True))
+    asked = Problem(query, points, {name: table.facts(2) for name, table in tables.items()}, states)
+    plan = make_plan(asked, (method,))
+    again = make_plan(asked, course=plan.course)
+    assert states
+    assert again.course is plan.course
+    assert again.cost == plan.cost
+
+
 def test_what_was_chosen_is_found_again_without_a_search() -> None:
     """At other sizes, too; and where a choice is not there any more, the rules of the course are searched."""
     for seed in range(12):

@@ -158,16 +158,26 @@ def _followed(
 
 def _along(course: Course, space: Space, names: tuple[str, ...], strict: bool) -> ProgressivePlan | None:
     """The plan for all methods that goes by a course of operators, if that leads anywhere: by the same choices, or if there are not the
-    same, by the best."""
-    keep = Keep[course.keep]
+    same, by the best. They may be those of a method that had to begin at the last time point."""
+    keep, problem = Keep[course.keep], space.problem
     rules = tuple(rule for rule in space.rules_of(names) if rule.splits or rule.name in course.rules)
-    begins = 0 if strict else _last_beginning(space.problem)
-    graph = Graph(space, rules, begins=begins, strict=strict, keep=keep).renting(course.scarcity)
-    pricing = Pricing(graph)
-    again = ((search, replayed(pricing, search, course.chosen)) for search in graph.searches if course.chosen)
-    found = next((Found(names, graph, search, candidate) for search, candidate in again if candidate), None)
-    found = found or _best_of(pricing, names, graph.searches)
+
+    def beginning_by(t: int) -> Pricing:
+        return Pricing(Graph(space, rules, begins=t, strict=strict, keep=keep).renting(course.scarcity))
+
+    usual = beginning_by(0 if strict else _last_beginning(problem))
+    found = _again(usual, names, course)
+    if found is None and not strict:
+        found = _again(beginning_by(len(problem.points) - 1), names, course)
+    found = found or _best_of(usual, names, usual.graph.searches)
     return replace(_plan(found, keep), course=course) if found else None
+
+
+def _again(pricing: Pricing, names: tuple[str, ...], course: Course) -> Found | None:
+    """The plan by the same choices as a course's, if they are all there."""
+    graph = pricing.graph
+    again = ((search, replayed(pricing, search, course.chosen)) for search in graph.searches if course.chosen)
+    return next((Found(names, graph, search, candidate) for search, candidate in again if candidate), None)
 
 
 def _best(plans: Sequence[ProgressivePlan], margin: float, doubt: float) -> ProgressivePlan:
