@@ -168,8 +168,8 @@ def planned(query: Rel, planning: Planning, facts: Mapping[str, TableFacts]) -> 
     again_cpu_s = time.process_time() - started
     times = {"explore_s": clock.exploring, "choose_s": choose_s, "plan_cpu_s": cpu_s, "again_cpu_s": again_cpu_s}
     known = {"method": plan.method, "cost": plan.cost, "peak_mb": memory.grown_mb}
-    single = min((a.cost for a in plan.alternatives if "+" not in a.method), default=plan.cost)
-    return {**times, **asdict(plan.effort), **known, "cost_by_one": single}
+    by_one = min((other.cost for other in plan.alternatives if "+" not in other.method), default=plan.cost)
+    return {**times, **asdict(plan.effort), **known, "cost_by_one": by_one}
 
 
 class Clock:
@@ -238,8 +238,8 @@ def _status(name: str) -> int:
 
 
 def summarised(rows: Sequence[Row]) -> Row:
-    """Median, 80th percentile and maximum of the time that Tempura takes, whole and beyond Catalyst's own, in seconds; and of how often the
-    cheapest plan of a single method, as it is estimated, costs what the plan costs."""
+    """Median, 80th percentile and maximum of the time that Tempura takes, whole and beyond Catalyst's own, in seconds; and of how many
+    times the plan's cost the cheapest plan by one method is estimated at."""
     done = [row for row in rows if not row.get("error")]
     beyond = [row["total_s"] - row["catalyst_s"] for row in done]
     return {
@@ -252,13 +252,9 @@ def summarised(rows: Sequence[Row]) -> Row:
             **_spread([row["again_cpu_s"] for row in done]),
             "under_0.2_s": _share([row["again_cpu_s"] for row in done], 0.2),
         },
-        "by_one_method": _spread([_gained(row) for row in done]),
+        "by_one_method": _spread([row["cost_by_one"] / max(1, row["cost"]) for row in done]),
         "worst": [row["query"] for row in sorted(done, key=lambda row: -row["total_s"])[:5]],
     }
-
-
-def _gained(row: Row) -> float:
-    return float(row["cost_by_one"] / max(1, row["cost"]))
 
 
 def _spread(values: Sequence[float]) -> Row:
