@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Course | None]:
     """The courses for which plans were made, None for each time that all were compared."""
     found: list[Course | None] = []
 
-    def noting(problem: Problem, methods: object, course: Course | None = None, **known: float) -> ProgressivePlan:
+    def noting(problem: Problem, methods: object, course: Course | None = None, **known: Any) -> ProgressivePlan:
         found.append(course)
         return make_plan(problem, methods, course=course, **known)  # type: ignore[arg-type]
 
@@ -270,18 +271,13 @@ def test_a_run_that_did_nothing_has_planned_the_rest_of_the_day(day: Day, asked:
     assert Choice.from_json(json.loads(json.dumps(second.to_json()))) == second
 
 
-def test_it_has_where_all_times_but_the_last_may_wait(tmp_path: Path, asked: list[Course | None]) -> None:
-    """For 18:00 nothing was planned: it is no cheaper than the end of the day."""
+def test_nothing_was_planned_where_all_times_but_the_last_may_wait(tmp_path: Path, asked: list[Course | None]) -> None:
     day = Day(tmp_path / "wh", 1.0, 1.0, 1.0, 1.0)
     for _ in range(4):
         day.run(6)
     query = day.wh.query("q")
-    _, second, third, last = (step.choice for step in query.steps())
-    assert second is not None
-    assert third is not None
-    assert len(second.later) == 1
-    assert last == third, "what the run before expected has come"
-    assert asked[-1] == third.course
+    assert [step.choice is None for step in query.steps()] == [True, True, True, False]
+    assert len(asked) == 1, "nothing is planned before the end of the day"
     assert query.verify().equal
 
 
@@ -298,6 +294,26 @@ def test_not_if_rows_leave(day: Day, asked: list[Course | None]) -> None:
     day.wh.table("sales").delete([(n, "abc"[n % 3], n % 100) for n in range(2000)])  # type: ignore[arg-type]
     day.run(6)
     assert asked == [None] * 3
+
+
+def test_what_is_cheapest_is_compared_with_how_the_last_run_went(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as many rows come: all plans are compared, and the one of the run before is still good enough."""
+    usual: list[Course | None] = []
+
+    def noting(problem: Problem, methods: object, **known: Any) -> ProgressivePlan:
+        usual.append(known["usual"])
+        found = make_plan(problem, methods, **known)  # type: ignore[arg-type]
+        return replace(found, cheapest=found.cost - 1) if known["usual"] else found
+
+    monkeypatch.setattr(follow, "make_plan", noting)
+    choice = world.settled()
+    usual.clear()
+    world.arrive(4000)
+    text = str(world.query.plan())
+    assert usual == [choice.course]
+    assert "goes on as the last run did: the cheapest plan" in text
+    world.query.plan(methods="im2")
+    assert usual[-1] is None, "other methods are another kind"
 
 
 def test_a_choice_is_read_back(world: World) -> None:

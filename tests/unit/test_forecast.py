@@ -67,6 +67,17 @@ class TestLearning:
         past = between(1, 2, length=600, end="10:00")
         assert forecast("t", [arrival(1_000), arrival(60)], None, past, [("12:00", 120)]).arrivals == ((12, 0),)
 
+    def test_rows_that_began_to_leave_are_expected_to_go_on(self) -> None:
+        """A state that is of no use where rows leave is not to be built once they do."""
+        arrivals = [arrival(1_000), *[arrival(10)] * 3, arrival(10, 4), arrival(10)]
+        found = forecast("t", arrivals[:5], None, between(1, 2, 3, 4, 5), [("", 1)] * 2)
+        assert found.arrivals == ((10, 4), (10, 4))
+        assert found.why == "median of what came before each of the last 4 runs; rows have begun to leave"
+        assert forecast("t", arrivals[:5], "1%", between(1, 2, 3, 4, 5), [("", 1)]).arrivals[0][1] == 4
+        once = forecast("t", arrivals, None, between(1, 2, 3, 4, 5, 6), [("", 1)])
+        assert once.arrivals == ((10, 0),), "once is not often"
+        assert once.why == "median of what came before each of the last 5 runs"
+
     def test_it_is_told_per_table_and_why(self) -> None:
         assert (
             Forecast("t", ((1_200, 3), (0, 0)), "why").text(["a", "b"]) == "t: +1,200 -3 rows by a, nothing by b (why)"

@@ -143,9 +143,11 @@ class TableFacts:
         return replace(self, inserted=inserted, deleted=deleted)
 
     def at(self, points: Sequence[int]) -> "TableFacts":
-        """The same over some of the points: all that are known, and of the others those that are given, in order."""
+        """The same over some of the points, in order. As many count as known as did: where one of these is left out, what is expected at
+        the next one does."""
         inserted, deleted = (tuple(rows[t] for t in points) for rows in (self.inserted, self.deleted))
-        return replace(self, inserted=inserted, deleted=deleted)
+        read_deleted = tuple(map(self.deletions_read, points[: self.known])) if self.read_deleted else ()
+        return replace(self, inserted=inserted, deleted=deleted, read_deleted=read_deleted)
 
     def deletions_read(self, t: int) -> int:
         """Deletions among the rows that the snapshot at point t is read from."""

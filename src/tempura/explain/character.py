@@ -70,8 +70,9 @@ class Character:
         return self.kind if from_tables else f"{self.kind} from {_states(self.states)}"
 
     def lines(self) -> list[str]:
-        """What was recomputed, and why, a line each."""
-        return [f"recomputed: {text}" for text in (*self.why, *map(str, self.parts))]
+        """What was recomputed, or why nothing was done, a line each."""
+        head = NOTHING if self.kind == NOTHING else "recomputed"
+        return [f"{head}: {text}" for text in (*self.why, *map(str, self.parts))]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

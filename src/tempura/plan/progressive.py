@@ -159,7 +159,8 @@ class Course:
 @dataclass(frozen=True, slots=True)
 class ProgressivePlan:
     """One step per time point that remains. ``cost`` is the weighted sum of the steps' costs, in nanoseconds of one core, and of it
-    ``storage`` what keeping states is charged at; ``registry`` the fingerprint of the rules that it was made by."""
+    ``storage`` what keeping states is charged at; ``registry`` the fingerprint of the rules that it was made by. ``cheapest`` is what the
+    cheapest plan costs, where this one goes on as the last run did because that saves little."""
 
     steps: tuple[Step, ...]
     weights: tuple[float, ...]
@@ -171,6 +172,7 @@ class ProgressivePlan:
     course: Course | None = None
     registry: str = ""
     storage: int = 0
+    cheapest: int | None = None
 
     @property
     def state_bytes(self) -> float:
@@ -183,3 +185,7 @@ class ProgressivePlan:
             if step.time == time:
                 return step
         raise KeyError(time)
+
+
+NO_WORK = ProgressivePlan((), (), 0, "none")
+"""Where nothing is to be done, and nothing was planned."""

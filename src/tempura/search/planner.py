@@ -76,6 +76,7 @@ def make_plan(
     margin: float = 0.0,
     doubt: float = 1.0,
     course: Course | None = None,
+    usual: Course | None = None,
 ) -> ProgressivePlan:
     """The cheapest plan for the time points of a problem that are not done.
 
@@ -86,7 +87,8 @@ def make_plan(
     (``search.events``). ``without`` names rules that are not to be used, ``switches`` turn off what makes the search fast. ``strict``:
     incremental work begins with the first point (a past one, if there is one), and what was current before a run is loaded by it, not
     computed, whatever that costs. ``course``: only what an earlier plan went about it by is tried, and nothing is compared, unless that
-    leads nowhere here; such a plan has this very course.
+    leads nowhere here; such a plan has this very course. ``usual``: how the last run went about it, which stays unless what is cheapest
+    promises to save the ``margin`` of what that costs: Spark has its code compiled, and another's has to be first.
 
     Raises TempuraError ``UNKNOWN_METHOD``, ``NO_PLAN`` when the methods cannot compute the query, and ``STATE_BUDGET`` when none of their
     plans keeps to that.
@@ -127,6 +129,9 @@ def make_plan(
         return not _loads_what_it_forgets(plan, problem)
 
     best = within_budget(problem, plans, lambda rent: search(graph.renting(rent)), best_of, is_sound)
+    before = _followed(usual, asking, space, names, strict) if usual else None
+    if before and problem.allows(before.state_bytes) and is_sound(before) and _is_near(before, best, margin, doubt):
+        best = replace(before, cheapest=best.cost)
     return told(best, [p for p in plans if problem.allows(p.state_bytes)], counter.effort, problem.registry)
 
 
@@ -240,6 +245,12 @@ def _unless_a_bet(
     is_bet = doubt * cheapest.steps[0].cost > batch.steps[0].cost
     promised = (1 - margin) * batch.cost if is_bet else batch.cost
     return batch if doubt * cheapest.cost > promised else cheapest
+
+
+def _is_near(before: ProgressivePlan, cheapest: ProgressivePlan, margin: float, doubt: float) -> bool:
+    """Whether the cheapest plan promises to save less than the margin of what the one before costs."""
+    there, here = (plan.cost if plan.method == "batch" else doubt * plan.cost for plan in (before, cheapest))
+    return cheapest.cost < before.cost and (1 - margin) * there < here
 
 
 def _beginnings(graph: Graph, search: Search) -> tuple[int | None, ...]:

@@ -81,18 +81,23 @@ class Problem:
     @property
     def worth_working(self) -> tuple[int, ...]:
         """The time points that a plan has to look at. Not those of which all work may be put off to a later one, up to the next result, at
-        no higher price: what has changed until both is dealt with in one go there, which reads and writes less than twice does. Points
-        whose inputs are known are among them, and those of results."""
-        known = max((table.known for table in self.tables.values()), default=1)
-        is_worth = (t < known or self.points[t].output or not self._may_wait(t) for t in range(len(self.points)))
+        no higher price: what has changed until both is dealt with in one go there, which reads and writes less than twice does. Those of
+        results are among them, and one of the past."""
+        is_worth = (point.done or point.output or not self._may_wait(t) for t, point in enumerate(self.points))
         return tuple(t for t, worth in enumerate(is_worth) if worth)
 
     def _may_wait(self, t: int) -> bool:
         due = next((u for u in range(t + 1, len(self.points)) if self.points[u].output), len(self.points) - 1)
-        return any(later.weight <= self.points[t].weight for later in self.points[t + 1 : due + 1])
+        return any(self._is_as_good(t, u) for u in range(t + 1, due + 1))
+
+    def _is_as_good(self, t: int, u: int) -> bool:
+        """Whether work is no dearer at u than at t. Before rows have left a table it is read faster than after."""
+        signed = ((table.is_read_signed(t), table.is_read_signed(u)) for table in self.tables.values())
+        return self.points[u].weight <= self.points[t].weight and all(then or not later for then, later in signed)
 
     def at(self, points: Sequence[int]) -> "Problem":
-        """The same where nothing can be done but at some of the points, in order, those that are known among them."""
+        """The same where nothing can be done but at some of the points, in order, that of the past among them. Where the run to be made is
+        not, the next one is planned as if what is expected until then had come."""
         return replace(
             self,
             points=tuple(self.points[t] for t in points),

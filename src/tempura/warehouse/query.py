@@ -16,10 +16,9 @@ from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
 from tempura.execute.contract import StoredOutput
 from tempura.execute.failure import errors_by_code
-from tempura.explain.character import NOTHING, Character
 from tempura.frontend.clock import NOW, is_clock, today
 from tempura.frontend.lift import Lifted
-from tempura.plan.progressive import ProgressivePlan
+from tempura.plan.progressive import NO_WORK, ProgressivePlan
 from tempura.rules.registry import Registry
 from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.commits.ledger import Ledger, attempt
@@ -30,9 +29,18 @@ from tempura.warehouse.engine import Check, Progress, Settings, Source, Verifica
 from tempura.warehouse.runs.publish import Publication, Result, publications
 from tempura.warehouse.runs.replace import ReplaceReport, usable
 from tempura.warehouse.runs.replace import report_of as replaced
-from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, history_of, or_error, plan_of, report_of
+from tempura.warehouse.runs.report import (
+    HistoryEntry,
+    QueryPlan,
+    RunReport,
+    does_now,
+    history_of,
+    or_error,
+    plan_of,
+    report_of,
+)
 from tempura.warehouse.runs.required import ANY, Demand, assuming_deletes
-from tempura.warehouse.runs.run import Run, alone, executed, step_now
+from tempura.warehouse.runs.run import Run, alone, executed, first_step
 from tempura.warehouse.runs.situation import Situation, assess, is_followed, names_read
 from tempura.warehouse.tables.clock import Clock, Input
 from tempura.warehouse.tables.prospect import Prospect
@@ -166,7 +174,10 @@ class Query:
         if result:
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {result.slot}")
         with watch.phase(PLANNING):
-            planned = self._sound_plan(situation, demand, history)
+            # There is a plan by cost at each later time, too; whether others meet a demand is told early.
+            is_idle = situation.idle and demand.is_by_cost and not dry_run
+            nothing = Planned(situation, NO_WORK, self._follower(situation, history))
+            planned = nothing if is_idle else self._sound_plan(situation, demand, history)
             run = self._run(history, found, *planned, demand.incremental, watch)
         if dry_run:
             return self._dry(run)
@@ -324,7 +335,7 @@ class Query:
             demand, upcoming = Demand.of(self.name, self._spec, None, None, self._rules), self._upcoming(after)
             situation = self._situation(after, upcoming, self.schedule, demand, dry_run)
             situation, plan, _ = self._sound_plan(situation, demand, after)
-            step = step_now(plan, situation)
+            step = first_step(plan, situation)
             kept = usable(lifted.rel, situation, step)
             if not dry_run:
                 declare()
@@ -491,7 +502,7 @@ class Query:
         """A plan that loads no damaged state."""
         while True:
             found = self._planned(situation, demand, history)
-            sound = situation.without_damaged(step_now(found.plan, found.situation))
+            sound = situation.without_damaged(first_step(found.plan, found.situation))
             if sound is situation:
                 return found
             situation = sound
@@ -507,10 +518,14 @@ class Query:
         return begun if beginning.is_worth(begun.plan, found.plan) else found
 
     def _planned_once(self, situation: Situation, demand: Demand, history: History) -> Planned:
-        choices = (run.choice for run in history.steps if run.choice)
-        follower = Follower(history.next, choices, situation.correction.fixed, situation.doubt.factor)
+        follower = self._follower(situation, history)
         plan = demand.plan(self.name, situation.problem, bool(history.outputs), situation.lost, follower)
         return Planned(situation, plan, follower)
+
+    @staticmethod
+    def _follower(situation: Situation, history: History) -> Follower:
+        choices = (run.choice for run in history.steps if run.choice)
+        return Follower(history.next, choices, situation.correction.fixed, situation.doubt.factor)
 
     def _run(
         self,
@@ -538,7 +553,7 @@ class Query:
             sql=self._spec.sql,
             schemas=self._schemas(self._lift(history)),
             explained=shown.explain(),
-            does=shown.does.get(situation.now, Character(NOTHING)),
+            does=does_now(shown, situation),
             uses=self.schedule.uses,
             watch=watch,
             incremental=incremental,
@@ -574,14 +589,13 @@ class Query:
             raise TempuraError("CLOCK_WENT_BACK", what, f"{wrong} replace_query.", command)
 
     def _dry(self, run: Run) -> RunReport:
-        point = run.situation.problem.points[run.situation.now]
         return RunReport(
             query=self.name,
             label=str(run.slot),
             dry_run=True,
             method=run.plan.method,
             does=run.does,
-            weight=point.weight,
+            weight=run.situation.point.weight,
             plan=run.explained,
             estimated_cost=run.step.cost,
             inputs=dict(run.situation.versions),

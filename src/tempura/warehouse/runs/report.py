@@ -9,7 +9,7 @@ from tempura.cost.prices import BUILT_IN
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Clocks
 from tempura.execute.failure import errors_by_code
-from tempura.explain.character import RECOMPUTED, Character
+from tempura.explain.character import NOTHING, RECOMPUTED, Character
 from tempura.explain.html import save_html
 from tempura.explain.origin import SECTIONS, section, section_json
 from tempura.explain.text import SHOW, explain, seconds, to_json
@@ -26,7 +26,8 @@ from tempura.warehouse.times.forecast import Forecast
 from tempura.warehouse.times.phases import Phases
 from tempura.warehouse.times.steps import StepManifest
 
-_PUT_OFF = "it may as well be done at the next time, at no higher price"
+_PUT_OFF = "it may as well be done at {}, at no higher price"
+_THE_NEXT = _PUT_OFF.format("the next time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,11 @@ class QueryPlan:
     def remarks(self) -> tuple[str, ...]:
         """From what prices it is, what they were multiplied by, whether it was compared with others, and at which times nothing is to be
         done, a line for each."""
+        stays = (
+            f"goes on as the last run did: the cheapest plan, of {seconds(self.plan.cheapest)}, promises to save too little"
+            if self.plan.cheapest is not None
+            else ""
+        )
         follows = f"goes on as run {self.followed} chose, which compared all: the others' costs are of then"
         return tuple(
             filter(
@@ -103,7 +109,8 @@ class QueryPlan:
                     self.correction.text,
                     self.doubt.text,
                     follows if self.followed else "",
-                    f"nothing at {', '.join(self.put_off)}: {_PUT_OFF}" if self.put_off else "",
+                    stays,
+                    f"nothing at {', '.join(self.put_off)}: {_THE_NEXT}" if self.put_off else "",
                 ),
             )
         )
@@ -138,9 +145,9 @@ class QueryPlan:
         for time, known in enumerate(self.labels):
             if label in (known, known.split(" ")[-1]):
                 return time
-        if label in self.put_off:
+        if any(label in (known, known.split(" ")[-1]) for known in self.put_off):
             raise TempuraError(
-                "UNKNOWN_TIME", f"Nothing is planned for {label}: {_PUT_OFF}.", f"See {self.labels[-1]}."
+                "UNKNOWN_TIME", f"Nothing is planned for {label}: {_THE_NEXT}.", f"See {self.labels[-1]}."
             )
         remedy = f"Its times are {', '.join(self.labels)}."
         raise TempuraError("UNKNOWN_TIME", f"The plan has no time {label!r}.", remedy)
@@ -165,6 +172,13 @@ def plan_of(
     prices = situation.problem.prices.origin
     told = (prices, situation.doubt, situation.put_off)
     return QueryPlan(plan, situation.labels, does, *known, followed, situation.problem, methods, *told)
+
+
+def does_now(shown: QueryPlan, situation: Situation) -> Character:
+    """What the run does that is to be executed, by the plan that was made for it."""
+    if situation.idle:
+        return Character(NOTHING, why=(_PUT_OFF.format(situation.labels[situation.now]),))
+    return shown.does.get(situation.now, Character(NOTHING))
 
 
 def _why_recomputed(plan: ProgressivePlan, situation: Situation) -> tuple[str, ...]:

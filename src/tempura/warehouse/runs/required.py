@@ -13,7 +13,7 @@ from tempura.explain.character import READ_AS_A_WHOLE, RECOMPUTED, Character, ch
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules.dsl import Rule
 from tempura.rules.methods import TEMPURA
-from tempura.rules.registry import Registry
+from tempura.rules.registry import ALL, Registry
 from tempura.search.budget import STATE_BUDGET
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
@@ -59,6 +59,11 @@ class Demand:
         given = check_methods(rules, methods if methods is not None else spec.methods or "all")
         wanted = check_require(query, require) if require is not None else spec.require
         return Demand(given, wanted is not None, anew=wanted is None and spec.require is not None)
+
+    @property
+    def is_by_cost(self) -> bool:
+        """Whether the cheapest plan of all meets it, and there is one: to recompute is among them."""
+        return not (self.incremental or self.anew) and not {ALL, "batch"}.isdisjoint(self.methods)
 
     @property
     def declared(self) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredState
 from tempura.execute.failure import coded, errors_by_code
 from tempura.execute.of_data import is_of_data
-from tempura.explain.character import AS_WRITTEN, BY_OPERATORS, NOTHING, Character
+from tempura.explain.character import AS_WRITTEN, BY_OPERATORS, Character
 from tempura.physical.operators import StateKey
-from tempura.plan.progressive import ProgressivePlan, Step
+from tempura.plan.progressive import NO_WORK, ProgressivePlan, Step
 from tempura.search.planner import make_plan
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import Ledger, attempt, discarding, discarding_if_refused
@@ -20,7 +20,7 @@ from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.commits.seals import sealed
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
 from tempura.warehouse.runs.budget import fitting, not_kept, remove
-from tempura.warehouse.runs.report import plan_of
+from tempura.warehouse.runs.report import does_now, plan_of
 from tempura.warehouse.runs.required import refused_retry
 from tempura.warehouse.runs.situation import Situation
 from tempura.warehouse.tables.table import Site
@@ -58,13 +58,13 @@ class Run:
 
     @property
     def step(self) -> Step:
-        """The step to execute; empty when the plan does nothing now."""
-        return step_now(self.plan, self.situation)
+        """The step to execute; empty when there is nothing to do now."""
+        return Step(self.situation.now, (), None, 0) if self.situation.idle else first_step(self.plan, self.situation)
 
     @property
     def is_due(self) -> bool:
         """Whether the run gives a result."""
-        return self.situation.problem.points[self.situation.now].output
+        return self.situation.point.output
 
     def recomputed(self, error: Exception) -> "Run":
         """The run with its result computed from the tables, after incremental work has failed for a row."""
@@ -75,11 +75,11 @@ class Run:
     def left_out(self, error: Exception) -> "Run":
         """The run without work, after early work has failed for a row."""
         reason = Reason("FAILED_EARLY", f"nothing is due, and nothing was done: {_said(error)}")
-        return self._instead(replace(self.plan, steps=(), weights=(), cost=0, method="none", fallbacks=(reason,)))
+        return self._instead(replace(NO_WORK, fallbacks=(reason,)))
 
     def _instead(self, plan: ProgressivePlan) -> "Run":
         shown = plan_of(plan, self.situation, first=False)
-        does = shown.does.get(self.situation.now, Character(NOTHING))
+        does = does_now(shown, self.situation)
         return replace(self, plan=plan, explained=shown.explain(), does=does, choice=None)
 
     def execute(self, progress: Progress | None = None) -> StepManifest:
@@ -124,7 +124,7 @@ class Run:
 
     def _manifest(self, id: str, outcome: StepOutcome | None, kept: Mapping[StateKey, StoredState]) -> StepManifest:
         output = outcome.output if outcome else None
-        now, problem = self.situation.now, self.situation.problem
+        problem = self.situation.problem
         saved = outcome.states if outcome else {}
         committed = cache(self._committed)  # a part may be of a state and of the result
         return StepManifest(
@@ -137,7 +137,7 @@ class Run:
             output=output.with_parts(map(committed, output.parts)) if output else None,
             attempt=id,
             method=self.plan.method,
-            weight=problem.points[now].weight,
+            weight=self.situation.point.weight,
             estimated_cost=self.step.cost,
             estimated_fixed=self.situation.correction.before(self.step),
             prices=self.situation.problem.prices.origin,
@@ -203,8 +203,8 @@ def executed(run: Run, progress: Progress | None = None) -> tuple[Run, StepManif
     return instead, instead.execute(progress)
 
 
-def step_now(plan: ProgressivePlan, situation: Situation) -> Step:
-    """The step of a plan that can be run now; empty when the plan does nothing now."""
+def first_step(plan: ProgressivePlan, situation: Situation) -> Step:
+    """The step of a plan's first time point, which can be run now unless the run is idle; empty when the plan does nothing there."""
     return next((s for s in plan.steps if s.time == situation.now), Step(situation.now, (), None, 0))
 
 

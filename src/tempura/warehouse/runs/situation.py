@@ -70,7 +70,8 @@ class Situation:
     that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by; ``steps_run`` by the
     session before; ``doubt`` is what earlier runs say of plans with states; ``given_up`` are states that are over the budget;
     ``beginning``: what there is to know for a refresh of a view to begin with states; None for what is none. ``put_off``: the times at
-    which nothing is planned, because it may as well be done at the next one that is a time point."""
+    which nothing is planned, because it may as well be done at the next one that is a time point. If that of the run is among them, it is
+    ``idle``, and the plan is of what is expected at the next one."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -88,11 +89,17 @@ class Situation:
     given_up: tuple[Name, ...] = ()
     beginning: "Beginning | None" = None
     put_off: tuple[str, ...] = ()
+    idle: Point | None = None
 
     @property
     def now(self) -> int:
-        """The time point of the run to be executed."""
+        """The first time point of the plan: that of the run to be executed, unless it is idle."""
         return len(self.pinned) - 1
+
+    @property
+    def point(self) -> Point:
+        """What the run to be executed is to give, and at what price."""
+        return self.idle or self.problem.points[self.now]
 
     @property
     def versions(self) -> Versions:
@@ -194,16 +201,18 @@ def assess(
     margin = MARGIN_OF_VIEWS if schedule.kind == "view" else MARGIN
     problem = Problem(*given, state_budget=budget, stored_share=share, margin=margin, storage_price=storage_price)
     worth = problem.worth_working
+    now = len(pinned) - 1
+    idle = None if now in worth else points[now]
     put_off = tuple(label for t, label in enumerate(labels) if t not in worth)
     problem, labels = problem.at(worth), tuple(labels[t] for t in worth)
-    to_come = [t - len(pinned) for t in worth if t >= len(pinned)]
+    to_come = [t - len(pinned) for t in worth if t > now]
     forecasts = {name: found.before(to_come) for name, found in forecasts.items()}
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
     said = (tuple(over.values()), tuple(forecasts.values()), waiting, correction, run, doubt)
     uses = _uses(schedule.n, steps) if past is not None and schedule.kind == "view" and not slot.extra else 1
     beginning = Beginning(uses, _refresh(slot.index + 3), margin) if uses > 1 else None
-    return Situation(*known, *said, given_up=tuple(over), beginning=beginning, put_off=put_off)
+    return Situation(*known, *said, given_up=tuple(over), beginning=beginning, put_off=put_off, idle=idle)
 
 
 def _uses(n: int, steps: Sequence[StepManifest]) -> int:

@@ -75,6 +75,10 @@ class Known:
         """Whether two differ in nothing that decides."""
         return self.given == other.given and self.is_about(other)
 
+    def is_of_the_kind(self, other: "Known") -> bool:
+        """Whether two are of like time points, and plans for them are made by the same rules."""
+        return all(self.given.get(name) == other.given.get(name) for name in ("points", "rules", "methods"))
+
     def is_about(self, other: "Known") -> bool:
         """Whether two differ in nothing but which operators earlier runs have counted, of which each of the first few runs tells more."""
         return (
@@ -172,12 +176,13 @@ class Follower:
         recent = [choice for choice in self._choices if self._n - choice.n <= _MOST]
         self._is_repeated = any(choice.known.is_about(known) for choice in recent)
         choice, before = self._followed_now(recent, known), self._cpu()
-        plan = self._made(problem, methods, choice.course if choice else None)
+        course, usual = (choice.course, None) if choice else (None, self._usual(known))
+        plan = self._made(problem, methods, course, usual)
         if choice and plan.course is choice.course:
             if taken := self._taken(choice, known, plan):
                 self.choice = choice
                 return taken
-            plan = self._made(problem, methods)
+            plan = self._made(problem, methods, usual=self._usual(known))
         seconds = self._cpu() - before
         others = tuple(replace(a, fallbacks=()) for a in plan.alternatives if not a.chosen)
         if plan.course and not _builds(plan, problem):
@@ -186,8 +191,15 @@ class Follower:
             self.choice = Choice(self._n, plan.course, plan.cost, known, others, tuple(later), seconds)
         return plan
 
-    def _made(self, problem: Problem, methods: Sequence[str], course: Course | None = None) -> ProgressivePlan:
-        return make_plan(problem, methods, margin=problem.margin, doubt=self._doubt, course=course)
+    def _made(
+        self, problem: Problem, methods: Sequence[str], course: Course | None = None, usual: Course | None = None
+    ) -> ProgressivePlan:
+        return make_plan(problem, methods, margin=problem.margin, doubt=self._doubt, course=course, usual=usual)
+
+    def _usual(self, known: Known) -> Course | None:
+        """How the last run went about it that was planned for like points by the same rules, whatever the sizes of then."""
+        like = (choice for choice in reversed(self._choices) if choice.known.is_of_the_kind(known))
+        return next((choice.course for choice in like), None)
 
     def _followed_now(self, recent: Sequence[Choice], known: Known) -> Choice | None:
         newest = sorted(recent, key=lambda choice: choice.n, reverse=True)

@@ -121,7 +121,7 @@ def forecast(
     if expect is not None:
         came = [(i.length, (0, rows[1])) for i, rows in seen]
         declared = declared_rows(expect, inserted - deleted)
-        growth = [(declared, _middle(came[-INTERVALS:], length)[1]) for _, length in to_come]
+        growth = [(declared, _lately(came[-INTERVALS:], length)[1]) for _, length in to_come]
         return Forecast(table, tuple(growth), f"as declared: expect = {expect}")
     if not seen:
         rows = inserted - deleted
@@ -170,7 +170,16 @@ def _learned(seen: Sequence[tuple[Interval, Rows]], label: str, length: int) -> 
         return _middle(same, length), f"median of {_times(len(same), 'day')} up to {label}"
     last = [(i.length, rows) for i, rows in seen][-INTERVALS:]
     proportion = ", in proportion to time" if label else ""
-    return _middle(last, length), f"median of what came before each of {_times(len(last), 'run')}{proportion}"
+    why = f"median of what came before each of {_times(len(last), 'run')}{proportion}"
+    usual, now = _middle(last, length), _lately(last, length)
+    return now, why if now == usual else f"{why}; rows have begun to leave"
+
+
+def _lately(last: Sequence[tuple[int, Rows]], length: int) -> Rows:
+    """The median, but where rows have left for the first time in a while, as many again: what is kept for rows that only come may be of no
+    use then."""
+    inserted, deleted = _middle(last, length)
+    return inserted, deleted or _middle(last[-1:], length)[1]
 
 
 def _middle(came: Sequence[tuple[int, Rows]], length: int) -> Rows:
