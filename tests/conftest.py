@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from tempura.frontend.start import many_small_jobs, start_session
@@ -14,6 +15,9 @@ from tempura.frontend.start import many_small_jobs, start_session
 os.environ.setdefault("TEMPURA_CLASS_ARCHIVE", "off")
 # Plans are compared with texts, and chosen by prices: those that are built in, whatever was measured on this machine.
 os.environ["TEMPURA_CALIBRATION"] = "off"
+# How long an example takes is the machine's affair.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,8 +22,8 @@ from tempura.rules.dsl import (
     split,
 )
 from tempura.rules.helpers import is_safe, only_matching, union_all
+from tempura.rules.keys import ByKeys
 from tempura.rules.ojv import direct, indirect, unaffected
-from tempura.rules.ojv_deltas import ByKeys
 from tempura.tvr.tvr import Bag, Tvr
 
 

@@ -15,12 +15,17 @@ def planning_once(prices: CostModel | None = None) -> Callable[..., ProgressiveP
     plans: dict[str, ProgressivePlan] = {}
 
     def planned(
-        problem: Problem, methods: Sequence[str], margin: float = 0.0, doubt: float = 1.0, course: Course | None = None
+        problem: Problem,
+        methods: Sequence[str],
+        margin: float = 0.0,
+        doubt: float = 1.0,
+        course: Course | None = None,
+        usual: Course | None = None,
     ) -> ProgressivePlan:
         asked = replace(problem, prices=prices) if prices else problem
-        key = f"{key_of(asked, methods)} {asked.prices} {margin} {doubt} {course}"
+        key = f"{key_of(asked, methods)} {asked.prices} {margin} {doubt} {course} {usual}"
         if key not in plans:
-            plans[key] = make_plan(asked, methods, margin=margin, doubt=doubt, course=course)
+            plans[key] = make_plan(asked, methods, margin=margin, doubt=doubt, course=course, usual=usual)
         return replace(plans[key], course=course) if course == plans[key].course else plans[key]
 
     return planned

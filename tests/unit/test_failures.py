@@ -179,7 +179,12 @@ PLANS: dict[str, ProgressivePlan] = {}
 
 
 def planned(
-    problem: Problem, methods: Sequence[str], margin: float, doubt: float, course: Course | None = None
+    problem: Problem,
+    methods: Sequence[str],
+    margin: float,
+    doubt: float,
+    course: Course | None = None,
+    usual: Course | None = None,
 ) -> ProgressivePlan:
     key = f"{key_of(problem, methods)} {doubt}"
     if key not in PLANS:

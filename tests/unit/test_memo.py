@@ -59,7 +59,7 @@ def copy(rel: Rel, suffix: str = "'") -> Rel:
 
 
 @given(SEEDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_query_and_its_copy_with_other_columns_are_one_class(seed: int) -> None:
     memo, query = Memo(), random_query(seed)
     first = memo.add(query)
@@ -72,7 +72,7 @@ def test_a_query_and_its_copy_with_other_columns_are_one_class(seed: int) -> Non
 
 
 @given(SEEDS, SEEDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_classes_are_as_many_as_lines_of_canonical_text(one: int, other: int) -> None:
     memo = Memo()
     a, b = memo.add(random_query(one)), memo.add(random_query(other))
@@ -84,7 +84,7 @@ def test_classes_are_as_many_as_lines_of_canonical_text(one: int, other: int) ->
 
 
 @given(SEEDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_class_has_the_fingerprint_of_its_expression(seed: int) -> None:
     """A stored state is found again, whatever session stored it."""
     memo, query = Memo(), random_query(seed)
@@ -159,7 +159,7 @@ def test_a_merger_inside_a_self_join_meets_the_other_self_join() -> None:
 
 
 @given(SEEDS, st.integers(0, 100), st.integers(0, 100))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_after_any_mergers_equal_operators_over_equal_classes_are_equal(seed: int, i: int, j: int) -> None:
     memo = Memo()
     memo.add(random_query(seed))

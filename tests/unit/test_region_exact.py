@@ -25,7 +25,7 @@ SMALL = Settings(credit=12, slice=3)
 seeds = st.integers(0, 10**6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seeds, st.sampled_from([0.0, 0.03, 0.15]), st.sampled_from([0.0, 0.005, 0.05]))
 def test_nothing_is_lost_or_doubled(seed: int, deaths: float, snapshots: float) -> None:
     faults, simulation = faults_of(seed, settings=SMALL, deaths=deaths, snapshots=snapshots, most_deaths=6)
@@ -33,7 +33,7 @@ def test_nothing_is_lost_or_doubled(seed: int, deaths: float, snapshots: float) 
     assert simulation.overdrawn <= 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seeds, st.sampled_from([0.0, 0.03]), st.sampled_from([0.005, 0.02]))
 def test_nothing_is_lost_or_doubled_by_a_region_that_is_started_again(seed: int, deaths: float, endings: float) -> None:
     options: dict[str, Any] = {"deaths": deaths, "snapshots": 0.02, "most_deaths": 6, "endings": endings}
@@ -180,7 +180,7 @@ def test_a_snapshot_that_forgets_who_is_behind_is_refuted(monkeypatch: pytest.Mo
 # --- control while workers die ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seeds, st.sampled_from([0.0, 0.05]))
 def test_pauses_and_calls_at_random_change_nothing_of_the_rows(seed: int, deaths: float) -> None:
     case, rng = Case(seed), Random(seed)
@@ -251,7 +251,7 @@ def versions_seen(seed: int, deaths: float, make_worker: Callable[..., Worker] =
     return seen
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seeds, st.sampled_from([0.0, 0.05]))
 def test_no_row_sees_an_old_and_a_new_version(seed: int, deaths: float) -> None:
     assert set(versions_seen(seed, deaths)) <= {111, 222}
@@ -270,7 +270,7 @@ def test_a_marker_that_is_not_aligned_splits_rows() -> None:
 
 
 @given(st.lists(st.integers(1, 9), max_size=12), st.integers(1, 6), st.randoms())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_credit_bounds_what_is_on_its_way(sizes: list[int], credit: int, random: Random) -> None:
     outlet, inlet, on_its_way, got = Outlet("c", credit), Inlet("c", 0), [], []
     given: list[tuple[str, int, int]] = []

@@ -41,7 +41,7 @@ def of(values: Sequence[object], rows: int | None = None, pieces: int = 1) -> Co
     return found
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.integers(0, 3_000), min_size=1, max_size=900), min_size=1, max_size=5))
 def test_merged_sketches_count_the_union(arrivals: list[list[int]]) -> None:
     """A sum of the parts' counts, or the largest of them, would be refuted by parts that overlap in part."""

@@ -13,6 +13,7 @@ from tempura.rules import (
     grouping,
     hov,
     im2,
+    keys,
     logical,
     ojv,
     ojv_deltas,
@@ -142,6 +143,7 @@ REWRITES: tuple[Rule, ...] = (
     *eager.EAGER,
     *grouping.GROUPING,
     *reduce.REDUCE,
+    *keys.KEYS,
     *few_rows.POSTPONE,
 )
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried: first

@@ -6,10 +6,8 @@ for rows that are there twice, and needs keys that are enforced; so it is not do
 anti or existence join asks which keys R has, and these are a set: L ⋉ R = L ⋈ keys(R), which is linear in both.
 """
 
-from tempura.algebra.failing import EQUATIONS, can_fail
 from tempura.algebra.rel import Join, Rel, scans
-from tempura.algebra.scalar import FALSE, TRUE, Call, Column, Expr, Output, Ref, conjunction, conjuncts
-from tempura.algebra.sql_order import equality_is_identity
+from tempura.algebra.scalar import FALSE, TRUE, Expr
 from tempura.errors import Reason
 from tempura.rules.dsl import (
     TVR_GENERATING,
@@ -25,6 +23,7 @@ from tempura.rules.dsl import (
     rule,
 )
 from tempura.rules.helpers import is_safe, only_matching
+from tempura.rules.keys import ByKeys
 from tempura.tvr.staircase import Time as Moment
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import short_name
@@ -85,39 +84,6 @@ def delta_left_join_of_gains(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Fa
 
 
 # --- equality joins by keys -------------------------------------------------------------------------------------------
-
-
-def _equations(on: Expr, L: Tvr, R: Tvr) -> tuple[tuple[str, Expr, Expr], ...]:
-    """The equations of which a condition is made: which equality, and the expressions over L and over R. None of them when it says
-    anything else."""
-    found: list[tuple[str, Expr, Expr]] = []
-    for part in conjuncts(on):
-        if not isinstance(part, Call) or part.function not in EQUATIONS:
-            return ()
-        a, b = part.operands
-        sides = [(x, y) for x, y in ((a, b), (b, a)) if _reads(x, L) and _reads(y, R)]
-        found += [(part.function, *sides[0])] if sides else []
-        if not sides:
-            return ()
-    return tuple(found)
-
-
-def _reads(expr: Expr, R: Tvr) -> bool:
-    return bool(expr.columns) and expr.reads_only(R.columns)
-
-
-class ByKeys:
-    """``L ⋉ R`` as the inner join of L with the distinct keys of R."""
-
-    def __init__(self, L: Tvr, R: Tvr, on: Expr) -> None:
-        equations = _equations(on, L, R)
-        keys = {y: Column(f"{i}.key", "key", y.type) for i, (_, _, y) in enumerate(equations)}
-        self.exist = bool(keys) and not can_fail(on) and all(equality_is_identity(key.type) for key in keys)
-        distinct = R.aggregate(tuple(Output(column, key) for key, column in keys.items()), ())
-        same_keys = (Call(equality, (x, Ref(keys[y])), "boolean") for equality, x, y in equations)
-        own = tuple(Output(c, Ref(c)) for c in L.columns)
-        self.matching = L.join(distinct, conjunction(*same_keys)).project(own)
-        """The rows of L that match."""
 
 
 @rule(TVR_GENERATING, cite=(3,))
