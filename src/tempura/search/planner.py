@@ -130,8 +130,8 @@ def make_plan(
 
     best = within_budget(problem, plans, lambda rent: search(graph.renting(rent)), best_of, is_sound)
     before = _followed(usual, asking, space, names, strict) if usual else None
-    if before and problem.allows(before.state_bytes) and is_sound(before) and _is_near(before, best, margin, doubt):
-        best = replace(before, cheapest=best.cost)
+    if before and problem.allows(before.state_bytes) and is_sound(before) and _stays(before, best, margin, doubt):
+        best = replace(before, cheapest=best.cost if best.cost < before.cost else None)
     return told(best, [p for p in plans if problem.allows(p.state_bytes)], counter.effort, problem.registry)
 
 
@@ -247,10 +247,10 @@ def _unless_a_bet(
     return batch if doubt * cheapest.cost > promised else cheapest
 
 
-def _is_near(before: ProgressivePlan, cheapest: ProgressivePlan, margin: float, doubt: float) -> bool:
-    """Whether the cheapest plan promises to save less than the margin of what the one before costs."""
+def _stays(before: ProgressivePlan, cheapest: ProgressivePlan, margin: float, doubt: float) -> bool:
+    """Whether another plan than the one before is the cheapest that was found, but saves less than the margin of what that costs."""
     there, here = (plan.cost if plan.method == "batch" else doubt * plan.cost for plan in (before, cheapest))
-    return cheapest.cost < before.cost and (1 - margin) * there < here
+    return before.cost != cheapest.cost and (1 - margin) * there < here
 
 
 def _beginnings(graph: Graph, search: Search) -> tuple[int | None, ...]:
