@@ -5,6 +5,7 @@ from tempura.algebra.failing import EQUATIONS, can_fail
 from tempura.algebra.scalar import Call, Column, Expr, Output, Ref, conjunction, conjuncts
 from tempura.algebra.sql_order import equality_is_identity
 from tempura.rules.dsl import LOGICAL, AnyMarker, Expected, How, On, Rewrite, Rule, rewrite, rule
+from tempura.rules.eager import SPLITS
 from tempura.rules.reduce import ASKED_FOR
 from tempura.tvr.tvr import Tvr
 
@@ -50,7 +51,7 @@ def _reads(expr: Expr, R: Tvr) -> bool:
     return bool(expr.columns) and expr.reads_only(R.columns)
 
 
-@rule(LOGICAL, cite=(4, 5), undoes=ASKED_FOR)
+@rule(LOGICAL, cite=(4, 5), undoes=(*ASKED_FOR, *SPLITS, "push_semi_join_into_aggregate"))
 def look_up_distinct_keys(L: Tvr, R: Tvr, how: How, on: On, marker: AnyMarker, expected: Expected) -> Rewrite:
     """L ⋉ R = L ⋉ keys(R)      keys(R): the distinct values that L is compared with; the same for ▷ and ∃
 

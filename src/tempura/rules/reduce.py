@@ -72,14 +72,19 @@ def reduce_aggregate_by_join(
 ) -> Rewrite:
     """L ⋈ aggregate(X) = L ⋈ aggregate(X ⋉ L)      by what on asks of keys, for all joins but ⟗
 
-    Groups that no row of L asks for are not aggregated. Only when far fewer rows of X are expected to be left.
+    Groups that no row of L asks for are not aggregated. Only when far fewer rows of X are expected to be left; not for keys alone, which
+    take no longer to find than to be asked for.
     """
     below = _of_keys(on, L.columns, _keys(keys))
     asking = kept(L, below.columns)
     return rewrite(
         L.join(X.aggregate(keys, aggs), on, how, marker),
         L.join(X.semi_join(asking, below).aggregate(keys, aggs), on, how, marker),
-        where=how in IGNORING_RIGHT and below != TRUE and _are_apart(L, X) and expected.reduces(X, L, below),
+        where=how in IGNORING_RIGHT
+        and bool(aggs)
+        and below != TRUE
+        and _are_apart(L, X)
+        and expected.reduces(X, L, below),
     )
 
 
@@ -107,7 +112,11 @@ def reduce_projected_aggregate_by_join(
     return rewrite(
         L.join(X.aggregate(keys, aggs).filter(p).project(outputs), on, how, marker),
         L.join(X.semi_join(asking, below).aggregate(keys, aggs).filter(p).project(outputs), on, how, marker),
-        where=how in IGNORING_RIGHT and below != TRUE and _are_apart(L, X) and expected.reduces(X, L, below),
+        where=how in IGNORING_RIGHT
+        and bool(aggs)
+        and below != TRUE
+        and _are_apart(L, X)
+        and expected.reduces(X, L, below),
     )
 
 
