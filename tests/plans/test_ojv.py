@@ -362,3 +362,4 @@ def test_who_has_a_match_is_maintained_by_keys(kind: JoinKind) -> None:
     assert later
     assert all(isinstance(read.at, Delta) for read in later)
     assert plan.cost < 0.6 * min(costs.values())
+    assert make_plan(Problem(query, VIEW, LARGE)).cost <= plan.cost

@@ -154,6 +154,12 @@ def test_the_garbage_collector_keeps_what_results_share(world: World, keep: int)
     stored = {part.path for state in states for part in state.stored.parts if part.path.endswith("output")}
     assert kept(query) == {part.path for part in last.output.parts} | stored, "nothing else of the results before"
     assert query.verify()
+    # What the run before those left is of no use once a run has left something itself.
+    come(world, (6, "c1", 906))
+    query.run(methods="im1")
+    world.wh.gc(keep=1)
+    assert len(list((query.folder / "attempts").glob("*/output"))) == 1, "nothing of the results before is needed"
+    assert query.verify()
 
 
 def test_a_query_gets_another_name(world: World) -> None:

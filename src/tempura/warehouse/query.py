@@ -175,9 +175,10 @@ class Query:
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {result.slot}")
         with watch.phase(PLANNING):
             # There is a plan by cost at each later time, too; whether others meet a demand is told early.
-            is_idle = situation.idle and demand.is_by_cost and not dry_run
-            nothing = Planned(situation, NO_WORK, self._follower(situation, history))
-            planned = nothing if is_idle else self._sound_plan(situation, demand, history)
+            if situation.idle and demand.is_by_cost and not dry_run:
+                planned = Planned(situation, NO_WORK, self._follower(situation, history))
+            else:
+                planned = self._sound_plan(situation, demand, history)
             run = self._run(history, found, *planned, demand.incremental, watch)
         if dry_run:
             return self._dry(run)

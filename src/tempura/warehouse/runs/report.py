@@ -143,14 +143,19 @@ class QueryPlan:
 
     def _time(self, label: str) -> int:
         for time, known in enumerate(self.labels):
-            if label in (known, known.split(" ")[-1]):
+            if _is_named(known, label):
                 return time
-        if any(label in (known, known.split(" ")[-1]) for known in self.put_off):
+        if any(_is_named(known, label) for known in self.put_off):
             raise TempuraError(
                 "UNKNOWN_TIME", f"Nothing is planned for {label}: {_THE_NEXT}.", f"See {self.labels[-1]}."
             )
         remedy = f"Its times are {', '.join(self.labels)}."
         raise TempuraError("UNKNOWN_TIME", f"The plan has no time {label!r}.", remedy)
+
+
+def _is_named(time: str, label: str) -> bool:
+    """Whether a time is meant, with its day or without."""
+    return label in (time, time.split(" ")[-1])
 
 
 def plan_of(

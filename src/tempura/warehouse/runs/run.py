@@ -59,7 +59,7 @@ class Run:
     @property
     def step(self) -> Step:
         """The step to execute; empty when there is nothing to do now."""
-        return Step(self.situation.now, (), None, 0) if self.situation.idle else first_step(self.plan, self.situation)
+        return first_step(NO_WORK if self.situation.idle else self.plan, self.situation)
 
     @property
     def is_due(self) -> bool:

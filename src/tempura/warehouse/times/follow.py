@@ -5,6 +5,7 @@ planned then, if all has come as it expected."""
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from math import inf
 from time import process_time
@@ -176,13 +177,13 @@ class Follower:
         recent = [choice for choice in self._choices if self._n - choice.n <= _MOST]
         self._is_repeated = any(choice.known.is_about(known) for choice in recent)
         choice, before = self._followed_now(recent, known), self._cpu()
-        course, usual = (choice.course, None) if choice else (None, self._usual(known))
-        plan = self._made(problem, methods, course, usual)
+        made = partial(make_plan, problem, methods, margin=problem.margin, doubt=self._doubt, usual=self._usual(known))
+        plan = made(course=choice.course if choice else None)
         if choice and plan.course is choice.course:
             if taken := self._taken(choice, known, plan):
                 self.choice = choice
                 return taken
-            plan = self._made(problem, methods, usual=self._usual(known))
+            plan = made()
         seconds = self._cpu() - before
         others = tuple(replace(a, fallbacks=()) for a in plan.alternatives if not a.chosen)
         if plan.course and not _builds(plan, problem):
@@ -190,11 +191,6 @@ class Follower:
             later = (Known.of(problem, methods, self._driver, self._doubt, k) for k in points)
             self.choice = Choice(self._n, plan.course, plan.cost, known, others, tuple(later), seconds)
         return plan
-
-    def _made(
-        self, problem: Problem, methods: Sequence[str], course: Course | None = None, usual: Course | None = None
-    ) -> ProgressivePlan:
-        return make_plan(problem, methods, margin=problem.margin, doubt=self._doubt, course=course, usual=usual)
 
     def _usual(self, known: Known) -> Course | None:
         """How the last run went about it that was planned for like points by the same rules, whatever the sizes of then."""
