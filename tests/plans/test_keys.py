@@ -2,8 +2,8 @@
 
 import pytest
 
-from tempura.algebra.rel import Join, JoinKind, Rel, Scan
-from tempura.algebra.scalar import Call, Column, Ref, conjunction, equal
+from tempura.algebra.rel import Aggregate, Join, JoinKind, Rel, Scan
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Ref, conjunction, equal
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.explain.text import explain
 from tempura.rules.keys import look_up_distinct_keys
@@ -54,3 +54,42 @@ def test_where_more_than_a_few_keys_matters_the_rows_are_looked_up(query: Rel, k
     problem = asked(query, keys)
     plan, without = make_plan(problem), make_plan(problem, without=(LAW,))
     assert (plan.cost, plan.effort) == (without.cost, without.effort)
+
+
+def test_it_and_what_else_looks_at_who_asks_make_no_more_of_each_other() -> None:
+    """TPC-DS q94: orders that left from several warehouses and of which nothing came back, counted."""
+
+    def lines(use: str, table: str = "lines") -> Scan:
+        names = ("order", "warehouse", "ship", "day")
+        return Scan(table, names, tuple(Column(f"{use}.{name}", name, "int") for name in names))
+
+    line, other, back, ship, day = (
+        lines("l"),
+        lines("o"),
+        lines("r", "returns"),
+        lines("s", "ships"),
+        lines("d", "days"),
+    )
+    order, from_here, shipped, sent = map(Ref, line.columns)
+    apart = Call("Not", (equal(from_here, Ref(other.columns[1])),), "boolean")
+    several = Join(line, other, "semi", conjunction(equal(order, Ref(other.columns[0])), apart))
+    stayed = Join(several, back, "anti", equal(order, Ref(back.columns[0])))
+    with_ship = Join(stayed, ship, "inner", equal(shipped, Ref(ship.columns[2])))
+    query = Aggregate(
+        Join(with_ship, day, "inner", equal(sent, Ref(day.columns[3]))),
+        (),
+        (
+            AggregateOutput(Column("n", "n", "bigint"), AggregateCall("Count", (order,), "bigint", distinct=True)),
+            AggregateOutput(Column("sum", "sum", "bigint"), AggregateCall("Sum", (from_here,), "bigint")),
+        ),
+    )
+    few = {"ship": ColumnStats(100_000), "day": ColumnStats(2_000), "warehouse": ColumnStats(10)}
+    facts = {
+        "lines": TableFacts((7_200_000,), (0,), 1, columns={"order": ColumnStats(600_000), **few}),
+        "returns": TableFacts((720_000,), (0,), 1, columns={"order": ColumnStats(300_000), **few}),
+        "ships": TableFacts((400,), (0,), 1, columns={"ship": ColumnStats(400)}),
+        "days": TableFacts((60,), (0,), 1, columns={"day": ColumnStats(60)}),
+    }
+    problem = Problem(query, AT_ONCE, facts)
+    effort, without = make_plan(problem).effort, make_plan(problem, without=(LAW,)).effort
+    assert without.classes < effort.classes < 1.25 * without.classes
