@@ -77,3 +77,19 @@ def test_incremental_maintenance_is_demanded_and_told(tempura: Tempura, tmp_path
     arrive(tmp_path / "lake", "2.parquet", category=["b", "c"], price=[5, 6])
     assert "maintained from 1 state" in tempura("run", "kept").stdout
     assert "equal: 3 rows" in tempura("verify", "kept").stdout
+
+
+def test_all_queries_are_run_by_one_command_the_upper_ones_last(tempura: Tempura, tmp_path: Path) -> None:
+    tempura("query", "add", "sums", "--sql", SQL, "--view")
+    tempura("run", "sums")
+    tempura("table", "add", "by_category", "--from-query", "sums")
+    tempura("query", "add", "a_few", "--sql", "SELECT COUNT(*) AS n, SUM(total) AS s FROM by_category", "--view")
+    tempura("query", "add", "fails", "--sql", "SELECT CAST(category AS INT) AS n FROM sales", "--view")
+    arrive(tmp_path / "lake", "2.parquet", category=["b", "c"], price=[5, 6])
+    result = tempura("run", "sums", "a_few", "fails", "--json", code=1)
+    told = {line.get("query"): line for line in map(json.loads, result.stdout.splitlines())}
+    assert list(told) == ["sums", "a_few", "fails"]
+    assert told["fails"]["error"]["code"] == "CAST_INVALID_INPUT"
+    assert result.stderr.startswith("[RUNS_FAILED] 1 of 3 queries failed: fails.")
+    assert json.loads(tempura("result", "a_few", "--json").stdout)["rows"] == [[3, 18]]
+    assert "nothing to do" in tempura("run", "a_few", "sums", code=3).stdout

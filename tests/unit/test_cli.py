@@ -29,6 +29,7 @@ from tempura.warehouse.garbage import Removed
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport
 from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.together import Outcome
 from tempura.warehouse.warehouse import open_site
 from tests.unit.bag_engine import BagEngine
 
@@ -109,12 +110,21 @@ class FakeQuery:
 @dataclass
 class FakeWarehouse:
     q: FakeQuery = field(default_factory=FakeQuery)
+    outcomes: tuple[Outcome, ...] = ()
     added: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def query(self, name: str) -> FakeQuery:
         if name != "revenue":
             raise TempuraError("UNKNOWN_QUERY", f"There is no query {name!r}.", "There are: revenue.")
         return self.q
+
+    def run(self, names: tuple[str, ...], tell: Callable[[Outcome], None], **asked: Any) -> tuple[RunReport, ...]:
+        self.q.calls.append({"names": names} | asked)
+        for outcome in self.outcomes:
+            tell(outcome)
+        if any(outcome.error for outcome in self.outcomes):
+            raise TempuraError("RUNS_FAILED", "1 of 2 queries failed: costs.", "Mend it.")
+        return tuple(outcome.report for outcome in self.outcomes if outcome.report)
 
     def add_table(self, name: str, **given: Any) -> None:
         self.added.append((name, given))
@@ -207,6 +217,51 @@ def test_nothing_to_do_is_exit_code_3(tempura: Tempura, warehouse: FakeWarehouse
     result = tempura("run", "revenue")
     assert result.exit_code == 3
     assert "nothing is due before 19:00" in result.stdout
+
+
+IDLE = RunReport("costs", nothing=True, why="nothing is due before 19:00")
+
+
+def test_all_queries_are_run_and_each_is_told(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    warehouse.outcomes = (Outcome("revenue", REPORT), Outcome("costs", IDLE))
+    result = tempura("run", "--all", "--now")
+    assert result.exit_code == 0, result.output
+    called = {k: v for k, v in warehouse.q.calls[0].items() if k in ("names", "now", "at")}
+    assert called == {"names": (), "now": True, "at": None}
+    assert "2.500" in result.stdout
+    assert "costs: nothing to do, nothing is due before 19:00" in result.stdout
+
+
+def test_several_queries_of_which_none_has_anything_to_do(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    warehouse.outcomes = (Outcome("costs", IDLE), Outcome("costs", IDLE))
+    assert tempura("run", "revenue", "costs").exit_code == 3
+    assert warehouse.q.calls[0]["names"] == ("revenue", "costs")
+
+
+def test_of_several_queries_one_that_fails_is_named(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    error = TempuraError("WRONG_SCHEMA", "Other columns.", "Add a table.")
+    warehouse.outcomes = (Outcome("costs", error=error), Outcome("revenue", REPORT))
+    result = tempura("run", "--all")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "costs: [WRONG_SCHEMA] Other columns. Add a table.",
+        "[RUNS_FAILED] 1 of 2 queries failed: costs. Mend it.",
+    ]
+    assert "2.500" in result.stdout
+    lines = [json.loads(line) for line in tempura("run", "--all", "--json").stdout.splitlines()]
+    assert lines[0] == {
+        "query": "costs", "error": {"code": "WRONG_SCHEMA", "what": "Other columns.", "remedy": "Add a table."},
+    }  # fmt: skip
+    assert lines[1]["estimated_cost"] == 2_500_000_000
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("revenue", "--all"), ("revenue", "costs", "--follow"), ("--all", "--follow")]
+)
+def test_what_to_run_is_said_in_one_way(tempura: Tempura, warehouse: FakeWarehouse, arguments: tuple[str, ...]) -> None:
+    result = tempura("run", *arguments)
+    assert result.exit_code == 2
+    assert warehouse.q.calls == []
 
 
 def test_an_error_is_one_line_on_stderr(tempura: Tempura, warehouse: FakeWarehouse) -> None:

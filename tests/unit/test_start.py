@@ -16,6 +16,8 @@ from tempura.frontend.start import (
     java_for_spark,
     java_says,
     java_version,
+    machine_options,
+    machine_settings,
     usable_cores,
 )
 
@@ -134,6 +136,37 @@ def test_java_home_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_memory_and_cores_are_within_bounds() -> None:
     assert 1 << 30 <= driver_memory() <= 8 << 30
     assert 1 <= usable_cores() <= (os.cpu_count() or 1)
+
+
+def flags(*options: str) -> dict[str, str]:
+    """What Java makes of options."""
+    command = [str(find_java().command), *options, "-XX:+PrintFlagsFinal", "-version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "warning" not in done.stdout + done.stderr
+    return {line.split()[1]: line.split()[3] for line in done.stdout.splitlines()[1:] if " = " in line}
+
+
+def test_java_takes_the_options_for_short_sessions() -> None:
+    own = machine_options(find_java().says)
+    assert own, "the tests run on HotSpot"
+    found, default = flags("-Xmx900m", *own), flags("-Xmx900m")
+    for name in ("Tier4InvocationThreshold", "Tier4MinInvocationThreshold", "Tier4CompileThreshold"):
+        assert int(found[name]) == 16 * int(default[name])
+    assert int(found["Tier4BackEdgeThreshold"]) == 4 * int(default["Tier4BackEdgeThreshold"])
+    assert int(found["MetaspaceSize"]) == 300 << 20 > int(default["MetaspaceSize"])
+    assert int(found["InitialHeapSize"]) >= 500 << 20
+    small = flags("-Xmx200m", *own)
+    assert int(small["InitialHeapSize"]) <= int(small["MaxHeapSize"]), "it starts with little memory, too"
+
+
+def test_a_users_options_for_java_come_last() -> None:
+    given = {"spark.driver.extraJavaOptions": "-XX:Tier4InvocationThreshold=1234"}
+    options = machine_settings(Path("/log"), given, machine_options(find_java().says))
+    assert flags(*options["spark.driver.extraJavaOptions"].split())["Tier4InvocationThreshold"] == "1234"
+
+
+def test_other_virtual_machines_get_no_options_that_they_may_not_know() -> None:
+    assert machine_options("openjdk 17\nEclipse OpenJ9 VM (build openj9-0.35.0)") == ()
 
 
 def test_no_session(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from tempura.cli.declare import init, query, table
 from tempura.cli.demo import demo
 from tempura.cli.effectiveness import effectiveness
 from tempura.cli.paces import paces
+from tempura.cli.processes import processes
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
 from tempura.cli.regions import regions
 from tempura.cli.rules import rules
@@ -137,5 +138,6 @@ for command in (
     main.add_command(command)
 bench.add_command(effectiveness)
 bench.add_command(paces)
+bench.add_command(processes)
 bench.add_command(regions)
 bench.add_command(streams)

@@ -3,14 +3,14 @@
 import datetime
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from pyspark.sql import DataFrame
 
-from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, prices
+from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, prices, told
 from tempura.errors import TempuraError
 from tempura.explain.paces import cut_tree, explain_paces, paces_json, paces_picture
 from tempura.explain.text import ASSUMED
@@ -20,6 +20,7 @@ from tempura.warehouse.declared.declare import NO_DEMAND, REQUIRED
 from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, flush_text, listed
 from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.together import Asked, Outcome
 
 Command = Callable[..., None]
 
@@ -190,8 +191,9 @@ def explain(
         shell.say(future.explain(show, step), *(f"waiting: {text}" for text in future.waiting))
 
 
-@click.command(epilog=example("tempura run revenue --at 19:00", "tempura run report --follow"))
-@name_argument
+@click.command(epilog=example("tempura run revenue --at 19:00", "tempura run report --follow", "tempura run --all"))
+@click.argument("names", metavar="[QUERY]...", nargs=-1)
+@click.option("--all", "every_query", is_flag=True, help="Run all queries that are declared.")
 @click.option("--at", help="Run this time of the schedule, which is due or came earlier.")
 @click.option("--now", is_flag=True, help="Run outside the schedule: all that has arrived, with a result.")
 @click.option("--force", is_flag=True, help="With --at: also a time that has not come. Do not ask.")
@@ -208,7 +210,8 @@ def explain(
 @click.pass_context
 def run(
     ctx: click.Context,
-    name: str,
+    names: tuple[str, ...],
+    every_query: bool,
     at: str | None,
     now: bool,
     force: bool,
@@ -221,21 +224,35 @@ def run(
 ) -> None:
     """Run the next step that is due.
 
+    Several queries, or all, share one start of Spark. A query runs after those whose results it reads; one that fails does not keep
+    the others from running. With --json an object per line is printed for them.
+
     Of a query with a deadline: flush the paths that are due, all of them when it has come. With --follow a line is printed for each flush,
     with --json an object per line.
 
-    Exit code 0: done, 3: nothing to do. A time of --at that has not come is run after a question, on a terminal, or with --force.
+    Exit code 0: done, 1: one failed, 3: nothing to do for any. A time of --at that has not come is run after a question, on a terminal,
+    or with --force.
     """
     shell = ctx.ensure_object(Shell)
-    if follow:
-        if at or now or force or dry_run:
-            raise click.UsageError("--follow goes with none of --at, --now, --force and --dry-run.")
-        shell.runs_steps = True
-        follow_flushes(shell, name, every, method_names(methods), require, as_json)
-        return
-    asked = {"at": at, "methods": method_names(methods), "dry_run": dry_run, "now": now, "force": force}
-    asked |= {"require": require}
+    if bool(names) == every_query:
+        raise click.UsageError("Name queries, or give --all.")
     shell.runs_steps = True
+    if follow:
+        if at or now or force or dry_run or every_query or len(names) > 1:
+            raise click.UsageError("--follow goes with one query, and with none of --at, --now, --force and --dry-run.")
+        follow_flushes(shell, names[0], every, method_names(methods), require, as_json)
+        return
+    asked: Asked = {"at": at, "methods": method_names(methods), "dry_run": dry_run, "now": now, "force": force}
+    asked["require"] = require
+    if len(names) == 1:
+        reports: tuple[RunReport, ...] = (run_one(shell, names[0], asked, as_json),)
+    else:
+        reports = run_several(shell, names, asked, as_json)
+    ctx.exit(NOTHING_TO_DO if all(report.nothing for report in reports) else 0)
+
+
+def run_one(shell: Shell, name: str, asked: Asked, as_json: bool) -> RunReport:
+    """Run a query and print its report; on a terminal, ask before a time that has not come."""
     try:
         report = execute(shell, name, asked)
     except TempuraError as error:
@@ -246,7 +263,30 @@ def run(
         shell.json(report.to_json())
     else:
         print_report(shell, report)
-    ctx.exit(NOTHING_TO_DO if report.nothing else 0)
+    return report
+
+
+def run_several(shell: Shell, names: Sequence[str], asked: Asked, as_json: bool) -> tuple[RunReport, ...]:
+    """Run queries, all if none is named, and print what became of each at once. Raises TempuraError RUNS_FAILED if one failed."""
+    with shell.progress("running") as progress:
+
+        def tell(outcome: Outcome) -> None:
+            if as_json:
+                click.echo(json.dumps(outcome_json(outcome), default=str, ensure_ascii=False))
+            elif outcome.report:
+                print_report(shell, outcome.report)
+            elif outcome.error:
+                shell.fail(outcome.error, outcome.query)
+
+        asked["progress"] = progress
+        return shell.warehouse.run(names, tell, **asked)
+
+
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """A report as plain data, or of an error ``query``, and ``error`` with its code, what is wrong and what to do."""
+    if outcome.error is None:
+        return outcome.report.to_json() if outcome.report else {}
+    return {"query": outcome.query, "error": dict(zip(("code", "what", "remedy"), told(outcome.error), strict=True))}
 
 
 def follow_flushes(
@@ -275,10 +315,11 @@ def flush_line(report: RunReport) -> str:
     return f"{report.label} at {report.progress or 0:.1%}: {', '.join(report.paths)}{rows}; {took}{failed}"
 
 
-def execute(shell: Shell, name: str, asked: Mapping[str, Any]) -> RunReport:
+def execute(shell: Shell, name: str, asked: Asked) -> RunReport:
     """Run a query, saying on a terminal what is done."""
     with shell.progress(f"running {name}") as progress:
-        return shell.warehouse.query(name).run(**asked, progress=progress)
+        asked["progress"] = progress
+        return shell.warehouse.query(name).run(**asked)
 
 
 def print_report(shell: Shell, report: RunReport) -> None:

@@ -118,10 +118,13 @@ class Shell:
             placed = (pad(text, width, to) for text, width, to in zip(line, widths, right, strict=True))
             self.out.print(Text("  ".join(placed).rstrip(), style="" if n else "bold"))
 
-    def fail(self, error: BaseException) -> None:
-        """Print an error in one line: its code, what is wrong, what to do."""
+    def fail(self, error: BaseException, query: str = "") -> None:
+        """Print an error in one line: its code, what is wrong, what to do; before it the query, if it is one of several."""
+        if self.debug and query:
+            traceback.print_exception(error)
         code, what, remedy = told(error)
-        self.err.print(Text.assemble((f"[{code}] {what}", "red"), f" {remedy}" if remedy else ""))
+        of = f"{query}: " if query else ""
+        self.err.print(Text.assemble(of, (f"[{code}] {what}", "red"), f" {remedy}" if remedy else ""))
 
 
 def is_warehouse(folder: Path) -> bool:

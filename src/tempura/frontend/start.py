@@ -109,6 +109,11 @@ def _home_of(command: Path) -> Path:
 
 def driver_memory() -> int:
     """Bytes of memory for a local session: a quarter of what the machine or its container has, from 1 to 8 GiB."""
+    return max(_GIB, min(_MOST_DRIVER_MEMORY, _memory() // 4))
+
+
+def _memory() -> int:
+    """Bytes of memory of the machine or its container."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
@@ -116,7 +121,30 @@ def driver_memory() -> int:
         except OSError:
             continue
         total = min(total, int(text)) if text.isdigit() else total
-    return max(_GIB, min(_MOST_DRIVER_MEMORY, total // 4))
+    return total
+
+
+_SECOND_COMPILER = {
+    "Tier4InvocationThreshold": 16 * 5_000,
+    "Tier4MinInvocationThreshold": 16 * 600,
+    "Tier4CompileThreshold": 16 * 15_000,
+    "Tier4BackEdgeThreshold": 4 * 40_000,
+}
+"""How often a method is called, or a loop passed, before Java's second compiler takes it up, which is thorough and dear: multiples of what
+Java has (JDK 17 to 25). Most of what it would compile is Spark's driver, which a session of some minutes does not run often enough to have
+that back; loops over rows still come to it within a task. docs/benchmarks.md has what this saves, and other values."""
+
+
+def machine_options(says: str) -> tuple[str, ...]:
+    """Options for a Java that ``says`` that of its version, with which sessions of seconds to minutes take less: what is compiled, and how
+    large the heap and the room for classes begin, which otherwise grow by a collection each time. None for other virtual machines than
+    HotSpot, which has them."""
+    if "Server VM" not in says:
+        return ()
+    # A share, which Java bounds by what the heap may be at most; as a number it would not start where that is less.
+    share = 100 * min(_GIB, driver_memory() // 2) / _memory()
+    compiled = (f"-XX:{name}={times}" for name, times in _SECOND_COMPILER.items())
+    return (*compiled, f"-XX:InitialRAMPercentage={share:.2f}", "-XX:MetaspaceSize=300m")
 
 
 def usable_cores() -> int:
@@ -171,7 +199,8 @@ def start_session(
             java = find_java()
             archive = Archive.of(java.command, java.says)
             noting = noting and archive is not None and archive.is_wanted
-            settings |= _machine_settings(log, settings, archive.options(noting) if archive else ())
+            options = (*machine_options(java.says), *(archive.options(noting) if archive else ()))
+            settings |= machine_settings(log, settings, options)
             stack.enter_context(java_for_spark(java))
             # Functions in Python run where their modules are; Spark would take the first python3 on the PATH.
             stack.enter_context(_environment("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON") or sys.executable))
@@ -205,7 +234,8 @@ def _settings(cores: int) -> dict[str, str]:
     }
 
 
-def _machine_settings(log: Path, settings: Mapping[str, str], options: Iterable[str]) -> dict[str, str]:
+def machine_settings(log: Path, settings: Mapping[str, str], options: Iterable[str]) -> dict[str, str]:
+    """Spark's settings of its Java: memory, and options, of which those that ``settings`` give come last and win."""
     own = shlex.join((f"-Dlog4j2.configurationFile={log.as_uri()}", *options))
     given = settings.get("spark.driver.extraJavaOptions", "")
     return {

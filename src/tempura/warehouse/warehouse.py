@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -41,7 +41,7 @@ from tempura.warehouse.garbage import Removed, Sweep, collect
 from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.replace import ReplaceReport
-from tempura.warehouse.runs.report import or_error
+from tempura.warehouse.runs.report import RunReport, or_error
 from tempura.warehouse.runs.required import Demand, check_maintainable
 from tempura.warehouse.runs.run import alone
 from tempura.warehouse.sources import pushes
@@ -59,6 +59,7 @@ from tempura.warehouse.tables.transaction import Transaction, transaction
 from tempura.warehouse.times.forecast import check_expect
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import zone_of
+from tempura.warehouse.together import Asked, Outcome, run_together, upstream_first
 
 _KINDS = {"tables": "table", "queries": "query"}
 """What a section of ``tempura.toml`` declares."""
@@ -699,6 +700,24 @@ class Warehouse:
     def queries(self) -> tuple[Query, ...]:
         """All declared queries."""
         return tuple(map(self.query, self._declarations.read().queries))
+
+    @errors_by_code()
+    def run(
+        self,
+        names: Iterable[str] = (),
+        tell: Callable[[Outcome], None] = lambda outcome: None,
+        **asked: Unpack[Asked],
+    ) -> tuple[RunReport, ...]:
+        """Run what is due of several queries, in one session: those named, or all. A query runs after those whose results it reads, else
+        in the order given. ``tell`` is called with each outcome as soon as it is there; what is ``asked`` of each run is as for
+        :meth:`Query.run`. Returns the reports.
+
+        Raises TempuraError UNKNOWN_QUERY before anything is run; RUNS_FAILED after all others have run, if any failed.
+        """
+        chosen = tuple(map(self.query, dict.fromkeys(names))) or self.queries()
+        if any(spec.query for spec in self._declarations.read().tables.values()):
+            chosen = upstream_first(chosen)
+        return run_together(chosen, tell, **asked)
 
     def remove_query(self, name: str) -> tuple[Path, ...]:
         """Remove a query with its results, states and history. Returns the paths at which it was published: what is there stays.

@@ -1,0 +1,83 @@
+"""What a command takes as seen from outside: until it ends, and of CPU, with the processes that it leaves behind."""
+
+import ctypes
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tempura.errors import TempuraError
+
+_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of ``prctl``: processes that lose their parent become this one's, which is told what they took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A command that has ended: what it printed, ``wall_s`` seconds until then, and CPU seconds of it and all that it started in its own
+    group, to the end of the last of these: Java ends after the program that has started it. ``cpu_s`` is None where a system does not
+    tell (others than Linux)."""
+
+    printed: str
+    wall_s: float
+    cpu_s: float | None
+
+
+def run_outside(
+    command: Sequence[str], folder: Path, changed: Mapping[str, str], allowed: Sequence[int] = (0,)
+) -> Ended:
+    """Run a command in a folder, with some variables of its environment ``changed``, and wait until it and all of its group have ended.
+    Raises TempuraError BAD_BENCHMARK, with the end of what it said, for an exit code that is not ``allowed``."""
+    is_told = _is_told_of_orphans()
+    # Files and not pipes: Java has them, too, and is not to be waited for before the clock is read.
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
+        before = time.perf_counter()
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, **changed},
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=said,
+            start_new_session=True,
+        )
+        _, status, own = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - before
+        process.returncode = os.waitstatus_to_exitcode(status)
+        cpu_s = _cpu(own) + sum(map(_cpu, _orphans(process.pid)))
+        if process.returncode not in allowed:
+            lines = _text(said).strip().splitlines()
+            what = f"{' '.join(command)} ended with {process.returncode}: {' '.join(lines[-3:])}"
+            raise TempuraError("BAD_BENCHMARK", what, "Run the command by itself.")
+        return Ended(_text(printed), wall_s, cpu_s if is_told else None)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def _cpu(used: resource.struct_rusage) -> float:
+    return used.ru_utime + used.ru_stime
+
+
+def _orphans(group: int) -> Iterator[resource.struct_rusage]:
+    """What the processes of a group took that have become this one's children, when they have ended."""
+    while True:
+        try:
+            yield os.wait4(-group, 0)[2]
+        except ChildProcessError:
+            return
+
+
+def _is_told_of_orphans() -> bool:
+    if not sys.platform.startswith("linux"):
+        return False
+    done: int = ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    return not done

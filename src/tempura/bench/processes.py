@@ -1,0 +1,203 @@
+"""``tempura bench processes``: what it takes to bring views up to date by a command, as cron does, the start of its process included.
+
+A process begins with no class loaded and no code compiled, which for a small refresh is most of what it takes; the other benchmarks leave
+it out. Several views are in one warehouse here, as a user has them. After each arrival they are run by one command, or by one each, and a
+program of plain Spark recomputes all of them over the same files.
+"""
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import tempura as tp
+from tempura.bench.arrivals import Cut, cut_facts
+from tempura.bench.exactness import SQL_OF_SUITES, Progress, described_run
+from tempura.bench.outside import Ended, run_outside
+from tempura.bench.record import Row
+from tempura.bench.suites import SUITES, chosen, tables_named
+from tempura.errors import TempuraError
+from tempura.frontend.start import driver_memory
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.warehouse import Warehouse
+
+TOGETHER, APART, PLAIN, SAME_SESSION = "together", "apart", "plain", "plain, same session"
+"""Who brings the results up to date: one command for all queries, one command each; a program of plain Spark, with the settings that it
+comes with, and with those of Tempura's sessions."""
+
+
+_SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+"""What the program sets: nothing is drawn or said, as by a command. Its memory is that of Tempura's sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """What is measured: queries of a suite as views over tables to which ``share`` of the first load is added before each refresh. Each
+    of the four is measured ``repeat`` times after ``warm_ups``."""
+
+    suite: str
+    scale: float
+    share: float
+    repeat: int = 3
+    warm_ups: int = 1
+
+    @property
+    def rounds(self) -> int:
+        """How many refreshes each of the four makes, or recomputations."""
+        return self.warm_ups + self.repeat
+
+    @property
+    def cut(self) -> Cut:
+        """How the tables are cut: a first load, and an arrival for each refresh, of one command or of several."""
+        return Cut("append-big", "hash", (1.0, *[self.share] * (2 * self.rounds)))
+
+    def meta(self) -> dict[str, Any]:
+        """The options and where they are run."""
+        return described_run("processes", asdict(self))
+
+
+def measure_processes(spark: SparkSession, asked: Processes, queries: str, told: Progress) -> list[Row]:
+    """A row per command: who, the round, ``measured``, ``wall_s`` and ``cpu_s``; of Tempura's also ``does``, what became of each.
+    Last results are verified. Raises TempuraError BAD_BENCHMARK if a command fails, or a result is not Spark's."""
+    suite, texts = SUITES[asked.suite], chosen(queries, SUITES[asked.suite].queries)
+    with tempfile.TemporaryDirectory(prefix="tempura-bench-") as name:
+        folder = Path(name)
+        told(f"cutting {', '.join(suite.facts)}")
+        dataset = suite.tables(asked.scale)
+        waiting = cut_facts(dataset, suite, asked.cut, folder / "waiting")
+        used = set[str]().union(*(tables_named(sql, dataset.tables) for sql in texts.values()))
+        lake = {table: folder / "lake" / table for table in sorted(used)}
+        for table, place in lake.items():
+            place.mkdir(parents=True)
+            shutil.copy(waiting[table].arrivals[0] if table in waiting else dataset.file(table), place)
+        warehouse = _declared(spark, folder / "warehouse", lake, waiting, texts)
+        trial = _Trial(folder, lake, texts, told)
+        trial.tempura(TOGETHER, 0, None)
+        for n in range(2 * asked.rounds):
+            for table in used & waiting.keys():
+                shutil.copy(waiting[table].arrivals[n + 1], lake[table])
+            round, who = n // 2, (TOGETHER, APART)[n % 2]
+            measured = round - asked.warm_ups if round >= asked.warm_ups else None
+            trial.tempura(who, n + 1, measured)
+            trial.plain((PLAIN, SAME_SESSION)[n % 2], n + 1, measured)
+        _verify(tp.open(warehouse.path, spark=spark), told)
+        return trial.rows
+
+
+def _declared(
+    spark: SparkSession, folder: Path, lake: Mapping[str, Path], growing: Mapping[str, object], texts: Mapping[str, str]
+) -> Warehouse:
+    warehouse = tp.open(folder, spark=spark)
+    for table, place in lake.items():
+        warehouse.add_table(table, path=place, append_only=table in growing, static=table not in growing)
+    for name, sql in texts.items():
+        warehouse.add_query(name, sql=sql, schedule=Schedule.view())
+    return warehouse
+
+
+def _verify(warehouse: Warehouse, told: Progress) -> None:
+    for query in warehouse.queries():
+        found = query.verify()
+        told(f"{query.name}: {found}")
+        if not found.equal:
+            raise TempuraError("BAD_BENCHMARK", f"The result of {query.name} is not Spark's: {found}", "Report it.")
+
+
+@dataclass
+class _Trial:
+    """The commands that were run; ``rows`` tell what each took."""
+
+    folder: Path
+    lake: Mapping[str, Path]
+    texts: Mapping[str, str]
+    told: Progress
+
+    def __post_init__(self) -> None:
+        self.rows: list[Row] = []
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        """Spark's own file of settings, which a command and a program read alike."""
+        conf = self.folder / "conf"
+        if not conf.exists():
+            conf.mkdir()
+            lines = (f"{key} {value}\n" for key, value in SQL_OF_SUITES.items())
+            (conf / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
+        return {"SPARK_CONF_DIR": str(conf)}
+
+    def tempura(self, who: str, arrival: int, measured: int | None) -> None:
+        """``tempura run`` of all queries in one command, or of each in one of its own; the sum of these counts."""
+        named = [["--all"]] if who == TOGETHER else [[name] for name in self.texts]
+        start = (sys.executable, "-c", "from tempura.cli.main import main; main()", "-C", "warehouse", "run", "--json")
+        ended = [run_outside([*start, *names], self.folder, self._environment, allowed=(0, 3)) for names in named]
+        does = {report["query"]: report["does"] and report["does"]["kind"] for one in ended for report in _reports(one)}
+        self._told(who, arrival, measured, ended, {"does": does})
+
+    def plain(self, who: str, arrival: int, measured: int | None) -> None:
+        """The program of plain Spark."""
+        tables = {table: f"file:{place}" for table, place in self.lake.items()}
+        given: dict[str, object] = {
+            "tables": tables,
+            "queries": dict(self.texts),
+            "out": f"file:{self.folder / 'plain'}",
+        }
+        given |= {
+            "settings": _SETTINGS | {"spark.driver.memory": f"{driver_memory() >> 20}m"},
+            "session": who == SAME_SESSION,
+        }
+        command = [sys.executable, "-m", "tempura.bench.recomputing", json.dumps(given)]
+        self._told(who, arrival, measured, [run_outside(command, self.folder, self._environment)], {})
+
+    def _told(self, who: str, arrival: int, measured: int | None, ended: Sequence[Ended], found: Row) -> None:
+        wall_s, cpu = sum(one.wall_s for one in ended), [one.cpu_s for one in ended if one.cpu_s is not None]
+        cpu_s = round(sum(cpu), 2) if cpu else None
+        row = {
+            "who": who,
+            "arrival": arrival,
+            "measured": measured,
+            "wall_s": round(wall_s, 2),
+            "cpu_s": cpu_s,
+            **found,
+        }
+        self.rows.append(row)
+        load = "first load" if not arrival else f"arrival {arrival}"
+        self.told(f"{load}, {who}{'' if measured is not None else ', to warm up'}: {wall_s:.2f} s, {_cpu(cpu_s)}")
+
+
+def _cpu(seconds: float | None) -> str:
+    return "CPU not told" if seconds is None else f"{seconds:.2f} CPU s"
+
+
+def _reports(ended: Ended) -> Iterator[Mapping[str, Any]]:
+    """The reports that a command printed: one, or one a line."""
+    try:
+        yield json.loads(ended.printed)
+    except json.JSONDecodeError:
+        yield from map(json.loads, ended.printed.splitlines())
+
+
+def summarised(rows: Sequence[Row]) -> dict[str, Row]:
+    """By who: medians of what was measured, and their ratios to the program of plain Spark."""
+    found: dict[str, Row] = {}
+    for who in (PLAIN, SAME_SESSION, TOGETHER, APART):
+        measured = [row for row in rows if row["who"] == who and row["measured"] is not None]
+        found[who] = {key: _median(row[key] for row in measured) for key in ("wall_s", "cpu_s")}
+    plain = found[PLAIN]
+    for row in found.values():
+        row |= {
+            f"{key[:-2]}_ratio": round(row[key] / plain[key], 2) if row[key] and plain[key] else None
+            for key in ("wall_s", "cpu_s")
+        }
+    return found
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

@@ -1,0 +1,57 @@
+"""What commands take as seen from outside, and what is said of it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tempura.bench.outside import run_outside
+from tempura.bench.processes import APART, PLAIN, SAME_SESSION, TOGETHER, Processes, summarised
+from tempura.errors import TempuraError
+
+_BUSY = "import time\nwhile time.process_time() < 0.3: pass\n"
+
+
+def test_cpu_of_a_process_that_outlives_the_command_is_counted(tmp_path: Path) -> None:
+    """As Java outlives the program that has started it."""
+    command = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {_BUSY!r}]); print('done')"
+    ended = run_outside([sys.executable, "-c", command], tmp_path, {})
+    assert ended.printed == "done\n"
+    assert ended.wall_s > 0
+    if sys.platform.startswith("linux"):
+        assert ended.cpu_s is not None
+        assert ended.cpu_s >= 0.3
+
+
+def test_it_runs_where_and_with_what_it_is_told(tmp_path: Path) -> None:
+    command = "import os; print(os.getcwd(), os.environ['TEMPURA_TEST'], 'PATH' in os.environ)"
+    printed = run_outside([sys.executable, "-c", command], tmp_path, {"TEMPURA_TEST": "here"}).printed
+    assert printed.split() == [str(tmp_path.resolve()), "here", "True"]
+
+
+def test_a_command_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import sys; sys.exit('no such table')"]
+    with pytest.raises(TempuraError, match=r"ended with 1: no such table") as error:
+        run_outside(command, tmp_path, {}, allowed=(0, 3))
+    assert error.value.code == "BAD_BENCHMARK"
+    assert run_outside([sys.executable, "-c", "exit(3)"], tmp_path, {}, allowed=(0, 3)).printed == ""
+
+
+def test_arrivals_are_as_many_as_refreshes() -> None:
+    asked = Processes("tpch", 1.0, 0.01, repeat=3, warm_ups=1)
+    assert asked.cut.sizes == (1.0, *[0.01] * 8), "four by one command, four by one each"
+
+
+def test_the_summary_is_of_medians_of_what_was_measured() -> None:
+    def row(who: str, measured: int | None, wall_s: float, cpu_s: float | None) -> dict[str, object]:
+        return {"who": who, "measured": measured, "wall_s": wall_s, "cpu_s": cpu_s}
+
+    rows = [row(who, None, 100.0, 100.0) for who in (PLAIN, SAME_SESSION, TOGETHER, APART)]
+    rows += [row(PLAIN, n, wall_s, 20.0) for n, wall_s in enumerate((10.0, 11.0, 30.0))]
+    rows += [row(TOGETHER, 0, 5.5, 5.0), row(APART, 0, 22.0, 40.0), row(SAME_SESSION, 0, 9.9, None)]
+    assert summarised(rows) == {
+        PLAIN: {"wall_s": 11.0, "cpu_s": 20.0, "wall_ratio": 1.0, "cpu_ratio": 1.0},
+        SAME_SESSION: {"wall_s": 9.9, "cpu_s": None, "wall_ratio": 0.9, "cpu_ratio": None},
+        TOGETHER: {"wall_s": 5.5, "cpu_s": 5.0, "wall_ratio": 0.5, "cpu_ratio": 0.25},
+        APART: {"wall_s": 22.0, "cpu_s": 40.0, "wall_ratio": 2.0, "cpu_ratio": 2.0},
+    }
