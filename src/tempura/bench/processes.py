@@ -37,6 +37,11 @@ _SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false
 """What the program sets: nothing is drawn or said, as by a command. Its memory is that of Tempura's sessions."""
 
 
+_ENVIRONMENT = {"PYSPARK_SUBMIT_ARGS": f"{' '.join(f'--conf {k}={v}' for k, v in SQL_OF_SUITES.items())} pyspark-shell"}
+"""What commands and programs read the suites' texts by. A folder of settings would be on Java's class path, and an archive of classes
+is of one class path."""
+
+
 @dataclass(frozen=True, slots=True)
 class Processes:
     """What is measured: queries of a suite as views over tables to which ``share`` of the first load is added before each refresh. Each
@@ -122,21 +127,11 @@ class _Trial:
     def __post_init__(self) -> None:
         self.rows: list[Row] = []
 
-    @property
-    def _environment(self) -> dict[str, str]:
-        """Spark's own file of settings, which a command and a program read alike."""
-        conf = self.folder / "conf"
-        if not conf.exists():
-            conf.mkdir()
-            lines = (f"{key} {value}\n" for key, value in SQL_OF_SUITES.items())
-            (conf / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
-        return {"SPARK_CONF_DIR": str(conf)}
-
     def tempura(self, who: str, arrival: int, measured: int | None) -> None:
         """``tempura run`` of all queries in one command, or of each in one of its own; the sum of these counts."""
         named = [["--all"]] if who == TOGETHER else [[name] for name in self.texts]
         start = (sys.executable, "-c", "from tempura.cli.main import main; main()", "-C", "warehouse", "run", "--json")
-        ended = [run_outside([*start, *names], self.folder, self._environment, allowed=(0, 3)) for names in named]
+        ended = [run_outside([*start, *names], self.folder, _ENVIRONMENT, allowed=(0, 3)) for names in named]
         does = {report["query"]: report["does"] and report["does"]["kind"] for one in ended for report in _reports(one)}
         self._told(who, arrival, measured, ended, {"does": does})
 
@@ -153,7 +148,7 @@ class _Trial:
             "session": who == SAME_SESSION,
         }
         command = [sys.executable, "-m", "tempura.bench.recomputing", json.dumps(given)]
-        self._told(who, arrival, measured, [run_outside(command, self.folder, self._environment)], {})
+        self._told(who, arrival, measured, [run_outside(command, self.folder, _ENVIRONMENT)], {})
 
     def _told(self, who: str, arrival: int, measured: int | None, ended: Sequence[Ended], found: Row) -> None:
         wall_s, cpu = sum(one.wall_s for one in ended), [one.cpu_s for one in ended if one.cpu_s is not None]
