@@ -7,8 +7,9 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.evaluate import evaluate
-from tempura.algebra.rel import Aggregate, Filter, JoinKind, Project, Rel, Scan, TopK, Union
+from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, TopK, Union
 from tempura.algebra.scalar import (
+    TRUE,
     AggregateCall,
     AggregateOutput,
     Column,
@@ -205,6 +206,23 @@ def test_what_is_computed_of_all_of_the_same_rows_is_computed_together() -> None
     both, apart = (step_of(joined(one, second, "full")) for second in (same, other))
     assert step_of(one).cost < both.cost < apart.cost
     assert both.cost < 1.2 * step_of(one).cost
+
+
+def test_totals_that_a_plan_finds_in_one_pass_are_asked_of_spark_one_by_one() -> None:
+    """Of the same rows under different conditions: Spark reads them for each."""
+    others = renamed(SALES)
+    numbers = [
+        Aggregate(rows, (), (AggregateOutput(Column(name, "n", "bigint"), AggregateCall("Count", (), "bigint")),))
+        for name, rows in (
+            ("n1", few(SALES)),
+            ("n2", Filter(others, equal(Ref(others.columns[-1]), Literal("b", "string")))),
+        )
+    ]
+    step, one = step_of(Join(numbers[0], numbers[1], "inner", TRUE)), step_of(numbers[0])
+    assert not step.asked
+    assert step.otherwise is not None
+    assert step.otherwise > 1.9 * one.cost
+    assert step.cost < 1.3 * one.cost
 
 
 class TestOnlyAsking:

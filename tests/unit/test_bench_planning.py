@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tempura.algebra.rel import Aggregate, Join, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
 from tempura.bench.planning import Planning, planned, summarised, table_facts
 from tempura.cost.stats import TableFacts
+from tempura.errors import TempuraError
 from tempura.warehouse.batches.parquet import inspect
 
 PLANNING = Planning("tpch", 1.0, times=3)
@@ -78,3 +80,13 @@ def test_the_summary_counts_time_beyond_catalyst() -> None:
     assert found["by_one_method"] == {"p50": 1.2, "p80": 1.2, "max": 1.2}
     assert found["again_cpu"] == {"p50": 0.18, "p80": 0.27, "max": 0.33, "under_0.2_s": 0.545}
     assert found["worst"] == ["q11", "q10", "q9", "q8", "q7"]
+
+
+def test_where_prices_rise_no_time_waits() -> None:
+    rising = Planning("tpch", 1.0, times=4, rising=True)
+    assert [round(point.weight, 4) for point in rising.points] == [0.3, 0.5333, 0.7667, 1.0]
+    tables = {"sales": facts(3_000_000, True, 4), "items": facts(100, False, 4)}
+    flat = planned(query(), replace(rising, rising=False), tables)
+    assert planned(query(), rising, tables)["groups"] > flat["groups"]
+    with pytest.raises(TempuraError, match="do not rise"):
+        Planning("tpch", 1.0, scenario="ivm", rising=True)

@@ -181,7 +181,10 @@ def tempura(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tempura:
 
 def commands(group: click.Group, *path: str) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command
         found += commands(command, *path, name) if isinstance(command, click.Group) else [(*path, name)]
     return found
 
@@ -236,6 +239,11 @@ def test_several_queries_of_which_none_has_anything_to_do(tempura: Tempura, ware
     warehouse.outcomes = (Outcome("costs", IDLE), Outcome("costs", IDLE))
     assert tempura("run", "revenue", "costs").exit_code == 3
     assert warehouse.q.calls[0]["names"] == ("revenue", "costs")
+
+
+def test_a_warehouse_without_queries_has_nothing_to_run(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    result = tempura("run", "--all")
+    assert (result.exit_code, result.stdout) == (3, "no query is declared\n")
 
 
 def test_of_several_queries_one_that_fails_is_named(tempura: Tempura, warehouse: FakeWarehouse) -> None:

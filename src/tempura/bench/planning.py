@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from tempura.algebra.equalities import compared_together
 from tempura.algebra.rel import Rel, scans
-from tempura.bench.exactness import described_run, schedule_of
+from tempura.bench.exactness import EARLY_PRICE, described_run, schedule_of
 from tempura.bench.suites import SUITES, chosen
 from tempura.data.tpcds import Dataset
 from tempura.errors import TempuraError
@@ -46,7 +46,8 @@ _NO_SKETCHES: Mapping[str, ColumnSketch] = {}
 @dataclass(frozen=True, slots=True)
 class Planning:
     """What is planned: a suite at a scale, under methods, over so many times (scenarios as in ``bench exactness``); ``without`` some rules,
-    and with some ``search.saturate.Switches`` turned ``off``."""
+    and with some ``search.saturate.Switches`` turned ``off``. ``rising``: of ``pdw``, that early work is dearer each time, in even steps:
+    then no time may wait for a later one. Raises TempuraError BAD_BENCHMARK for ``rising`` without ``pdw``."""
 
     suite: str
     scale: float
@@ -55,11 +56,21 @@ class Planning:
     methods: tuple[str, ...] = ("all",)
     without: tuple[str, ...] = ()
     off: tuple[str, ...] = ()
+    rising: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rising and self.scenario != "pdw":
+            what = f"Prices do not rise in scenario {self.scenario}."
+            raise TempuraError("BAD_BENCHMARK", what, "Add --scenario pdw, or leave --rising out.")
 
     @property
     def points(self) -> tuple[Point, ...]:
         """The time points of the plan."""
-        return schedule_of(self.scenario, self.times).points_from(0, done=False)
+        schedule = schedule_of(self.scenario, self.times)
+        if self.rising:
+            step = (1 - EARLY_PRICE) / max(self.times - 1, 1)
+            schedule = replace(schedule, weights=tuple(1 - step * n for n in reversed(range(self.times))))
+        return schedule.points_from(0, done=False)
 
     def meta(self) -> dict[str, Any]:
         """The options and where it runs."""

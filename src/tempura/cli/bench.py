@@ -38,7 +38,10 @@ def write_json(out: Path, content: object) -> None:
     out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-@click.group(cls=Commands)
+_LATER = {name: f"tempura.cli.{name}:{name}" for name in ("effectiveness", "paces", "processes", "regions", "streams")}
+
+
+@click.group(cls=Commands, later=_LATER)
 def bench() -> None:
     """Measure and check on generated data."""
 
@@ -167,6 +170,7 @@ def _recorded(
 @click.option("--times", type=click.IntRange(1, 9), default=3, show_default=True, help="How many times to plan for.")
 @click.option("--scenario", type=click.Choice(SCENARIOS), default="pdw", show_default=True)
 @click.option("--methods", default="all", show_default=True, help="Incremental methods: all, or im1,batch …")
+@click.option("--rising", is_flag=True, help="Of pdw: early work is dearer each time, so none may wait.")
 @click.option("--without", default="", metavar="RULE,…", help="Rules that are not to be used.")
 @click.option(
     "--off", type=click.Choice(list(Switches.__slots__)), multiple=True, help="Parts of the engine turned off."
@@ -181,6 +185,7 @@ def planning(
     times: int,
     scenario: str,
     methods: str,
+    rising: bool,
     without: str,
     off: tuple[str, ...],
     out: Path,
@@ -190,7 +195,7 @@ def planning(
     Exit code 1 if a query cannot be planned.
     """
     shell = ctx.ensure_object(Shell)
-    asked = Planning(suite, scale, times, scenario, split_names(methods), split_names(without), off)
+    asked = Planning(suite, scale, times, scenario, split_names(methods), split_names(without), off, rising)
     rows = _recorded(shell, out, asked.meta(), lambda spark: plan_all(spark, asked, queries), spread)
     print_planning(shell, rows)
     ctx.exit(FAILED if any(row["error"] for row in rows) else DONE)

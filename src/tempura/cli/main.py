@@ -6,24 +6,22 @@ from typing import Any
 
 import click
 
-from tempura.cli.bench import bench
-from tempura.cli.calibrate import calibrate_command
 from tempura.cli.declare import init, query, table
-from tempura.cli.demo import demo
-from tempura.cli.effectiveness import effectiveness
-from tempura.cli.paces import paces
-from tempura.cli.processes import processes
 from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
-from tempura.cli.regions import regions
-from tempura.cli.rules import rules
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
 from tempura.cli.stats import stats
-from tempura.cli.stream import stream
-from tempura.cli.streams import streams
 from tempura.cli.tables import OF_QUERIES, OF_TABLES, tell_broken
 
+_LATER = {
+    "bench": "tempura.cli.bench:bench",
+    "calibrate": "tempura.cli.calibrate:calibrate_command",
+    "demo": "tempura.cli.demo:demo",
+    "rules": "tempura.cli.rules:rules",
+    "stream": "tempura.cli.stream:stream",
+}
 
-@click.group(cls=Commands, epilog=example("tempura demo"))
+
+@click.group(cls=Commands, later=_LATER, epilog=example("tempura demo"))
 @click.option(
     "-C",
     "--warehouse",
@@ -129,15 +127,5 @@ for command in (
     status,
     stats,
     gc,
-    rules,
-    calibrate_command,
-    stream,
-    demo,
-    bench,
 ):
     main.add_command(command)
-bench.add_command(effectiveness)
-bench.add_command(paces)
-bench.add_command(processes)
-bench.add_command(regions)
-bench.add_command(streams)

@@ -278,8 +278,10 @@ def run_several(shell: Shell, names: Sequence[str], asked: Asked, as_json: bool)
             elif outcome.error:
                 shell.fail(outcome.error, outcome.query)
 
-        asked["progress"] = progress
-        return shell.warehouse.run(names, tell, **asked)
+        reports = shell.warehouse.run(names, tell, **(asked | {"progress": progress}))
+    if not reports and not as_json:
+        shell.say("no query is declared")
+    return reports
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
@@ -318,8 +320,7 @@ def flush_line(report: RunReport) -> str:
 def execute(shell: Shell, name: str, asked: Asked) -> RunReport:
     """Run a query, saying on a terminal what is done."""
     with shell.progress(f"running {name}") as progress:
-        asked["progress"] = progress
-        return shell.warehouse.query(name).run(**asked)
+        return shell.warehouse.query(name).run(**(asked | {"progress": progress}))
 
 
 def print_report(shell: Shell, report: RunReport) -> None:

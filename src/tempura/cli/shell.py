@@ -5,12 +5,14 @@ import logging
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -162,7 +164,23 @@ def told(error: BaseException) -> tuple[str, str, str]:
 
 
 class Commands(click.Group):
-    """A group whose commands end in one line on standard error when they fail, with exit code 1, or 130 after Ctrl-C."""
+    """A group whose commands end in one line on standard error when they fail, with exit code 1, or 130 after Ctrl-C. ``later`` are
+    commands that are imported when they are first asked for, ``module:name`` by their names: most commands need none of the others."""
+
+    def __init__(self, *arguments: Any, later: Mapping[str, str] = MappingProxyType({}), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._later = later
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, sorted."""
+        return sorted({*self.commands, *self._later})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name."""
+        if cmd_name in self._later and cmd_name not in self.commands:
+            module, name = self._later[cmd_name].split(":")
+            self.add_command(getattr(import_module(module), name), cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

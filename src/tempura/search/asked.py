@@ -1,12 +1,15 @@
 """Recomputing: by the operators of a plan, or by asking Spark the query as it is written. Spark's optimizer knows more ways, a plan knows
 more of the sizes; what is estimated to be cheaper is done."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
 from tempura.algebra.rel import Rel, Scan
 from tempura.cost.as_written import AsWritten
+from tempura.cost.estimate import Estimator
+from tempura.memo.edge import Edge
+from tempura.memo.memo import Memo
 from tempura.physical.operators import Read
 from tempura.plan.progressive import Course, Note, ProgressivePlan, Step
 from tempura.search.problem import MARGIN
@@ -15,17 +18,27 @@ from tempura.tvr.views import Snapshot
 
 
 class Asking:
-    """What Spark would take for the query of a planning problem, as it is written."""
+    """What Spark would take for a query as it is ``written``: that of a planning problem before it was rewritten in one pass."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, written: Rel) -> None:
         self._space = space
+        self._written = written
         self._parts = cache(self._parts_at)
 
     def _parts_at(self, t: int) -> tuple[int, int]:
         """What it costs at a time point, and the part of it that does not depend on rows."""
-        space, problem = self._space, self._space.problem
-        written = AsWritten(problem.query, t, problem.tables, space.estimate, space.memo.add)
-        return space.model.parts(written.cost)
+        tables = self._space.problem.tables
+        estimate, class_of = self._sizes()
+        return self._space.model.parts(AsWritten(self._written, t, tables, estimate, class_of).cost)
+
+    def _sizes(self) -> tuple[Estimator, Callable[[Rel], Edge]]:
+        """The sizes of the plans that it is compared with; of a query that was rewritten, its own, for what it was is no part of the
+        space."""
+        space = self._space
+        if self._written == space.problem.query:
+            return space.estimate, space.memo.add
+        memo = Memo(lambda event: None)
+        return Estimator(space.problem.tables, memo.representative, space.staircase), memo.add
 
     def plan(self, plan: ProgressivePlan) -> ProgressivePlan:
         """A plan whose recomputations are asked of Spark where that may be done and is not clearly dearer."""

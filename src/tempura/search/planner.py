@@ -97,14 +97,15 @@ def make_plan(
     names = problem.registry.names_of(methods)
     counter = EffortCounter()
     best_of = partial(_best, margin=margin, doubt=doubt)
+    written = without_empty(problem.query)
     space = Space(
-        replace(problem, query=_as_operator(in_one_pass(without_empty(problem.query)))),
+        replace(problem, query=_as_operator(in_one_pass(written))),
         counter,
         listener,
         without=without,
         switches=switches,
     )
-    asking = Asking(space)
+    asking = Asking(space, _as_operator(written))
     along = _followed(course, asking, space, names, strict) if course else None
     if along and problem.allows(along.state_bytes):
         return told(along, [along], counter.effort, problem.registry)
