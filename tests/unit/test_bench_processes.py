@@ -7,6 +7,7 @@ import pytest
 
 from tempura.bench.outside import run_outside
 from tempura.bench.processes import APART, PLAIN, SAME_SESSION, TOGETHER, Processes, summarised
+from tempura.bench.suites import SUITES, that_get_rows
 from tempura.errors import TempuraError
 
 _BUSY = "import time\nwhile time.process_time() < 0.3: pass\n"
@@ -40,6 +41,13 @@ def test_a_command_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> N
 def test_arrivals_are_as_many_as_refreshes() -> None:
     asked = Processes("tpch", 1.0, 0.01, repeat=3, warm_ups=1)
     assert asked.cut.sizes == (1.0, *[0.01] * 8), "four by one command, four by one each"
+
+
+def test_queries_to_which_no_rows_come_are_left_out_and_told() -> None:
+    texts = {"few": "SELECT * FROM nation", "many": "SELECT COUNT(*) FROM LineItem, nation"}
+    said: list[str] = []
+    assert that_get_rows(texts, SUITES["tpch"], said.append) == {"many": texts["many"]}
+    assert said == ["few: left out, because no rows arrive in its tables"]
 
 
 def test_the_summary_is_of_medians_of_what_was_measured() -> None:

@@ -261,6 +261,7 @@ def test_of_several_queries_one_that_fails_is_named(tempura: Tempura, warehouse:
         "query": "costs", "error": {"code": "WRONG_SCHEMA", "what": "Other columns.", "remedy": "Add a table."},
     }  # fmt: skip
     assert lines[1]["estimated_cost"] == 2_500_000_000
+    assert "TempuraError: [WRONG_SCHEMA]" in tempura("--debug", "run", "--all").stderr, "and what led to it"
 
 
 @pytest.mark.parametrize(

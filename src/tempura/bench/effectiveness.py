@@ -20,7 +20,7 @@ from tempura.bench.exactness import Progress
 from tempura.bench.lake import Lake, laid_out
 from tempura.bench.record import Record, Row
 from tempura.bench.scenario import Effectiveness, methods_in
-from tempura.bench.suites import SUITES, chosen, tables_named
+from tempura.bench.suites import SUITES, chosen, tables_named, that_get_rows
 from tempura.bench.trial import Trial, failure_of, is_alive
 from tempura.execute.draft import Draft
 from tempura.execute.files import Files
@@ -39,10 +39,8 @@ def run_effectiveness(
     spark: SparkSession, asked: Effectiveness, queries: str, record: Record, progress: Progress, told: Progress
 ) -> None:
     """Measure what the record does not hold yet. ``progress`` hears which query is being measured, ``told`` a line per phase."""
-    suite, texts = SUITES[asked.suite], chosen(queries, SUITES[asked.suite].queries)
-    for name in [name for name, text in texts.items() if not tables_named(text, suite.facts)]:
-        del texts[name]
-        told(f"{name}: left out, because no rows arrive in its tables")
+    suite = SUITES[asked.suite]
+    texts = that_get_rows(chosen(queries, suite.queries), suite, told)
     left = [name for name in texts if not record.has(name, asked.pattern, asked.scenario)]
     if not left:
         return

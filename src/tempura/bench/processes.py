@@ -22,7 +22,7 @@ from tempura.bench.arrivals import Cut, cut_facts
 from tempura.bench.exactness import SQL_OF_SUITES, Progress, described_run
 from tempura.bench.outside import Ended, run_outside
 from tempura.bench.record import Row
-from tempura.bench.suites import SUITES, chosen, tables_named
+from tempura.bench.suites import SUITES, chosen, tables_named, that_get_rows
 from tempura.errors import TempuraError
 from tempura.frontend.start import driver_memory
 from tempura.warehouse.times.schedule import Schedule
@@ -32,10 +32,8 @@ TOGETHER, APART, PLAIN, SAME_SESSION = "together", "apart", "plain", "plain, sam
 """Who brings the results up to date: one command for all queries, one command each; a program of plain Spark, with the settings that it
 comes with, and with those of Tempura's sessions."""
 
-
 _SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
 """What the program sets: nothing is drawn or said, as by a command. Its memory is that of Tempura's sessions."""
-
 
 _ENVIRONMENT = {"PYSPARK_SUBMIT_ARGS": f"{' '.join(f'--conf {k}={v}' for k, v in SQL_OF_SUITES.items())} pyspark-shell"}
 """What commands and programs read the suites' texts by. A folder of settings would be on Java's class path, and an archive of classes
@@ -71,7 +69,8 @@ class Processes:
 def measure_processes(spark: SparkSession, asked: Processes, queries: str, told: Progress) -> list[Row]:
     """A row per command: who, the round, ``measured``, ``wall_s`` and ``cpu_s``; of Tempura's also ``does``, what became of each.
     Last results are verified. Raises TempuraError BAD_BENCHMARK if a command fails, or a result is not Spark's."""
-    suite, texts = SUITES[asked.suite], chosen(queries, SUITES[asked.suite].queries)
+    suite = SUITES[asked.suite]
+    texts = that_get_rows(chosen(queries, suite.queries), suite, told)
     with tempfile.TemporaryDirectory(prefix="tempura-bench-") as name:
         folder = Path(name)
         told(f"cutting {', '.join(suite.facts)}")
@@ -88,11 +87,11 @@ def measure_processes(spark: SparkSession, asked: Processes, queries: str, told:
         for n in range(2 * asked.rounds):
             for table in used & waiting.keys():
                 shutil.copy(waiting[table].arrivals[n + 1], lake[table])
-            round, who = n // 2, (TOGETHER, APART)[n % 2]
-            measured = round - asked.warm_ups if round >= asked.warm_ups else None
-            trial.tempura(who, n + 1, measured)
+            turn = n // 2
+            measured = turn - asked.warm_ups if turn >= asked.warm_ups else None
+            trial.tempura((TOGETHER, APART)[n % 2], n + 1, measured)
             trial.plain((PLAIN, SAME_SESSION)[n % 2], n + 1, measured)
-        _verify(tp.open(warehouse.path, spark=spark), told)
+        _verify(warehouse, told)
         return trial.rows
 
 
@@ -133,17 +132,18 @@ class _Trial:
         start = (sys.executable, "-c", "from tempura.cli.main import main; main()", "-C", "warehouse", "run", "--json")
         ended = [run_outside([*start, *names], self.folder, _ENVIRONMENT, allowed=(0, 3)) for names in named]
         does = {report["query"]: report["does"] and report["does"]["kind"] for one in ended for report in _reports(one)}
+        idle = [name for name, kind in does.items() if kind is None]
+        if idle:
+            what = f"After arrival {arrival} there was nothing to do for {', '.join(idle)}."
+            raise TempuraError("BAD_BENCHMARK", what, "Choose a larger scale or share.")
         self._told(who, arrival, measured, ended, {"does": does})
 
     def plain(self, who: str, arrival: int, measured: int | None) -> None:
         """The program of plain Spark."""
-        tables = {table: f"file:{place}" for table, place in self.lake.items()}
-        given: dict[str, object] = {
-            "tables": tables,
+        given = {
+            "tables": {table: f"file:{place}" for table, place in self.lake.items()},
             "queries": dict(self.texts),
             "out": f"file:{self.folder / 'plain'}",
-        }
-        given |= {
             "settings": _SETTINGS | {"spark.driver.memory": f"{driver_memory() >> 20}m"},
             "session": who == SAME_SESSION,
         }

@@ -1,6 +1,6 @@
 """The benchmark suites: their fact tables, and what is known of these that a split into arrivals needs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from re import findall
 
@@ -124,6 +124,14 @@ def chosen(names: str, known: dict[str, str]) -> dict[str, str]:
         what = f"There is no query {unknown[0]!r}." if unknown else "No query is named."
         raise TempuraError("UNKNOWN_QUERY", what, f"Choose of {', '.join(known)}, or all.")
     return {name: text for name, text in known.items() if name in wanted}
+
+
+def that_get_rows(texts: Mapping[str, str], suite: Suite, told: Callable[[str], None]) -> dict[str, str]:
+    """The queries that read a table to which rows come; of each other is ``told`` that it is left out."""
+    kept = {name: text for name, text in texts.items() if tables_named(text, suite.facts)}
+    for name in (name for name in texts if name not in kept):
+        told(f"{name}: left out, because no rows arrive in its tables")
+    return kept
 
 
 def tables_named(sql: str, tables: Iterable[str]) -> set[str]:

@@ -121,8 +121,9 @@ class Shell:
             self.out.print(Text("  ".join(placed).rstrip(), style="" if n else "bold"))
 
     def fail(self, error: BaseException, query: str = "") -> None:
-        """Print an error in one line: its code, what is wrong, what to do; before it the query, if it is one of several."""
-        if self.debug and query:
+        """Print an error in one line: its code, what is wrong, what to do; before it the query, if it is one of several. Under
+        ``--debug`` the calls that led to it come first."""
+        if self.debug:
             traceback.print_exception(error)
         code, what, remedy = told(error)
         of = f"{query}: " if query else ""
@@ -192,8 +193,6 @@ class Commands(click.Group):
             interrupted = isinstance(error, KeyboardInterrupt)
             if shell is None or (shell.debug and not interrupted):
                 raise
-            if shell.debug:
-                traceback.print_exc()
             shell.fail(error)
             ctx.exit(INTERRUPTED if interrupted else FAILED)
 
