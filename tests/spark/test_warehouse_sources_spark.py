@@ -119,10 +119,13 @@ def test_upserts_read_the_rows_of_their_keys_only(wh: Warehouse, spark: SparkSes
     # What arrives decides which row groups of the stored files are read.
     source = table._arrivals.source(0, 1)
     key = columns_of(source.schema)[:1]
-    coming = Draft.of(spark.sql("SELECT 5L x0 UNION ALL SELECT 9L"))
-    there = touched(signed_rows(spark, source), coming, key).dataframe()
-    plan = there._jdf.queryExecution().executedPlan().toString()
-    assert "GreaterThanOrEqual(id,5), LessThanOrEqual(id,9)" in plan
+
+    def plan(coming: str) -> str:
+        there = touched(signed_rows(spark, source), Draft.of(spark.sql(coming)), key, source.rows).dataframe()
+        return str(there._jdf.queryExecution().executedPlan().toString())
+
+    assert "GreaterThanOrEqual(id,5), LessThanOrEqual(id,9)" in plan("SELECT 5L x0 UNION ALL SELECT 9L")
+    assert "GreaterThan" not in plan("SELECT 5L x0 UNION ALL SELECT 900L"), "no part could be left out"
 
 
 def test_a_query_may_name_a_table_in_another_case(wh: Warehouse, spark: SparkSession) -> None:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,6 +63,9 @@ from tempura.warehouse.engine import (
 from tempura.warehouse.sources.topic import check_unchanged
 from tempura.warehouse.spark.incoming import KINDS
 from tests.unit.bag_topic import BagTopic
+
+Place = tuple[str, int]
+"""A file's name, and the number of a row in it."""
 
 _TYPES = {"INT": IntegerType(), "BIGINT": LongType(), "STRING": StringType(), "DOUBLE": DoubleType()}
 _TYPES |= {"BOOLEAN": BooleanType(), "DATE": DateType()}
@@ -221,10 +225,31 @@ def parse(ddl: str) -> StructType:
 
 def bag(source: Source, fields: Sequence[str]) -> SignedBag:
     rows = source.rows
+    if rows.are_placed:
+        return SignedBag([(tuple(row[f] for f in fields), 1) for row, _ in _located(source)])
     plus = [(tuple(row[f] for f in fields), 1) for row in _stored_rows(source, rows.inserted)]
     minus = [(tuple(row[f] for f in fields), -1) for row in _stored_rows(source, rows.deleted)]
     # Rows that are in no file are those of clocks, which have one column.
     return SignedBag([*plus, *minus, *((row[: len(fields)], n) for row, n in rows.given)])
+
+
+def _located(source: Source, more: Sequence[str] = ()) -> list[tuple[dict[str, object], Place]]:
+    """The rows that are there by the places of those that are deleted, and in ``more`` files, with their own places."""
+    taken = {place for _, place in _taken(source)} if source.rows.are_placed else set[Place]()
+    files = (*source.rows.inserted, *more)
+    found = ((row, (Path(file).name, n)) for file in files for n, row in enumerate(_stored_rows(source, [file])))
+    return [(row, place) for row, place in found if place not in taken]
+
+
+def _taken(source: Source) -> list[tuple[Row, Place]]:
+    """The rows that are deleted, with their places."""
+    names, found = source.schema.names, list[tuple[Row, Place]]()
+    for file in source.rows.deleted:
+        columns = source.rows.places[file]
+        for row, stored in zip(_stored_rows(source, [file]), read_rows([file]), strict=True):
+            name, number = (stored[column] for column in columns)
+            found.append((tuple(row[n] for n in names), (str(name), cast(int, number))))
+    return found
 
 
 def _stored_rows(source: Source, files: Sequence[str]) -> list[dict[str, object]]:
@@ -406,7 +431,7 @@ class BagEngine:
         return Changes(*parts)
 
     def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
-        write_rows(folder / "part-0.parquet", schema, listed(rows))
+        write_rows(folder / f"{uuid4().hex}.parquet", schema, listed(rows))
 
     def look(self, rows: Any, schema: StructType, table: str) -> FileSummary:
         found = arrow_rows(schema, listed(rows))
@@ -417,7 +442,11 @@ class BagEngine:
     def count(self, rows: Any) -> int:
         return len(rows)
 
-    def net(self, source: Source) -> Changes:
+    def net(self, source: Source, places: Sequence[str]) -> Changes:
+        if source.rows.are_placed:
+            names, own = source.schema.names, {Path(file).name for file in source.rows.inserted}
+            placed = [(*row, *place) for row, place in _taken(source) if place[0] not in own]
+            return Changes([tuple(row[n] for n in names) for row, _ in _located(source)], placed=placed or None)
         rows = [(row, n) for row, n in bag(source, source.schema.names).items()]
         sides = ([row for row, n in rows for _ in range(sign * n)] for sign in (1, -1))
         inserts, deletes = sides
@@ -433,6 +462,21 @@ class BagEngine:
         names = present.schema.names
         net = bag(present, names) + bag(Source(present.schema, arriving), names)
         return next((str(row) for row, weight in net.items() if weight < 0), None)
+
+    def can_place(self, schema: StructType) -> bool:
+        return True
+
+    def placed(self, present: Source, arriving: Rows, places: Sequence[str]) -> list[Row]:
+        names, wanted = present.schema.names, Counter[Row]()
+        for deleted in _stored_rows(Source(present.schema, arriving), arriving.deleted):
+            wanted[tuple(deleted[n] for n in names)] += 1
+        found = list[Row]()
+        for stored, place in _located(present, arriving.inserted):
+            row = tuple(stored[n] for n in names)
+            if wanted[row] > 0:
+                wanted[row] -= 1
+                found.append((*row, *place))
+        return found
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         counts = Counter[Row]()
@@ -460,10 +504,13 @@ class BagEngine:
         wrong = [str(row) for row in rows if tuple(row[i] for i in places) in open]
         return Unmatched(tuple(wrong[:3]), any(None in key for key in came))
 
-    def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> list[Row]:
+    def replaced(self, present: Source, updates: Rows, keys: Sequence[str], places: Sequence[str]) -> list[Row]:
         names = present.schema.names
         keys_of = [names.index(key) for key in keys]
         found = {tuple(row[i] for i in keys_of) for row, _ in bag(Source(present.schema, updates), names).items()}
+        if places:
+            there = ((tuple(row[n] for n in names), place) for row, place in _located(present))
+            return [(*row, *place) for row, place in there if tuple(row[i] for i in keys_of) in found]
         stored = bag(present, names).items()
         return [row for row, n in stored if tuple(row[i] for i in keys_of) in found for _ in range(n)]
 

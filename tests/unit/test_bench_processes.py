@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tempura.bench.outside import run_outside
-from tempura.bench.processes import APART, PLAIN, SAME_SESSION, TOGETHER, Processes, summarised
+from tempura.bench.processes import APART, NOTHING_NEW, PLAIN, SAME_SESSION, TOGETHER, Processes, summarised
 from tempura.bench.suites import SUITES, that_get_rows
 from tempura.errors import TempuraError
 
@@ -57,9 +57,11 @@ def test_the_summary_is_of_medians_of_what_was_measured() -> None:
     rows = [row(who, None, 100.0, 100.0) for who in (PLAIN, SAME_SESSION, TOGETHER, APART)]
     rows += [row(PLAIN, n, wall_s, 20.0) for n, wall_s in enumerate((10.0, 11.0, 30.0))]
     rows += [row(TOGETHER, 0, 5.5, 5.0), row(APART, 0, 22.0, 40.0), row(SAME_SESSION, 0, 9.9, None)]
+    rows += [row(NOTHING_NEW, 0, 1.1, 1.0)]
     assert summarised(rows) == {
         PLAIN: {"wall_s": 11.0, "cpu_s": 20.0, "wall_ratio": 1.0, "cpu_ratio": 1.0},
         SAME_SESSION: {"wall_s": 9.9, "cpu_s": None, "wall_ratio": 0.9, "cpu_ratio": None},
         TOGETHER: {"wall_s": 5.5, "cpu_s": 5.0, "wall_ratio": 0.5, "cpu_ratio": 0.25},
         APART: {"wall_s": 22.0, "cpu_s": 40.0, "wall_ratio": 2.0, "cpu_ratio": 2.0},
+        NOTHING_NEW: {"wall_s": 1.1, "cpu_s": 1.0, "wall_ratio": 0.1, "cpu_ratio": 0.05},
     }

@@ -87,8 +87,8 @@ EXPECTED_SHAPE = sorted(
         "tables/returns", "tables/returns/arrivals", "tables/returns/arrivals/1.json", "tables/returns/arrivals/2.json",
         "tables/sales/sketches.json", "tables/returns/sketches.json",
         "tables/returns/data",
-        *["tables/returns/data/ID", "tables/returns/data/ID/inserted", "tables/returns/data/ID/inserted/part-0.parquet"] * 2,
-        "tables/returns/data/ID/deleted", "tables/returns/data/ID/deleted/part-0.parquet",
+        *["tables/returns/data/ID", "tables/returns/data/ID/inserted", "tables/returns/data/ID/inserted/ID"] * 2,
+        "tables/returns/data/ID/placed", "tables/returns/data/ID/placed/ID",
         "queries", "queries/q", "queries/q/steps", "queries/q/steps/1.json", "queries/q/steps/2.json",
         "queries/q/attempts",
         # Of the first run the state is kept, of the second the result: the plan of a last run saves nothing.
@@ -207,7 +207,7 @@ def test_data_is_flushed_before_the_manifest_names_it(operations: list[str]) -> 
     for i in links:
         kinds = [operation.split()[0] for operation in operations[i - 3 : i + 3]]
         assert kinds == ["create", "write", "sync", "link", "sync_folder", "remove"]
-    pushed = operations.index("sync part-0.parquet")
+    pushed = next(i for i, o in enumerate(operations) if o.startswith("sync ") and o.endswith(".parquet"))
     assert pushed < operations.index("link 1.json", operations.index("link 1.json"))
     output = operations.index("sync rows.json")
     assert output < max(links)

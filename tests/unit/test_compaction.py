@@ -458,7 +458,7 @@ def test_a_version_without_deletions_stays_one(churning: Churning, monkeypatch: 
     for _ in range(60):
         churning.step(come=40, go=random.choice((0, 0, 120)) if len(churning.rows) > 120 else 0)
         last = churning.arrivals.version()
-        promised |= {version for version in range(last + 1) if not churning.arrivals.deletions(version)}
+        promised |= {version for version in range(last + 1) if not any(churning.arrivals.deletions(version))}
         for version in promised:
             assert not churning.arrivals.source(0, version).rows.deleted
     assert churning.bag(0, last) == SignedBag.of(churning.rows)

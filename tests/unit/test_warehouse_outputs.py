@@ -320,13 +320,13 @@ class TestViewsOverViews:
         arrivals = table._arrivals
         assert [a.rows for a in arrivals.arrivals()] == [(2, 0), (2, 2), (2, 2), (2, 2), (2, 2)]
         read = arrivals.source(0, 5).rows
-        assert (len(read.inserted), len(read.deleted), arrivals.deletions(5)) == (1, 0, 0)
-        assert arrivals.deletions(1) == 0
+        assert (len(read.inserted), len(read.deleted), arrivals.deletions(5)) == (1, 0, (0, 0))
+        assert arrivals.deletions(1) == (0, 0)
         assert arrivals.source(4, 5).rows.deleted, "what has changed is told all the same"
         stored = len(list(arrivals.copies.iterdir()))
         world.wh.gc(keep=1)
         assert len(list(arrivals.copies.iterdir())) < stored
-        assert arrivals.deletions(5) == 0
+        assert arrivals.deletions(5) == (0, 0)
         assert above.verify()
 
     def test_a_result_is_stored_as_it_is_by_whoever_looks_next(
@@ -343,10 +343,10 @@ class TestViewsOverViews:
             patch.setattr(type(arrivals), "_store_anew", stop)
             with pytest.raises(Stopped):
                 arrivals.register()
-        assert (arrivals.version(), arrivals.deletions(2)) == (2, 2)
+        assert (arrivals.version(), arrivals.deletions(2)) == (2, (2, 0))
         before: object = table.df()
         arrivals.register()
-        assert (arrivals.version(), arrivals.deletions(2)) == (2, 0)
+        assert (arrivals.version(), arrivals.deletions(2)) == (2, (0, 0))
         after: object = table.df()
         assert after == before
 

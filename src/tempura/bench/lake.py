@@ -142,9 +142,8 @@ def _fill(spark: SparkSession, warehouse: Warehouse, lake: Lake, i: int) -> None
         if not waiting.signed:
             _link(file, warehouse.path / "lake" / table / file.name)
             continue
-        # The rows that leave were cut from those that came, so that looking for them again is spared.
         changes = spark.read.parquet(f"file:{file}")
-        warehouse.table(table).apply(changes, trust=True) if i else warehouse.table(table).append(changes.drop(CHANGE))
+        warehouse.table(table).apply(changes) if i else warehouse.table(table).append(changes.drop(CHANGE))
     for table, file in lake.static.items() if not i else ():
         _link(file, warehouse.path / "lake" / table / file.name)
 

@@ -32,6 +32,9 @@ TOGETHER, APART, PLAIN, SAME_SESSION = "together", "apart", "plain", "plain, sam
 """Who brings the results up to date: one command for all queries, one command each; a program of plain Spark, with the settings that it
 comes with, and with those of Tempura's sessions."""
 
+NOTHING_NEW = "together, nothing new"
+"""One command for all queries when all are up to date."""
+
 _SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
 """What the program sets: nothing is drawn or said, as by a command. Its memory is that of Tempura's sessions."""
 
@@ -43,7 +46,7 @@ is of one class path."""
 @dataclass(frozen=True, slots=True)
 class Processes:
     """What is measured: queries of a suite as views over tables to which ``share`` of the first load is added before each refresh. Each
-    of the four is measured ``repeat`` times after ``warm_ups``."""
+    of them is measured ``repeat`` times after ``warm_ups``."""
 
     suite: str
     scale: float
@@ -90,6 +93,8 @@ def measure_processes(spark: SparkSession, asked: Processes, queries: str, told:
             turn = n // 2
             measured = turn - asked.warm_ups if turn >= asked.warm_ups else None
             trial.tempura((TOGETHER, APART)[n % 2], n + 1, measured)
+            if not n % 2:
+                trial.tempura(NOTHING_NEW, n + 1, measured)
             trial.plain((PLAIN, SAME_SESSION)[n % 2], n + 1, measured)
         _verify(warehouse, told)
         return trial.rows
@@ -128,12 +133,15 @@ class _Trial:
 
     def tempura(self, who: str, arrival: int, measured: int | None) -> None:
         """``tempura run`` of all queries in one command, or of each in one of its own; the sum of these counts."""
-        named = [["--all"]] if who == TOGETHER else [[name] for name in self.texts]
+        named = [[name] for name in self.texts] if who == APART else [["--all"]]
         start = (sys.executable, "-c", "from tempura.cli.main import main; main()", "-C", "warehouse", "run", "--json")
         ended = [run_outside([*start, *names], self.folder, _ENVIRONMENT, allowed=(0, 3)) for names in named]
         does = {report["query"]: report["does"] and report["does"]["kind"] for one in ended for report in _reports(one)}
         idle = [name for name, kind in does.items() if kind is None]
-        if idle:
+        if who == NOTHING_NEW and len(idle) < len(does):
+            what = f"After arrival {arrival} there was something to do once more."
+            raise TempuraError("BAD_BENCHMARK", what, "Report it.")
+        if who != NOTHING_NEW and idle:
             what = f"After arrival {arrival} there was nothing to do for {', '.join(idle)}."
             raise TempuraError("BAD_BENCHMARK", what, "Choose a larger scale or share.")
         self._told(who, arrival, measured, ended, {"does": does})
@@ -181,7 +189,7 @@ def _reports(ended: Ended) -> Iterator[Mapping[str, Any]]:
 def summarised(rows: Sequence[Row]) -> dict[str, Row]:
     """By who: medians of what was measured, and their ratios to the program of plain Spark."""
     found: dict[str, Row] = {}
-    for who in (PLAIN, SAME_SESSION, TOGETHER, APART):
+    for who in (PLAIN, SAME_SESSION, TOGETHER, APART, NOTHING_NEW):
         measured = [row for row in rows if row["who"] == who and row["measured"] is not None]
         found[who] = {key: _median(row[key] for row in measured) for key in ("wall_s", "cpu_s")}
     plain = found[PLAIN]

@@ -235,6 +235,12 @@ class Estimator:
                 return sum(known) if len(known) == len(parts) else None
         return None
 
+    def left_out(self, rel: Rel) -> float:
+        """How many rows of files are left out by their places where a relation is read."""
+        if not isinstance(rel, Read) or rel.signed or not isinstance(rel.at, Snapshot):
+            return 0.0
+        return float(self._tables[rel.scan.table].places_read(self._staircase.seen(rel.scan.table, rel.at.t)))
+
     def _deletions(self, read: Read) -> float:
         table, seen = self._tables[read.scan.table], partial(self._staircase.seen, read.scan.table)
         if not read.signed:

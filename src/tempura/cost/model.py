@@ -65,7 +65,9 @@ class CostModel(Prices):
         rows_out = estimate.rows(rel)
         match rel:
             case Read() | Load():
-                return self.read(estimate.entries(rel), estimate.width(rel))
+                left_out = estimate.left_out(rel)
+                rows = estimate.entries(rel) + left_out
+                return self.read(rows, estimate.width(rel)) + (self._sift(rows, left_out) if left_out else 0)
             case Filter():
                 parts = costly_conjuncts(rel.predicate)
                 return round(rows_in[0] * (self.expression_row + sum(map(evaluation, parts)))) if parts else 0
@@ -118,6 +120,10 @@ class CostModel(Prices):
         """Find the rows that are like one of a few, and group these: the rows are read once more, and looked up both times."""
         looked_up = round(2 * rows * (self.hash_row + self.probe_row))
         return self.read(rows, row_bytes) + self.exchange + looked_up + self._group(2 * few, few, row_bytes)
+
+    def _sift(self, rows: float, left_out: float) -> int:
+        """Leave out rows by their places, which are sent to every task: each row tells its own, and is looked up."""
+        return self.scan + self.exchange + round(rows * (self.hash_row + self.probe_row) + left_out * self.build_row)
 
     def broadcast_sides(self, join: Join, estimate: Estimator) -> list[int]:
         """The sides of a join, 0 or 1, of which one is sent to every task, the first if it can be; none when both are merged."""

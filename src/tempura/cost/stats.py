@@ -116,7 +116,8 @@ class TableFacts:
     expectations about later points decide what is worth keeping, never what is right.
 
     ``read_deleted``: how many deletions are among the rows that the snapshots at the known points are read from; less than all when the
-    rows are also stored without what came and went. Empty: all.
+    rows are also stored without what came and went. Empty: all. Those whose places are known are not among them: ``placed`` says how
+    many rows a snapshot is read without by their places, and ``notes_places`` that this is how those to come are expected to be.
 
     ``density``: the bytes of files for each that Spark takes the rows to have, by the types of all columns
     (:func:`tempura.cost.as_written.row_bytes`).
@@ -135,6 +136,8 @@ class TableFacts:
     columns: Mapping[str, ColumnStats] = field(default_factory=dict)
     keys: Keys = NO_KEYS
     read_deleted: tuple[int, ...] = ()
+    placed: tuple[int, ...] = ()
+    notes_places: bool = False
     together: Mapping[frozenset[str], float] = field(default_factory=dict)
 
     def and_once_more(self) -> "TableFacts":
@@ -146,15 +149,27 @@ class TableFacts:
         """The same over some of the points, in order. As many count as known as did: where one of these is left out, what is expected at
         the next one does."""
         inserted, deleted = (tuple(rows[t] for t in points) for rows in (self.inserted, self.deleted))
-        read_deleted = tuple(map(self.deletions_read, points[: self.known])) if self.read_deleted else ()
-        return replace(self, inserted=inserted, deleted=deleted, read_deleted=read_deleted)
+        known = points[: self.known]
+        read_deleted = tuple(map(self.deletions_read, known)) if self.read_deleted else ()
+        placed = tuple(map(self.places_read, known)) if self.placed else ()
+        return replace(self, inserted=inserted, deleted=deleted, read_deleted=read_deleted, placed=placed)
 
     def deletions_read(self, t: int) -> int:
         """Deletions among the rows that the snapshot at point t is read from."""
         if t < len(self.read_deleted):
             return self.read_deleted[t]
+        if self.notes_places:
+            return 0
         left_out = self.deleted[self.known - 1] - self.read_deleted[-1] if self.read_deleted else 0
         return self.deleted[t] - left_out
+
+    def places_read(self, t: int) -> int:
+        """Rows that the snapshot at point t is read without, by their places."""
+        if t < len(self.placed):
+            return self.placed[t]
+        if not self.notes_places:
+            return 0
+        return self.deleted[t] - self.deleted[self.known - 1] + (self.placed[-1] if self.placed else 0)
 
     def is_read_signed(self, t: int) -> bool:
         """Whether some of the rows that the snapshot at point t is read from are deletions."""

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,16 +34,22 @@ class Source:
     schema: StructType
     rows: Rows
 
+    def without_places(self) -> "Source":
+        """The same rows, whose deletions have to be set off against others."""
+        return replace(self, rows=replace(self.rows, places={}))
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
     """Rows that arrive together: to be inserted, to be deleted, and updates, which take the place of the row of the same key; ``aside``
-    are records that are no rows, to be kept beside them. None: nothing of that kind. ``Any`` stands for a DataFrame of the engine."""
+    are records that are no rows, to be kept beside them; ``placed`` are rows to be deleted, with where they lie. None: nothing of that
+    kind. ``Any`` stands for a DataFrame of the engine."""
 
     inserts: Any | None = None
     deletes: Any | None = None
     updates: Any | None = None
     aside: Any | None = None
+    placed: Any | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -249,8 +255,16 @@ class Engine(Protocol):
     def count(self, rows: Any) -> int:
         """How many rows a caller gives."""
 
-    def net(self, source: Source) -> Changes:
-        """The inserts and deletes that are left when rows that came and went are taken out."""
+    def net(self, source: Source, places: Sequence[str]) -> Changes:
+        """The inserts and deletes that are left when rows that came and went are taken out: those whose places are known, if all are, and
+        then with places elsewhere, in columns of these names."""
+
+    def can_place(self, schema: StructType) -> bool:
+        """Whether :meth:`placed` can tell where rows of these columns lie."""
+
+    def placed(self, present: Source, arriving: Rows, places: Sequence[str]) -> Any:
+        """The rows that are deleted, with the file and the number of one among those that are there or arrive which is the same, in columns
+        of these names: each place once, and fewer rows if some are not there. No row that is there is without a place."""
 
     def difference(self, now: Sequence[Any], before: Source) -> Changes:
         """What inserts and deletes lead from some rows to those of ``now`` together; None for a side without rows."""
@@ -264,8 +278,8 @@ class Engine(Protocol):
     def unmatched(self, asked: Sequence[Lookup]) -> list[Unmatched]:
         """Which rows have no partner. Only keys are looked up that came with rows, or left with partners."""
 
-    def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> Any:
-        """The rows that are there under the keys of some updates."""
+    def replaced(self, present: Source, updates: Rows, keys: Sequence[str], places: Sequence[str]) -> Any:
+        """The rows that are there under the keys of some updates; with their places in two more columns, if these have names."""
 
     def frame(self, source: Source, table: str) -> Any:
         """The rows of a table as a DataFrame that a query can be built from."""

@@ -167,6 +167,8 @@ class Query:
         found = asked(history)
         if found.slot is None:
             return RunReport(self.name, nothing=True, why=found.why)
+        if still := self._still_current(history, found.slot):
+            return RunReport(self.name, nothing=True, why=f"nothing has arrived since {still.slot}")
         watch = Stopwatch(self._site.engine.clocks)
         with watch.phase(LOOKING):
             situation = self._situation(history, found.slot, self.schedule, demand, dry_run)
@@ -245,7 +247,8 @@ class Query:
         for publication in self._publications(specs):
             check_output_place(self._site.root, self.name, publication.spec, declared)
             publication.published()
-        if not self.outputs():
+        outputs = self.outputs()
+        if not outputs or all(p.shows(outputs[-1]) for p in self._publications(specs)):
             return ()
         with self._site.files.lock(self._folder / "outputs.lock"):
             last, lifted = self.outputs()[-1], self.lifted
@@ -292,7 +295,9 @@ class Query:
         wrong = self._damage(step)
         if wrong:
             return Verification(False, 0, (), (wrong,), "checksums of the files")
-        sources = self._sources(step.inputs, datetime.fromisoformat(step.logical_time), step.settings)
+        # What a run may have gone by, where deleted rows lie, is not believed here.
+        found = self._sources(step.inputs, datetime.fromisoformat(step.logical_time), step.settings)
+        sources = {name: source.without_places() for name, source in found.items()}
         sources |= {name: Source(self._tables[name].schema, known) for name, known in (rows or {}).items()}
         query = self._spec.sql if self._spec.sql is not None else self._body()
         lifted = self._lift(self.committed())
@@ -368,13 +373,18 @@ class Query:
         lifted = self._lifted[-1] if self._lifted else self.lifted_anew
         return tuple(self._tables[name] for name in names_read(lifted) if name in self._tables)
 
-    def read_names(self) -> list[str]:
-        """The names of the tables that the query reads: as its last run has noted them, so that Spark is not started to look, or, if it has
-        not run, by what it says. Raises TempuraError for what is wrong with it then."""
+    @property
+    def known_reads(self) -> tuple[Arrivals, ...]:
+        """The tables that the query reads: as its last run has noted them, so that Spark is not started to look, or, if it has not run, by
+        what it says. Raises TempuraError for what is wrong with it then."""
         known = self.committed().current
-        if known and known.schemas and known.sql == self._spec.sql:
-            return sorted(known.schemas)
-        return sorted(table.name for table in self.reads)
+        if known and known.schemas and known.sql == self._spec.sql and set(known.schemas) <= set(self._tables):
+            return tuple(self._tables[name] for name in sorted(known.schemas))
+        return self.reads
+
+    def read_names(self) -> list[str]:
+        """Their names. Raises as :attr:`known_reads` does."""
+        return sorted(table.name for table in self.known_reads)
 
     def names(self, table: str) -> bool:
         """Whether the query reads a table, or cannot be understood without it."""
@@ -490,10 +500,32 @@ class Query:
             return Clock(name, time)
         return Prospect(self._tables[name]) if dry else self._tables[name]
 
+    def _still_current(self, history: History, slot: Slot) -> StepManifest | None:
+        """The same as :meth:`_current` where that can be said without Spark, whose start takes longer than many a refresh: of the same text
+        over tables of the same columns, in which nothing waits. None where it cannot."""
+        last = self._last_result(history, slot)
+        if last is None or history.current is not last or last.sql is None or last.sql != self._spec.sql:
+            return None
+        # A clock is no table: it has gone on.
+        tables = {name: self._tables[name] for name in last.inputs if name in self._tables}
+        same = len(tables) == len(last.inputs) and all(self._is_as_read(table, last) for table in tables.values())
+        return last if same and is_followed(last, tables) and self._damage(last) is None else None
+
+    @staticmethod
+    def _is_as_read(table: Arrivals, last: StepManifest) -> bool:
+        """Whether nothing has come into a table since a run, nor can what is declared of it now refuse one."""
+        spec, version = table.spec, last.inputs[table.name]
+        may_refuse = bool(spec.references) or (spec.static and not version)
+        return not may_refuse and spec.schema == last.schemas.get(table.name) and table.is_at(version)
+
+    def _last_result(self, history: History, slot: Slot) -> StepManifest | None:
+        """The last result, unless a run gives another one whether anything has come or not."""
+        return history.outputs[-1] if history.outputs and (slot.extra or self.schedule.kind == "view") else None
+
     def _current(self, history: History, slot: Slot, situation: Situation) -> StepManifest | None:
         """The last result, if it is of the present rows and there, and there is no other reason to run."""
-        last = history.outputs[-1] if history.outputs else None
-        if last is None or not (slot.extra or self.schedule.kind == "view"):
+        last = self._last_result(history, slot)
+        if last is None:
             return None
         if dict(last.inputs) != dict(situation.versions) or not is_followed(last, situation.tables):
             return None

@@ -60,8 +60,8 @@ def _outcome(query: Query, asked: Asked) -> Outcome:
 
 
 def upstream_first(queries: Sequence[Query]) -> tuple[Query, ...]:
-    """Queries in the order given, but each after those of them whose results it reads, through however many tables and others. Each is
-    lifted for that."""
+    """Queries in the order given, but each after those of them whose results it reads, through however many tables and others. One that
+    has not run is lifted for that."""
     ordered: dict[str, Query] = {}
     given = {query.name for query in queries}
     passed: set[str] = set()
@@ -83,7 +83,7 @@ def upstream_first(queries: Sequence[Query]) -> tuple[Query, ...]:
 def _read_by(query: Query) -> Iterator[Query]:
     """The queries whose results a query reads; none if it cannot be lifted, which its run will say."""
     try:
-        feeds = [table.feed for table in query.reads]
+        feeds = [table.feed for table in query.known_reads]
     except Exception:
         return
     for feed in feeds:

@@ -112,7 +112,10 @@ class Arrival:
     what all such files before them held.
 
     ``aside`` are files of records that came with it and are no rows (``aside.py``). ``unique`` is the key of which it was found, when it
-    came, that no two rows have the same; none if that was not looked at."""
+    came, that no two rows have the same; none if that was not looked at.
+
+    ``places`` are two more columns of its files of deletions, if it was noted where the deleted rows lie: the name of a file and the number
+    of the row in it, from 0. These files are ``hit``."""
 
     inserted: tuple[DataFile, ...]
     deleted: tuple[DataFile, ...]
@@ -129,6 +132,8 @@ class Arrival:
     whole: tuple[DataFile, ...] | None = None
     aside: tuple[DataFile, ...] = ()
     unique: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    hit: tuple[str, ...] = ()
 
     @property
     def copied(self) -> bool:
@@ -183,6 +188,8 @@ class Arrival:
             whole,
             tuple(DataFile(**f) for f in data.get("aside", ())),
             tuple(data.get("unique", ())),
+            tuple(data.get("places", ())),
+            tuple(data.get("hit", ())),
         )
 
 
@@ -200,23 +207,30 @@ class Rows:
     """Rows to read: absolute paths of files whose rows count +1, and of files whose rows count -1. ``base`` is the folder from
     which partition columns are read out of the paths, None when there are none. ``given`` are rows that are in no file, each with its
     weight.
-    ``narrow`` says of files that lack the table's last columns how many they have; these are NULL."""
+    ``narrow`` says of files that lack the table's last columns how many they have; these are NULL. ``places`` says of files of deletions
+    which columns tell where the deleted rows lie among the inserted ones (:class:`Arrival`)."""
 
     inserted: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     base: str | None = None
     given: tuple[tuple[tuple[Any, ...], int], ...] = ()
     narrow: Mapping[str, int] = field(default_factory=dict)
+    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def signed(self) -> bool:
         """Whether some rows are deletions."""
         return bool(self.deleted) or any(weight < 0 for _, weight in self.given)
 
+    @property
+    def are_placed(self) -> bool:
+        """Whether some rows are deletions, and it is known of all where they lie: the rows that are there can be told by their places."""
+        return bool(self.deleted) and not self.given and all(file in self.places for file in self.deleted)
+
     def __add__(self, other: "Rows") -> "Rows":
         base, given = self.base or other.base, self.given + other.given
-        narrow = {**self.narrow, **other.narrow}
-        return Rows(self.inserted + other.inserted, self.deleted + other.deleted, base, given, narrow)
+        narrow, places = {**self.narrow, **other.narrow}, {**self.places, **other.places}
+        return Rows(self.inserted + other.inserted, self.deleted + other.deleted, base, given, narrow, places)
 
 
 def united(arrivals: Sequence[Arrival]) -> Arrival:
@@ -224,9 +238,12 @@ def united(arrivals: Sequence[Arrival]) -> Arrival:
     inserted, deleted = tuple(f for a in arrivals for f in a.inserted), tuple(f for a in arrivals for f in a.deleted)
     pushed = [a.pushed for a in arrivals if a.pushed]
     counted = replace(pushed[-1], rows=sum(p.rows for p in pushed)) if pushed else None
-    return replace(
-        arrivals[-1], inserted=inserted, deleted=deleted, columns=summarise(a.columns for a in arrivals), pushed=counted
-    )
+    known = {a.places for a in arrivals if a.deleted}
+    places = known.pop() if len(known) == 1 else ()
+    hit = tuple(sorted({name for a in arrivals for name in a.hit})) if places else ()
+    columns = summarise(a.columns for a in arrivals)
+    sides = replace(arrivals[-1], inserted=inserted, deleted=deleted, places=places, hit=hit)
+    return replace(sides, columns=columns, pushed=counted)
 
 
 def totals(arrivals: Iterable[Arrival]) -> tuple[int, int]:

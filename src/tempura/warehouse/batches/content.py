@@ -1,7 +1,9 @@
 """What the rows of a version are made of: arrivals, of which resets forget all before them and refreshes replace the files."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tempura.warehouse.batches.arrivals import Arrival, DataFile, Origin, totals
 
@@ -32,6 +34,19 @@ class Content:
         """Rows inserted and rows deleted."""
         inserted, deleted = totals(self.arrivals)
         return inserted + sum(file.rows for file in self.whole), deleted
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether there are deletions, and it was noted of all where the deleted rows lie: in files from which these rows are read."""
+        # Spark tells the names of files, not their folders.
+        names = Counter(Path(file.path).name for a in self.arrivals for file in a.inserted)
+        return self.notes_places and not self.base and all(names[name] == 1 for a in self.arrivals for name in a.hit)
+
+    @property
+    def notes_places(self) -> bool:
+        """Whether there are deletions, and it was noted of all where the deleted rows lie, which may be elsewhere."""
+        deleting = [a for a in self.arrivals if a.rows[1]]
+        return bool(deleting) and all(a.places for a in deleting)
 
     @property
     def files(self) -> tuple[DataFile, ...]:

@@ -158,6 +158,30 @@ def _has_int96(file: pq.ParquetFile, name: str) -> bool:
     return any(c.physical_type == "INT96" and c.path.split(".")[0] == name.split(".")[0] for c in columns)
 
 
+def spanned(paths: Iterable[str], bounds: Mapping[str, tuple[Any, Any]]) -> set[str]:
+    """Those of some columns of which each row group of these files says that it may have values between two bounds: to ask for values
+    between these makes a reader leave out nothing."""
+    left, seen = dict(bounds), set[str]()
+    for path in paths:
+        file = pq.read_metadata(path)
+        for chunk in (file.row_group(i).column(j) for i in range(file.num_row_groups) for j in range(file.num_columns)):
+            name = chunk.path_in_schema
+            if name in left:
+                seen.add(name)
+                if not _meets(chunk.statistics, *left[name]):
+                    del left[name]
+    return seen & left.keys()
+
+
+def _meets(statistics: Any, low: Any, high: Any) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    least, greatest, low, high = (
+        v if isinstance(v, str) else number(v) for v in (statistics.min, statistics.max, low, high)
+    )
+    return None in (least, greatest, low, high) or bool(least <= high and low <= greatest)
+
+
 def _bytes(file: pq.ParquetFile) -> int:
     groups = range(file.metadata.num_row_groups)
     return sum(file.metadata.row_group(i).total_byte_size for i in groups)

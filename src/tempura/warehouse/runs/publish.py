@@ -65,6 +65,11 @@ class Publication:
             raise self._taken("was published by another query, or by a warehouse that is gone")
         return self.steps[found]
 
+    def shows(self, step: StepManifest) -> bool:
+        """Whether the result of a run can be read. Raises as :meth:`published` does."""
+        last = self.published()
+        return last is not None and last.attempt == step.attempt
+
     def publish(self, result: Result, before: StoredOutput | None) -> bool:
         """Publish a result unless it is published. ``before`` is the result that was published last, if it is kept. Returns whether
         it was done.
@@ -72,7 +77,7 @@ class Publication:
         The caller holds the lock of the query's outputs. Raises TempuraError OUTPUT_TAKEN, DUPLICATE_KEY, OUTPUT_LOST.
         """
         last = self.published()
-        if last and last.attempt == result.step.attempt:
+        if self.shows(result.step):
             return False
         if self.spec.mode == "changes":
             self._add_changes(result, last, before)

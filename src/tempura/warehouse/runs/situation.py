@@ -112,7 +112,7 @@ class Situation:
         at = read.at
         after = self.pinned[whole(at.t)][table.name] if isinstance(at, Delta) else 0
         source = table.source(after, self.pinned[at.time][table.name])
-        if source.rows.signed and not read.signed:
+        if source.rows.signed and not read.signed and not source.rows.are_placed:
             what = f"The plan reads {read.label} as if nothing was deleted."
             raise TempuraError("UNSIGNED_READ", what, "This is a defect of the planner; please report it.")
         return source

@@ -17,7 +17,7 @@ from tempura.algebra.scalar import Column
 from tempura.execute.contract import WEIGHT
 from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate, is_comparable
-from tempura.execute.naming import ids, weight
+from tempura.execute.naming import attribute, ids, weight
 from tempura.execute.relation import Relation, expand
 from tempura.execute.render import constant_rows
 from tempura.frontend.marker import MARKER
@@ -25,9 +25,16 @@ from tempura.frontend.session import no_rows
 from tempura.physical.deletions import are_few
 from tempura.physical.operators import Read
 from tempura.warehouse.batches.arrivals import Rows
+from tempura.warehouse.batches.places import places_only
 from tempura.warehouse.engine import Changes, Source
 from tempura.warehouse.sources.widening import beginning
 
+FILE, ROW = "_file", "_row"
+"""Where a row lies, beside columns that have the names of identities: the name of a file, and the number of the row in it."""
+LOCATED = places_only((FILE, ROW))
+"""The columns of :data:`FILE` and :data:`ROW`, which no file holds: Spark tells them."""
+_NOTHING = StructType([])
+_TAKEN_FILE, _TAKEN_ROW = "_taken_file", "_taken_row"
 _NO_ROWS = Rows()
 _FILE_BYTES = 128 << 20
 """About how large a file is that rows of many are written into."""
@@ -49,6 +56,11 @@ def nullable(type: DataType) -> DataType:
 def columns_of(schema: StructType) -> tuple[Column, ...]:
     """The columns of a table as columns of the algebra."""
     return tuple(Column(f"x{i}", f.name, f.dataType.simpleString()) for i, f in enumerate(schema.fields))
+
+
+def _location() -> tuple[SparkColumn, SparkColumn]:
+    """Where a row lies, by what Spark knows of files."""
+    return fn.col("_metadata.file_name").alias(FILE), fn.col("_metadata.row_index").alias(ROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +87,27 @@ def read_files(session: SparkSession, schema: StructType, files: Sequence[str], 
     return _rows_of(session, schema, files, rows).dataframe()
 
 
-def _rows_of(session: SparkSession, schema: StructType, files: Sequence[str], rows: Rows) -> Draft:
-    parts = [_read(session, schema, reading) for reading in _readings(rows, files, len(schema.fields))]
-    return parts[0].union(*parts[1:]) if parts else Draft.of(no_rows(session, schema))
+def _rows_of(
+    session: SparkSession, schema: StructType, files: Sequence[str], rows: Rows, also: StructType = _NOTHING
+) -> Draft:
+    """The rows of files, and more columns that all of them have."""
+    parts = [_read(session, schema, reading, also) for reading in _readings(rows, files, len(schema.fields))]
+    whole = StructType([*schema.fields, *also.fields])
+    return parts[0].union(*parts[1:]) if parts else Draft.of(no_rows(session, whole))
 
 
-def _read(session: SparkSession, whole: StructType, reading: _Reading) -> Draft:
+def _read(session: SparkSession, whole: StructType, reading: _Reading, also: StructType) -> Draft:
     schema = beginning(whole, reading.width)
-    spelled = reading.base is not None
-    found = _by_paths(session, schema, reading) if spelled else Draft.parquet(session, reading.files, schema.json())
     later = (fn.lit(None).cast(f.dataType).alias(f.name) for f in whole.fields[reading.width :])
-    return found.select(*schema.names, *later)
+    if also is LOCATED:
+        return _stored(session, schema, reading).select(*schema.names, *later, *_location())
+    stored = StructType([*schema.fields, *also.fields])
+    return _stored(session, stored, reading).select(*schema.names, *later, *also.names)
+
+
+def _stored(session: SparkSession, schema: StructType, reading: _Reading) -> Draft:
+    spelled = reading.base is not None
+    return _by_paths(session, schema, reading) if spelled else Draft.parquet(session, reading.files, schema.json())
 
 
 def _by_paths(session: SparkSession, schema: StructType, reading: _Reading) -> Draft:
@@ -116,9 +138,51 @@ def are_few_keys(*rows: Rows) -> bool:
     return sum(Path(file).stat().st_size for file in files) <= _SENT_BYTES
 
 
+def located_rows(session: SparkSession, source: Source, more: Sequence[str] = ()) -> Draft:
+    """The inserted rows, and those of ``more`` files, but for those at the places of the deleted ones, once each. Columns are named as
+    :func:`columns_of` identifies them; two more, :data:`FILE` and :data:`ROW`, say where a row lies."""
+    there = _rows_of(session, source.schema, (*source.rows.inserted, *more), source.rows, LOCATED)
+    there = there.renamed(*ids(columns_of(source.schema)), FILE, ROW)
+    if not source.rows.are_placed:
+        return there
+    # By its number a row finds the few of that number, of which only the names of files are compared: as a part of what is looked up, the
+    # name would be copied for each row. Two comparisons are no key to Spark.
+    file, taken = attribute(FILE), attribute(_TAKEN_FILE)
+    at = (attribute(ROW) == attribute(_TAKEN_ROW)) & (file <= taken) & (file >= taken)
+    return there.join(_places(session, source.rows).broadcast(), at, "left_anti")
+
+
+def _places(session: SparkSession, rows: Rows) -> Draft:
+    """Where the deleted rows lie."""
+    parts = [
+        Draft.parquet(session, files, places_only(names).json()).renamed(_TAKEN_FILE, _TAKEN_ROW)
+        for names, files in _by_columns(rows).items()
+    ]
+    return parts[0].union(*parts[1:])
+
+
+def placed_rows(session: SparkSession, source: Source) -> Draft:
+    """The deleted rows with their places, in the table's columns and two more. Columns are named as those of :func:`located_rows`."""
+    columns, rows = columns_of(source.schema), source.rows
+    parts = [
+        _rows_of(session, source.schema, files, rows, places_only(names)).renamed(*ids(columns), FILE, ROW)
+        for names, files in _by_columns(rows).items()
+    ]
+    return parts[0].union(*parts[1:])
+
+
+def _by_columns(rows: Rows) -> dict[tuple[str, ...], list[str]]:
+    """The files of deletions by the columns of places that they have."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for file in rows.deleted:
+        found.setdefault(rows.places[file], []).append(file)
+    return found
+
+
 def read_columns(session: SparkSession, source: Source, read: Read) -> Draft:
     """The rows that a read of a plan stands for: its fields in order, and the weight if it is signed."""
-    rows = signed_rows(session, source)
+    by_place = source.rows.are_placed and not read.signed
+    rows = located_rows(session, source) if by_place else signed_rows(session, source)
     named = {column.name: column.id for column in columns_of(source.schema)}
     weight = (WEIGHT,) if read.signed else ()
     return rows.select(*(named[name] for name in read.scan.fields), *weight)
@@ -148,14 +212,21 @@ def plain_rows(session: SparkSession, source: Source) -> DataFrame:
     if not source.rows.signed and not source.rows.given:
         return read_files(session, source.schema, source.rows.inserted, source.rows)
     columns = columns_of(source.schema)
+    if source.rows.are_placed:
+        return located_rows(session, source).select(*ids(columns)).renamed(*source.schema.names).dataframe()
     net = consolidate(signed_rows(session, source), columns)
     return expand(Relation(net, weighted=True), columns).renamed(*source.schema.names).dataframe()
+
+
+def files_of(rows: Rows) -> int:
+    """Into how many files rows are written that are stored together."""
+    return 1 + sum(Path(file).stat().st_size for file in (*rows.inserted, *rows.deleted)) // _FILE_BYTES
 
 
 def net_changes(session: SparkSession, source: Source) -> Changes:
     """Signed rows as few inserts and deletes, in few files. Where rows cannot be compared, all of them."""
     rows, columns, names = source.rows, columns_of(source.schema), source.schema.names
-    files = 1 + sum(Path(file).stat().st_size for file in (*rows.inserted, *rows.deleted)) // _FILE_BYTES
+    files = files_of(rows)
     if rows.deleted and all(is_comparable(column) for column in columns):
         net = consolidate(signed_rows(session, source), columns).dataframe().localCheckpoint(eager=True)
         signs = (net.filter(fn.col(WEIGHT) > 0), net.filter(fn.col(WEIGHT) < 0).withColumn(WEIGHT, -fn.col(WEIGHT)))

@@ -64,6 +64,7 @@ from tempura.warehouse.spark.incoming import (
     split_changes,
 )
 from tempura.warehouse.spark.partners import unmatched
+from tempura.warehouse.spark.places import can_place, net_by_place, places_of
 from tempura.warehouse.spark.records import changes_of
 from tempura.warehouse.spark.rows import (
     marked_rows,
@@ -303,7 +304,9 @@ class SparkEngine:
     def count(self, rows: DataFrame) -> int:
         return rows.count()
 
-    def net(self, source: Source) -> Changes:
+    def net(self, source: Source, places: Sequence[str]) -> Changes:
+        if source.rows.are_placed:
+            return net_by_place(clone(self._session), source, places)
         return net_changes(clone(self._session), source)
 
     def difference(self, now: Sequence[DataFrame], before: Source) -> Changes:
@@ -313,14 +316,20 @@ class SparkEngine:
     def missing(self, present: Source, arriving: Rows) -> str | None:
         return missing_row(clone(self._session), present, arriving)
 
+    def can_place(self, schema: StructType) -> bool:
+        return can_place(schema)
+
+    def placed(self, present: Source, arriving: Rows, places: Sequence[str]) -> DataFrame:
+        return places_of(clone(self._session), present, arriving, places)
+
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         return duplicate_key(clone(self._session), present, arriving, keys)
 
     def unmatched(self, asked: Sequence[Lookup]) -> list[Unmatched]:
         return unmatched(clone(self._session), asked)
 
-    def replaced(self, present: Source, updates: Rows, keys: Sequence[str]) -> DataFrame:
-        return replaced_rows(clone(self._session), present, updates, keys)
+    def replaced(self, present: Source, updates: Rows, keys: Sequence[str], places: Sequence[str]) -> DataFrame:
+        return replaced_rows(clone(self._session), present, updates, keys, places)
 
     def frame(self, source: Source, table: str) -> DataFrame:
         return marked_rows(self._session, source, table)

@@ -39,6 +39,7 @@ def table_facts(
     expected = _expected(known[-1], forecast)
     counts = [*known, *expected]
     rows = known[-1][0] + known[-1][1]
+    deletions = [table.deletions(version) for version in pinned] if known[-1][1] else []
     return TableFacts(
         inserted=tuple(inserted for inserted, _ in counts),
         deleted=tuple(deleted for _, deleted in counts),
@@ -51,7 +52,9 @@ def table_facts(
             summarise(summaries(described(arrivals), table.schema)), table.schema, rows, sketches, table.spec.stats
         ),
         keys=keys,
-        read_deleted=tuple(table.deletions(version) for version in pinned) if known[-1][1] else (),
+        read_deleted=tuple(set_off for set_off, _ in deletions),
+        placed=tuple(placed for _, placed in deletions),
+        notes_places=table.notes_places and not any(set_off for set_off, _ in deletions[-1:]),
         together=together(sketches, table.schema.names),
     )
 

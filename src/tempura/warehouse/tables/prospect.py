@@ -58,10 +58,17 @@ class Prospect:
         """As :meth:`Arrivals.mark`; "" for what is not committed."""
         return self._table.mark(version) if version <= len(self._known) else ""
 
-    def deletions(self, version: int) -> int:
+    def deletions(self, version: int) -> tuple[int, int]:
         """As :meth:`Arrivals.deletions`."""
         known = min(version, len(self._known))
-        return self._table.deletions(known) + totals(self._coming[: version - known])[1]
+        set_off, placed = self._table.deletions(known)
+        coming = totals(self._coming[: version - known])[1]
+        return (0, placed + coming) if self.notes_places and not set_off else (set_off + coming, placed)
+
+    @property
+    def notes_places(self) -> bool:
+        """As :meth:`Arrivals.notes_places`."""
+        return self._table.notes_places
 
     def source(self, after: int, upto: int) -> Source:
         """Raises TempuraError NOT_EXECUTABLE: a step is run over what is registered."""

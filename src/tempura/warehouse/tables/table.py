@@ -17,6 +17,7 @@ from tempura.warehouse.batches.arrivals import FORGOTTEN, Arrival, ColumnSummary
 from tempura.warehouse.batches.compaction import Blocks
 from tempura.warehouse.batches.content import Content, Placed, content, last_reset, live
 from tempura.warehouse.batches.parquet import inspect, partition_columns
+from tempura.warehouse.batches.places import files_hit, place_columns, with_places
 from tempura.warehouse.commits.fates import COMMITTED, Fates
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import Ledger, attempt, begins_anew, discarding, discarding_if_refused
@@ -37,10 +38,20 @@ from tempura.warehouse.sources.widening import add_columns, beginning, check_arr
 
 _ATTEMPTS_AT_REGISTERING = 3
 _REPLACED = "replaced"
+_PLACED = "placed"
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Files that were written of rows inserted and deleted; ``places`` as in :class:`Arrival`."""
+
+    inserted: tuple[Path, ...] = ()
+    deleted: tuple[Path, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +217,7 @@ class Arrivals:
             wanted = self._wanted(arrivals, after, upto)
             wrong = self._damage(wanted.arrivals)
             if not wrong:
-                return Source(self.schema, self._rows(wanted))
+                return Source(self.schema, self._rows(wanted) if after else self._rows_of_version(wanted))
             # What was given up meanwhile is read from a block.
             if self._wanted(self.arrivals(), after, upto) == wanted:
                 undo = "Restore it from a backup" + ("" if self.feed else " (these rows are kept nowhere else)")
@@ -220,10 +231,20 @@ class Arrivals:
         # Beside a refresh of files that are read where they are nothing is stored together.
         return whole if whole.base else Content(None, self.blocks.read(arrivals, last_reset(arrivals[:upto]), upto))
 
-    def deletions(self, version: int) -> int:
-        """How many deletions are among the rows that those of a version are read from. Raises TempuraError VERSION_COLLECTED when they
-        cannot be read."""
-        return self._wanted(self.arrivals(), 0, version).rows[1]
+    def deletions(self, version: int) -> tuple[int, int]:
+        """How many deletions are among the rows that those of a version are read from: those that have to be set off against others, and
+        those whose places are left out. Raises TempuraError VERSION_COLLECTED when they cannot be read."""
+        wanted = self._wanted(self.arrivals(), 0, version)
+        deleted = wanted.rows[1]
+        return (0, deleted) if wanted.is_placed else (deleted, 0)
+
+    @property
+    def notes_places(self) -> bool:
+        """Whether it is noted where deleted rows lie: when they are looked for, and only in files that the warehouse wrote."""
+        by_key = isinstance(self.feed, Topic) and self.spec.keys
+        if by_key or self._upstream or isinstance(self.feed, Folder):
+            return False
+        return self.site.engine.can_place(self.schema)
 
     def _damage(self, arrivals: Iterable[Arrival]) -> str | None:
         """What is wrong with the copies of some arrivals' rows; None when nothing is."""
@@ -244,7 +265,16 @@ class Arrivals:
 
     def rows(self, arrivals: Sequence[Arrival]) -> Rows:
         """The rows of the version after these arrivals."""
-        return self._rows(self._wanted(arrivals, 0, len(arrivals)))
+        return self._rows_of_version(self._wanted(arrivals, 0, len(arrivals)))
+
+    def _rows_of_version(self, wanted: Content) -> Rows:
+        """The rows of a content that is all of a version."""
+        rows = self._rows(wanted)
+        return replace(rows, places=self._places(wanted.arrivals)) if wanted.is_placed else rows
+
+    def _places(self, arrivals: Iterable[Arrival]) -> dict[str, tuple[str, ...]]:
+        """Which columns of the files of deletions tell where the deleted rows lie."""
+        return {str(self.copies / file.path): a.places for a in arrivals if a.places for file in a.deleted}
 
     def _rows_of(self, arrival: Arrival) -> Rows:
         """The rows of one arrival."""
@@ -423,17 +453,18 @@ class Arrivals:
         """An arrival whose rows are written into a new folder, and keep all promises beside those of ``arrivals``: it can be
         committed. Raises as :meth:`push` does."""
         self.check_changes(changes)
-        inserted, deleted = ((), ()) if changes.is_empty else self._written(folder, arrivals, changes)
+        written = _Written() if changes.is_empty else self._written(folder, arrivals, changes)
         for origin in batch.origins:
             Folder(self.site.engine, self.name, self.spec, self.folder).check_unchanged(origin)
-        summary = self._summarised(inserted, deleted, self.copies)
+        summary = self._summarised(written.inserted, written.deleted, self.copies)
+        summary = replace(summary, places=written.places, hit=files_hit(written.deleted, written.places))
         pushed = replace(batch.pushed, rows=_given(summary)) if batch.pushed else None
         summary = replace(summary, origins=batch.origins, position=batch.position, ignored=batch.ignored)
         beside = self.aside.put(folder.name, changes.aside)
         arrival = replace(summary, refreshed=batch.refreshed, pushed=pushed, aside=beside)
         if batch.refreshed and any(arrival.rows):
             self.check_static(arrivals)
-        self._check_deletes(arrivals, arrival, batch.trust)
+        arrival = self._with_deletes_checked(folder, arrivals, arrival, batch.trust)
         arrival = self._keyed(arrivals, arrival)
         return arrival if batch.whole is None else self._with_whole(arrival, batch.whole)
 
@@ -463,9 +494,7 @@ class Arrivals:
     def _names(self, paths: Iterable[Path]) -> Iterable[str]:
         return (str(path.relative_to(self.folder)) for path in paths)
 
-    def _written(
-        self, folder: Path, arrivals: Sequence[Arrival], changes: Changes
-    ) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    def _written(self, folder: Path, arrivals: Sequence[Arrival], changes: Changes) -> "_Written":
         """The files of the rows inserted and of those deleted: by name, and because an update takes their place."""
         self.site.files.make_folder(folder)
         inserted = self._write_side(folder / "inserted", changes.inserts)
@@ -473,18 +502,20 @@ class Arrivals:
         updated = self._write_side(folder / "updated", changes.updates)
         if not updated:
             self.site.files.sync_tree(folder)
-            return inserted, deleted
-        present = self.rows(arrivals) + Rows(tuple(map(str, inserted)), tuple(map(str, deleted)))
-        updates = Rows(tuple(map(str, updated)))
-        rows = self.site.engine.replaced(Source(self.schema, present), updates, self.spec.keys)
-        replaced = self._write_side(folder / _REPLACED, rows)
+            return _Written(inserted, deleted)
+        there = self.rows(arrivals)
+        present = Source(self.schema, there + Rows(tuple(map(str, inserted)), tuple(map(str, deleted))))
+        # What is found is found where it lies, unless rows are deleted by name as well.
+        places = place_columns(self.schema.names) if not deleted and self._can_place(there) else ()
+        rows = self.site.engine.replaced(present, Rows(tuple(map(str, updated))), self.spec.keys, places)
+        replaced = self._write_side(folder / _REPLACED, rows, with_places(self.schema, places))
         self.site.files.sync_tree(folder)
-        return (*inserted, *updated), (*deleted, *replaced)
+        return _Written((*inserted, *updated), (*deleted, *replaced), places)
 
-    def _write_side(self, folder: Path, rows: Any | None) -> tuple[Path, ...]:
+    def _write_side(self, folder: Path, rows: Any | None, schema: StructType | None = None) -> tuple[Path, ...]:
         if rows is None:
             return ()
-        self.site.engine.write(rows, self.schema, folder, self.name)
+        self.site.engine.write(rows, schema or self.schema, folder, self.name)
         return tuple(data_files(folder))
 
     def compact(self, arrivals: Sequence[Arrival]) -> None:
@@ -492,12 +523,20 @@ class Arrivals:
         that nothing is refused that has been committed, and what is killed or fails here has changed nothing."""
         # Of a folder's files a refresh has to tell what each has brought.
         if len(arrivals) % FAN == 0 and not isinstance(self.feed, Folder):
-            for span in self.blocks.due(arrivals, last_reset(arrivals)):
+            since = last_reset(arrivals)
+            for span in self.blocks.due(arrivals, since):
                 pieces = self.blocks.read(arrivals, *span)
+                before = self.blocks.read(arrivals, since, span[0]) if since < span[0] else ()
+                wanted = Content(None, pieces)
+                can_place = Content(None, (*before, *pieces)).is_placed
+                # Places in files that are not read beside the block would be lost: then more files are read.
+                if before and wanted.notes_places and not can_place:
+                    continue
                 # Of damaged rows whoever reads them is told.
                 if not self._damage(pieces):
-                    source = Source(self.schema, self._rows(Content(None, pieces)))
-                    self._store_together(span, partial(self.site.engine.net, source))
+                    places = self._places(pieces) if can_place else {}
+                    source = Source(self.schema, replace(self._rows(wanted), places=places))
+                    self._store_together(span, partial(self.site.engine.net, source, place_columns(self.schema.names)))
 
     def _store_anew(self, arrivals: Sequence[Arrival]) -> None:
         """Store the rows of a table that are stored elsewhere as a whole, too, when most that has arrived was deleted again: a result that
@@ -515,8 +554,11 @@ class Arrivals:
                 net = found()
                 sides = (("inserted", net.inserts), ("deleted", net.deletes))
                 inserted, deleted = (self._write_side(folder / name, rows) for name, rows in sides)
-                self.site.files.sync_tree(folder)
                 rows = self._summarised(inserted, deleted, self.copies)
+                if net.placed is not None:
+                    placed = self._write_placed(folder / _PLACED, net.placed)
+                    rows = replace(rows, deleted=placed.deleted, places=placed.places, hit=placed.hit)
+                self.site.files.sync_tree(folder)
             try:
                 with discarding_if_refused(self.site.files, folder):
                     self.blocks.commit(work, span, replace(rows, position=f"arrivals {span[0] + 1} to {span[1]}"))
@@ -545,18 +587,49 @@ class Arrivals:
             remedy = "Take static from its declaration if it changes."
             raise TempuraError("STATIC_TABLE", f"Table {self.name} is static, and more rows come.", remedy)
 
-    def _check_deletes(self, arrivals: Sequence[Arrival], arrival: Arrival, trust: bool) -> None:
+    def _with_deletes_checked(
+        self, folder: Path, arrivals: Sequence[Arrival], arrival: Arrival, trust: bool
+    ) -> Arrival:
+        """An arrival in ``folder`` whose deleted rows are there, and noted with their places if that can be. Raises TempuraError
+        APPEND_ONLY, DELETE_OF_MISSING."""
         if self.spec.append_only and arrival.rows[1]:
             raise self._append_only()
-        if trust or not arrival.deleted:
-            return
-        row = self.site.engine.missing(self.present(arrivals), self._rows_of(arrival))
+        if trust or not arrival.rows[1] or arrival.places:
+            return arrival
+        placed = self._with_places(folder, arrivals, arrival)
+        row = None if placed else self.site.engine.missing(self.present(arrivals), self._rows_of(arrival))
         if row is not None:
             what = f"Table {self.name}: a row to be deleted is not there, or not as often: {row}."
             remedy = "Nothing was changed. trust=True skips this check." if self.feed is None else "Correct the file."
             if isinstance(self.feed, Topic):
                 remedy = "Declare keys, by which rows are deleted if they are there, in a table of another name."
             raise TempuraError("DELETE_OF_MISSING", what, remedy)
+        return placed or arrival
+
+    def _with_places(self, folder: Path, arrivals: Sequence[Arrival], arrival: Arrival) -> Arrival | None:
+        """An arrival whose files of deletions tell where the deleted rows lie; None when they cannot, or some are not there."""
+        present = self.present(arrivals)
+        if not self._can_place(present.rows):
+            return None
+        found = self.site.engine.placed(present, self._rows_of(arrival), place_columns(self.schema.names))
+        placed = self._write_placed(folder / _PLACED, found)
+        if placed.rows[1] != arrival.rows[1]:
+            self.site.files.remove_tree(folder / _PLACED)
+            return None
+        for home in {(self.copies / file.path).parent for file in arrival.deleted}:
+            self.site.files.remove_tree(home)
+        self.site.files.sync_tree(folder)
+        return replace(arrival, deleted=placed.deleted, places=placed.places, hit=placed.hit)
+
+    def _can_place(self, there: Rows) -> bool:
+        """Whether it can be told where rows lie that are deleted from some that are there."""
+        return self.notes_places and (there.are_placed or not there.signed)
+
+    def _write_placed(self, folder: Path, rows: Any) -> Arrival:
+        """Deletions with their places, as files of an arrival."""
+        names = place_columns(self.schema.names)
+        files = self._write_side(folder, rows, with_places(self.schema, names))
+        return replace(self._summarised((), files, self.copies), places=names, hit=files_hit(files, names))
 
     def _keyed(self, arrivals: Sequence[Arrival], arrival: Arrival) -> Arrival:
         """An arrival after which no two rows have one key, if there are keys. Raises TempuraError DUPLICATE_KEY."""

@@ -49,9 +49,14 @@ class Use:
         """As :meth:`Arrivals.follows`."""
         return self.table.follows(version, mark)
 
-    def deletions(self, version: int) -> int:
+    def deletions(self, version: int) -> tuple[int, int]:
         """As :meth:`Arrivals.deletions`."""
         return self.table.deletions(version)
+
+    @property
+    def notes_places(self) -> bool:
+        """As :meth:`Arrivals.notes_places`."""
+        return self.table.notes_places
 
     def source(self, after: int, upto: int) -> Source:
         """As :meth:`Arrivals.source`."""
