@@ -211,6 +211,8 @@ def updated(wh: Warehouse, cluster: Cluster) -> None:
         assert rows(table) == sorted(model.values()), turn
         assert query.verify(), turn
     assert table.status()["version"] == 3
+    set_off, left_out = table.arrivals.deletions(3)
+    assert (set_off, left_out > 0) == (0, True), "it is noted where the rows lie that are there no more"
 
 
 def badly_spelt(wh: Warehouse, cluster: Cluster, folder: Path) -> None:

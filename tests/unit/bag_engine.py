@@ -241,6 +241,17 @@ def _located(source: Source, more: Sequence[str] = ()) -> list[tuple[dict[str, o
     return [(row, place) for row, place in found if place not in taken]
 
 
+def _places_of(wanted: Counter[Row], present: Source, more: Sequence[str] = ()) -> list[Row]:
+    """So many of the rows that are there, and in ``more`` files, with their places."""
+    found = list[Row]()
+    for stored, place in _located(present, more):
+        row = tuple(stored[n] for n in present.schema.names)
+        if wanted[row] > 0:
+            wanted[row] -= 1
+            found.append((*row, *place))
+    return found
+
+
 def _taken(source: Source) -> list[tuple[Row, Place]]:
     """The rows that are deleted, with their places."""
     names, found = source.schema.names, list[tuple[Row, Place]]()
@@ -416,6 +427,8 @@ class BagEngine:
     def load_topic(self, asked: TopicRead, present: Source) -> Changes:
         rows = [row for row, n in bag(present, present.schema.names).items() for _ in range(n)]
         changes = self.topics[asked.kafka.topic].changes(asked, rows)
+        if asked.keys and changes.deletes and present.rows.can_be_located:
+            changes = replace(changes, deletes=None, placed=_places_of(Counter(changes.deletes), present))
         check_unchanged(asked.table, asked.kafka, asked.span, self.topic(asked.table, asked.kafka))
         return changes
 
@@ -470,13 +483,7 @@ class BagEngine:
         names, wanted = present.schema.names, Counter[Row]()
         for deleted in _stored_rows(Source(present.schema, arriving), arriving.deleted):
             wanted[tuple(deleted[n] for n in names)] += 1
-        found = list[Row]()
-        for stored, place in _located(present, arriving.inserted):
-            row = tuple(stored[n] for n in names)
-            if wanted[row] > 0:
-                wanted[row] -= 1
-                found.append((*row, *place))
-        return found
+        return _places_of(wanted, present, arriving.inserted)
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         counts = Counter[Row]()

@@ -14,8 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tempura.algebra.bag import SignedBag
+from tempura.algebra.rel import Aggregate, Consolidate, Filter, Rel, Scan, Union
+from tempura.algebra.scalar import Call, Column, Literal, Ref
+from tempura.cost.estimate import Estimator
+from tempura.cost.model import SPARK
 from tempura.cost.stats import TableFacts
 from tempura.errors import TempuraError
+from tempura.physical.operators import Read
+from tempura.tvr.views import Delta, Snapshot
 from tempura.warehouse.batches.arrivals import Arrival
 from tempura.warehouse.batches.parquet import spanned
 from tempura.warehouse.batches.places import place_columns
@@ -218,22 +224,6 @@ def test_at_random(wh: Warehouse, sales: Table, seed: int, monkeypatch: pytest.M
     assert trusting or all(placed.values())
 
 
-def test_a_plan_goes_by_places(wh: Warehouse, sales: Table) -> None:
-    """No row is set off against another where a version is read, and verification, which sets them off, finds the same."""
-    append(sales, [(key, "a", key) for key in range(40)])
-    query = wh.add_query("q", COUNT, schedule=Schedule.view())
-    query.run()
-    delete(sales, [(1, "a", 1)])
-    query.run(methods="batch")
-    plan = query.steps()[-1].plan
-    assert "onsolidate" not in plan
-    assert query.verify()
-    delete(sales, [(2, "a", 2)], trust=True)
-    query.run(methods="batch")
-    assert "onsolidate" in query.steps()[-1].plan
-    assert query.verify()
-
-
 def test_verification_does_not_believe_places(wh: Warehouse, sales: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     append(sales, [(key, "a", key) for key in range(40)])
     query = wh.add_query("q", COUNT, schedule=Schedule.view())
@@ -251,23 +241,58 @@ def test_verification_does_not_believe_places(wh: Warehouse, sales: Table, monke
 
 
 class TestFacts:
-    FACTS = TableFacts((50, 80, 90, 95), (0, 10, 12, 15), 2, read_deleted=(0, 0), placed=(0, 10), notes_places=True)
+    FACTS = TableFacts((50, 80, 90, 95), (0, 10, 12, 15), 2, read_deleted=(0, 10), placed=(0, 10), notes_places=True)
 
     def test_those_to_come_are_expected_to_be_placed_as_well(self) -> None:
-        assert [self.FACTS.deletions_read(t) for t in range(4)] == [0, 0, 0, 0]
+        assert [self.FACTS.deletions_read(t) for t in range(4)] == [0, 10, 12, 15]
         assert [self.FACTS.places_read(t) for t in range(4)] == [0, 10, 12, 15]
-        assert not any(map(self.FACTS.is_read_signed, range(4)))
         left = self.FACTS.at((0, 1, 3))
         assert [left.places_read(t) for t in range(3)] == [0, 10, 15]
 
     def test_or_to_be_set_off(self) -> None:
-        facts = replace(self.FACTS, read_deleted=(0, 10), placed=(0, 0), notes_places=False)
+        facts = replace(self.FACTS, placed=(0, 0), notes_places=False)
         assert [facts.deletions_read(t) for t in range(4)] == [0, 10, 12, 15]
         assert [facts.places_read(t) for t in range(4)] == [0, 0, 0, 0]
 
     def test_of_rows_that_are_stored_without_those_deleted(self) -> None:
-        facts = replace(self.FACTS, placed=(0, 0))
+        facts = replace(self.FACTS, read_deleted=(0, 0), placed=(0, 0))
         assert [facts.places_read(t) for t in range(4)] == [0, 0, 2, 5]
+
+
+class TestPrices:
+    """What it takes to find the rows that are left of a table."""
+
+    COLUMNS = (Column("t.a", "a", "int"), Column("t.b", "b", "int"))
+    SCAN = Scan("t", ("a", "b"), COLUMNS)
+
+    def price(self, facts: TableFacts, rel: Rel) -> int:
+        return SPARK.operator(rel, Estimator({"t": facts}))
+
+    @pytest.mark.parametrize(
+        "over",
+        [
+            lambda rel: rel,
+            lambda rel: Filter(rel, Call("GreaterThan", (Ref(rel.columns[0]), Literal(3, "int")), "boolean")),
+        ],
+    )
+    def test_by_places_they_are_looked_up_once(self, over: Callable[[Rel], Rel]) -> None:
+        facts = TableFacts((9_000_000,), (20_000,), 1, read_deleted=(20_000,), placed=(20_000,))
+        taken = Consolidate(over(Read(self.SCAN, Snapshot(0), signed=True)))
+        by_places = self.price(facts, taken)
+        assert 0 < by_places < self.price(replace(facts, placed=(0,)), taken)
+        assert by_places < self.price(replace(facts, placed=()), taken)
+
+    def test_spark_asked_as_written_looks_them_up_as_well(self) -> None:
+        facts = TableFacts((9_000_000,), (20_000,), 1, read_deleted=(20_000,), placed=(20_000,))
+        read = Read(self.SCAN, Snapshot(0))
+        assert self.price(facts, read) > self.price(replace(facts, deleted=(0,), read_deleted=(), placed=()), read)
+
+    def test_what_was_joined_has_no_places(self) -> None:
+        facts = TableFacts((9_000_000,), (20_000,), 1, read_deleted=(20_000,), placed=(20_000,))
+        read = Read(self.SCAN, Snapshot(0), signed=True)
+        assert Estimator({"t": facts}).left_out(Union((read, read))) == 40_000
+        assert Estimator({"t": facts}).left_out(Read(self.SCAN, Delta(0, 0), signed=True)) is None
+        assert Estimator({"t": facts}).left_out(Aggregate(read, (), ())) is None
 
 
 class TestWhatNarrows:

@@ -252,6 +252,7 @@ class TestTables:
         world.topic.send(0, None, of(5), of(2, 7), key="9")
         assert ids(table) == [2, 5]
         assert [(e["inserted"], e["deleted"]) for e in table.history()] == [(2, 0), (2, 2)]
+        assert table.arrivals.deletions(2) == (0, 2), "where they lie is noted"
 
     def test_a_topic_without_news_is_no_arrival_and_is_told_apart(self, world: World) -> None:
         world.topic.send(0, of(1))

@@ -235,11 +235,28 @@ class Estimator:
                 return sum(known) if len(known) == len(parts) else None
         return None
 
-    def left_out(self, rel: Rel) -> float:
-        """How many rows of files are left out by their places where a relation is read."""
-        if not isinstance(rel, Read) or rel.signed or not isinstance(rel.at, Snapshot):
-            return 0.0
-        return float(self._tables[rel.scan.table].places_read(self._staircase.seen(rel.scan.table, rel.at.t)))
+    def left_out(self, rel: Rel) -> float | None:
+        """How many rows can be left out of those of tables by their places, if it is known of all deletions where the rows lie; None when
+        it is not, or anything else than conditions was applied."""
+        match rel:
+            case Read():
+                return self._placed(rel)
+            case Filter():
+                found = self.left_out(rel.input)
+                return None if found is None else found * self.rows(rel) / max(1.0, self.rows(rel.input))
+            case Project():
+                return self.left_out(rel.input)
+            case Union():
+                known = [part for part in map(self.left_out, rel.terms) if part is not None]
+                return sum(known) if len(known) == len(rel.terms) else None
+        return None
+
+    def _placed(self, read: Read) -> float | None:
+        if not isinstance(read.at, Snapshot):
+            return None
+        table, at = self._tables[read.scan.table], self._staircase.seen(read.scan.table, read.at.t)
+        placed = table.places_read(at)
+        return float(placed) if placed == table.deletions_read(at) else None
 
     def _deletions(self, read: Read) -> float:
         table, seen = self._tables[read.scan.table], partial(self._staircase.seen, read.scan.table)

@@ -65,9 +65,10 @@ class CostModel(Prices):
         rows_out = estimate.rows(rel)
         match rel:
             case Read() | Load():
-                left_out = estimate.left_out(rel)
-                rows = estimate.entries(rel) + left_out
-                return self.read(rows, estimate.width(rel)) + (self._sift(rows, left_out) if left_out else 0)
+                # Read without deletions, as by Spark alone, are rows that are left out by their places.
+                left_out = (estimate.left_out(rel) or 0.0) if isinstance(rel, Read) and not rel.signed else 0.0
+                sift = self._sift(estimate.rows(rel) + left_out, left_out) if left_out else 0
+                return self.read(estimate.entries(rel) + left_out, estimate.width(rel)) + sift
             case Filter():
                 parts = costly_conjuncts(rel.predicate)
                 return round(rows_in[0] * (self.expression_row + sum(map(evaluation, parts)))) if parts else 0
@@ -90,6 +91,8 @@ class CostModel(Prices):
                 updates = accumulation((a.call for a in rel.aggregates), bool(rel.keys))
                 grouped = self._grouped(rel.input, rel.keys, rows_out, estimate.width(rel), estimate)
                 return grouped + round(rows_in[0] * (keys + updates)) + self._distinct(rel, estimate)
+            case Consolidate() if placed := estimate.left_out(rel.input):
+                return self._sift(estimate.rows(rel) + placed, placed)
             case Consolidate() if (few := estimate.few_deleted(rel.input)) is not None:
                 return self._net(rows_in[0], estimate.width(rel), few)
             case MergeStates() | Consolidate() | Support():

@@ -116,8 +116,8 @@ class TableFacts:
     expectations about later points decide what is worth keeping, never what is right.
 
     ``read_deleted``: how many deletions are among the rows that the snapshots at the known points are read from; less than all when the
-    rows are also stored without what came and went. Empty: all. Those whose places are known are not among them: ``placed`` says how
-    many rows a snapshot is read without by their places, and ``notes_places`` that this is how those to come are expected to be.
+    rows are also stored without what came and went. Empty: all. ``placed``: of how many of these it is known where the deleted rows lie,
+    all or none, so that they can be left out; ``notes_places``: so it is expected to be of those to come.
 
     ``density``: the bytes of files for each that Spark takes the rows to have, by the types of all columns
     (:func:`tempura.cost.as_written.row_bytes`).
@@ -158,18 +158,14 @@ class TableFacts:
         """Deletions among the rows that the snapshot at point t is read from."""
         if t < len(self.read_deleted):
             return self.read_deleted[t]
-        if self.notes_places:
-            return 0
         left_out = self.deleted[self.known - 1] - self.read_deleted[-1] if self.read_deleted else 0
         return self.deleted[t] - left_out
 
     def places_read(self, t: int) -> int:
-        """Rows that the snapshot at point t is read without, by their places."""
+        """Of how many of these deletions it is known where the deleted rows lie."""
         if t < len(self.placed):
             return self.placed[t]
-        if not self.notes_places:
-            return 0
-        return self.deleted[t] - self.deleted[self.known - 1] + (self.placed[-1] if self.placed else 0)
+        return self.deletions_read(t) if self.notes_places else 0
 
     def is_read_signed(self, t: int) -> bool:
         """Whether some of the rows that the snapshot at point t is read from are deletions."""

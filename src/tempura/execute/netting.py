@@ -15,7 +15,9 @@ _HASH, _TAKEN = "_hash", "_taken"
 
 def net(rows: Relation, columns: Sequence[Column]) -> Relation:
     """A weighted relation with one entry per distinct row that is like a deleted one; all others have positive weights as they are. Raises
-    as :func:`~tempura.execute.identity.consolidate` does."""
+    as :func:`~tempura.execute.identity.consolidate` does. The rows that are left, if these can be told otherwise."""
+    if rows.clean is not None:
+        return Relation(rows.clean().select(*ids(columns)), weighted=False)
     hashed = [attribute(column.id) for column in columns if is_exact(column.type) and column.type != "void"]
     if rows.taken is None or not hashed:
         return Relation(consolidate(rows.draft, columns), weighted=True)

@@ -16,11 +16,13 @@ from tempura.execute.naming import ids, one, weight
 class Relation:
     """Rows whose columns are named by ``Column.id``. ``weighted``: it has the column ``_w``, and a row with weight n
     stands for n equal rows (negative: deletions). Otherwise it is a plain bag. ``taken`` are the entries of negative weight apart, where
-    they are few and can be had without a look at the others. ``parts``: what it is merged from, if it lies in several parts."""
+    they are few and can be had without a look at the others. ``clean`` makes the rows that are left, each with weight 1, where these can
+    be told without setting off others against them. ``parts``: what it is merged from, if it lies in several parts."""
 
     draft: Draft
     weighted: bool
     taken: Draft | None = None
+    clean: Callable[[], Draft] | None = None
     parts: "Parts | None" = None
 
     def carry(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from pyspark.sql import Column as SparkColumn
@@ -179,9 +180,11 @@ class Renderer:
 
 
 def _linear(input: Relation, operation: Callable[[Draft], Draft]) -> Relation:
-    """What is done to each row by itself is done to the deletions by themselves, too."""
+    """What is done to each row by itself is done to the deletions by themselves, too, and to the rows that are left."""
     taken = operation(input.taken) if input.taken is not None else None
-    return Relation(operation(input.draft), input.weighted, taken)
+    clean = input.clean
+    left = (lambda: operation(clean())) if clean else None
+    return Relation(operation(input.draft), input.weighted, taken, left)
 
 
 def _project(rel: Project, input: Relation) -> Relation:
@@ -235,7 +238,21 @@ def _union(rel: Union, terms: list[Relation]) -> Relation:
     weighted = any(term.weighted for term in terms)
     aligned = [with_weight(term) if weighted else term.draft for term in terms]
     first, *others = (rows.select(*ids(rel.columns), *((WEIGHT,) if weighted else ())) for rows in aligned)
-    return Relation(first.union(*others), weighted, _taken(rel, terms))
+    return Relation(first.union(*others), weighted, _taken(rel, terms), _clean(rel, terms) if weighted else None)
+
+
+def _clean(rel: Union, terms: list[Relation]) -> Callable[[], Draft] | None:
+    """The rows that are left of a sum, where those of each signed term can be told."""
+    made = [term.clean if term.weighted else partial(with_weight, term) for term in terms]
+    known = [one for one in made if one is not None]
+    if len(known) < len(made):
+        return None
+
+    def united() -> Draft:
+        first, *others = (left().select(*ids(rel.columns), WEIGHT) for left in known)
+        return first.union(*others)
+
+    return united
 
 
 def _taken(rel: Union, terms: list[Relation]) -> Draft | None:

@@ -37,6 +37,9 @@ ReadTable = Callable[[Read], Draft]
 ReadDeleted = Callable[[Read], Draft | None]
 """Gives those of the same rows, weights included, that are deletions, where they are few of many; else None."""
 
+ReadClean = Callable[[Read], Callable[[], Draft] | None]
+"""Gives what makes the rows that are left of the same rows, each with weight 1, where they can be told; else None."""
+
 Answer = Callable[[], Draft | None]
 """Gives all rows of a step's output; None when it cannot."""
 
@@ -44,9 +47,9 @@ Answer = Callable[[], Draft | None]
 class SparkExecutor:
     """Computes relations and steps in a session, which it never changes.
 
-    ``read`` gives a table's arrivals, ``deleted`` the deletions among them; ``load`` says where a state of an earlier step lies,
-    ``progress`` is told in words what happens. ``buckets`` is the number of buckets of new states, the session's number of shuffle
-    partitions by default; ``uses`` how often a state is expected to be read; ``prices`` decide when its parts are put together.
+    ``read`` gives a table's arrivals, ``deleted`` the deletions among them, ``clean`` what is left; ``load`` says where a state of an
+    earlier step lies, ``progress`` is told in words what happens. ``buckets`` is the number of buckets of new states, the session's number
+    of shuffle partitions by default; ``uses`` how often a state is expected to be read; ``prices`` decide when its parts are put together.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class SparkExecutor:
         uses: int = 1,
         prices: CostModel = SPARK,
         deleted: ReadDeleted = lambda read: None,
+        clean: ReadClean = lambda read: None,
     ) -> None:
         self._session = session
         self._read = read
@@ -68,6 +72,7 @@ class SparkExecutor:
         self._uses = uses
         self._prices = prices
         self._deleted = deleted
+        self._clean = clean
 
     def dataframe(self, rel: Rel, notes: Mapping[Rel, Note] = MappingProxyType({})) -> DataFrame:
         """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights. ``notes``: how joins are made."""
@@ -210,10 +215,10 @@ class SparkExecutor:
 
     def _arrivals(self, read: Read) -> Relation:
         names = ids(read.scan.outputs) + ([WEIGHT] if read.signed else [])
-        deleted = self._deleted(read) if read.signed else None
-        return Relation(
-            self._read(read).renamed(*names), read.signed, deleted.renamed(*names) if deleted is not None else None
-        )
+        deleted, clean = (self._deleted(read), self._clean(read)) if read.signed else (None, None)
+        taken = deleted.renamed(*names) if deleted is not None else None
+        left = (lambda: clean().renamed(*names)) if clean else None
+        return Relation(self._read(read).renamed(*names), read.signed, taken, left)
 
 
 def _folder(sink: Sink, i: int) -> str:

@@ -22,7 +22,9 @@ from tempura.search.facts import PlanFacts
 def consolidated_late(step: Step, facts: PlanFacts, estimate: Estimator, model: CostModel) -> Step:
     """The same step with few deletions taken out later, if that is cheaper; itself if not."""
     reads = {
-        rel for rel in step.operators if isinstance(rel, Consolidate) and estimate.few_deleted(rel.input) is not None
+        rel
+        for rel in step.operators
+        if isinstance(rel, Consolidate) and (estimate.few_deleted(rel.input) or estimate.left_out(rel.input))
     }
     if not reads:
         return step

@@ -54,7 +54,7 @@ class Changes:
     @property
     def is_empty(self) -> bool:
         """Whether there are no rows of any kind."""
-        return self.inserts is None and self.deletes is None and self.updates is None
+        return all(rows is None for rows in (self.inserts, self.deletes, self.updates, self.placed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,8 @@ class Engine(Protocol):
 
     def load_topic(self, asked: TopicRead, present: Source) -> Changes:
         """The records of a topic as changes to the rows that are there: with keys the last record of each key, which takes the place of
-        its row or deletes it; else inserts, and deletes told by ``_change``. Raises TempuraError BAD_RECORD, and as :meth:`topic` does."""
+        its row or deletes it, noted with its place if that can be told (:func:`~tempura.warehouse.batches.places.place_columns`); else
+        inserts, and deletes told by ``_change``. Raises TempuraError BAD_RECORD, and as :meth:`topic` does."""
 
     def avro(self, table: str, columns: StructType | None, schema: str) -> tuple[StructType, str]:
         """Columns and the Avro schema of their records, one of which follows from the other when it is not given. Raises TempuraError

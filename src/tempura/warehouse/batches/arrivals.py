@@ -227,6 +227,11 @@ class Rows:
         """Whether some rows are deletions, and it is known of all where they lie: the rows that are there can be told by their places."""
         return bool(self.deleted) and not self.given and all(file in self.places for file in self.deleted)
 
+    @property
+    def can_be_located(self) -> bool:
+        """Whether it can be told where each of the rows that are there lies."""
+        return self.are_placed or not self.signed
+
     def __add__(self, other: "Rows") -> "Rows":
         base, given = self.base or other.base, self.given + other.given
         narrow, places = {**self.narrow, **other.narrow}, {**self.places, **other.places}

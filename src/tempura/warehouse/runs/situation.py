@@ -112,7 +112,7 @@ class Situation:
         at = read.at
         after = self.pinned[whole(at.t)][table.name] if isinstance(at, Delta) else 0
         source = table.source(after, self.pinned[at.time][table.name])
-        if source.rows.signed and not read.signed and not source.rows.are_placed:
+        if source.rows.signed and not read.signed:
             what = f"The plan reads {read.label} as if nothing was deleted."
             raise TempuraError("UNSIGNED_READ", what, "This is a defect of the planner; please report it.")
         return source
@@ -221,9 +221,12 @@ def _uses(n: int, steps: Sequence[StepManifest]) -> int:
 
 
 def _without_deletions(facts: Mapping[str, TableFacts], points: int) -> frozenset[int]:
-    """The time points at which no table has deletions: rows net of them take longer to find than signed rows take to be computed with."""
+    """The time points at which no table has deletions, or it is known where the deleted rows lie: rows net of others take longer to find
+    than signed rows take to be computed with."""
     tables = [table for name, table in facts.items() if not is_clock(name)]
-    return frozenset(t for t in range(points) if not any(table.deletions_read(t) for table in tables))
+    return frozenset(
+        t for t in range(points) if all(table.deletions_read(t) == table.places_read(t) for table in tables)
+    )
 
 
 def counted_by(steps: Sequence[StepManifest]) -> dict[str, tuple[float, float]]:

@@ -179,16 +179,17 @@ def replaced_rows(
 ) -> DataFrame:
     """The rows that are there under the keys of some updates, under the table's names; with their places, if the columns for these have
     names."""
-    coming = signed_rows(session, Source(present.schema, updates))
-    if not places:
-        return rows_under(session, present, coming, keys)
-    there = touched(located_rows(session, present), coming, _named(present, keys), present.rows)
-    return there.renamed(*present.schema.names, *places).dataframe()
+    return rows_under(session, present, signed_rows(session, Source(present.schema, updates)), keys, places)
 
 
-def rows_under(session: SparkSession, present: Source, coming: Draft, keys: Sequence[str]) -> DataFrame:
-    """The rows that are there under the keys of ``coming``, under the table's names."""
+def rows_under(
+    session: SparkSession, present: Source, coming: Draft, keys: Sequence[str], places: Sequence[str] = ()
+) -> DataFrame:
+    """The rows that are there under the keys of ``coming``; else as :func:`replaced_rows`."""
     columns = columns_of(present.schema)
+    if places:
+        found = touched(located_rows(session, present), coming, _named(present, keys), present.rows)
+        return found.renamed(*present.schema.names, *places).dataframe()
     there = touched(signed_rows(session, present), coming, _named(present, keys), present.rows)
     net = Relation(consolidate(there, columns), weighted=True)
     # A row that is deleted too often has a negative weight; the check for missing rows tells it.

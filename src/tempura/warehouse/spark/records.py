@@ -10,10 +10,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 from tempura.errors import TempuraError
 from tempura.execute.draft import Draft
 from tempura.execute.naming import attribute
+from tempura.warehouse.batches.places import place_columns
 from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import Changes, Source, TopicRead
 from tempura.warehouse.spark.avro import avro_values
 from tempura.warehouse.spark.incoming import KINDS, rows_under
+from tempura.warehouse.spark.places import can_place
 from tempura.warehouse.spark.rows import columns_of
 
 _RECORD = "_tempura_record"
@@ -42,8 +44,12 @@ def changes_of(session: SparkSession, records: DataFrame, asked: TopicRead, pres
     deleted = rows.filter(attribute("gone"))
     if not asked.keys:
         return Changes(inserts=puts, deletes=deleted.select("row.*") if gone else None, aside=aside)
-    deletes = _rows_of_keys(session, deleted, asked.keys, present) if gone else None
-    return Changes(updates=puts, deletes=deletes, aside=aside)
+    if not gone:
+        return Changes(updates=puts, aside=aside)
+    if present.rows.can_be_located and can_place(present.schema):
+        places = place_columns(present.schema.names)
+        return Changes(updates=puts, placed=_rows_of_keys(session, deleted, asked.keys, present, places), aside=aside)
+    return Changes(updates=puts, deletes=_rows_of_keys(session, deleted, asked.keys, present), aside=aside)
 
 
 def _last_of_each_key(rows: DataFrame) -> DataFrame:
@@ -54,12 +60,14 @@ def _last_of_each_key(rows: DataFrame) -> DataFrame:
     return last.groupBy("key").agg(fn.max_by("last", order).alias("last")).select("last.*")
 
 
-def _rows_of_keys(session: SparkSession, deleted: DataFrame, keys: Sequence[str], present: Source) -> DataFrame | None:
-    """The rows that are there under the keys of records that delete."""
+def _rows_of_keys(
+    session: SparkSession, deleted: DataFrame, keys: Sequence[str], present: Source, places: Sequence[str] = ()
+) -> DataFrame | None:
+    """The rows that are there under the keys of records that delete, with their places if the columns for these have names."""
     ids = [column.id for column in columns_of(present.schema) if column.name in keys]
     names = [name for name in present.schema.names if name in keys]
     coming = Draft.of(deleted.select(*(attribute("key").getField(name) for name in names))).renamed(*ids)
-    found = rows_under(session, present, coming, keys)
+    found = rows_under(session, present, coming, keys, places)
     return None if found.isEmpty() else found
 
 

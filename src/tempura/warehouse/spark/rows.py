@@ -181,11 +181,18 @@ def _by_columns(rows: Rows) -> dict[tuple[str, ...], list[str]]:
 
 def read_columns(session: SparkSession, source: Source, read: Read) -> Draft:
     """The rows that a read of a plan stands for: its fields in order, and the weight if it is signed."""
-    by_place = source.rows.are_placed and not read.signed
-    rows = located_rows(session, source) if by_place else signed_rows(session, source)
-    named = {column.name: column.id for column in columns_of(source.schema)}
     weight = (WEIGHT,) if read.signed else ()
-    return rows.select(*(named[name] for name in read.scan.fields), *weight)
+    return signed_rows(session, source).select(*_fields(source, read), *weight)
+
+
+def read_clean(session: SparkSession, source: Source, read: Read) -> Draft:
+    """Those of the rows of :func:`read_columns` that are left, each with weight 1, by the places of the others."""
+    return located_rows(session, source).select(*_fields(source, read), _weight(1).alias(WEIGHT))
+
+
+def _fields(source: Source, read: Read) -> list[str]:
+    named = {column.name: column.id for column in columns_of(source.schema)}
+    return [named[name] for name in read.scan.fields]
 
 
 def read_deletions(session: SparkSession, source: Source, read: Read) -> Draft | None:

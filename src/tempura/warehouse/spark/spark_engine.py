@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -72,6 +72,7 @@ from tempura.warehouse.spark.rows import (
     nullable,
     once_each,
     plain_rows,
+    read_clean,
     read_columns,
     read_deletions,
     without,
@@ -168,20 +169,25 @@ class SparkEngine:
         return is_answered_alike(lifted)
 
     def execute(self, work: Work) -> StepOutcome:
-        session = session_with(self._session, work.settings)
+        session, source = session_with(self._session, work.settings), cache(work.read)
 
         def read(leaf: Read) -> Draft:
-            return read_columns(session, work.read(leaf), leaf)
+            return read_columns(session, source(leaf), leaf)
 
         def deleted(leaf: Read) -> Draft | None:
-            return read_deletions(session, work.read(leaf), leaf)
+            return read_deletions(session, source(leaf), leaf)
+
+        def clean(leaf: Read) -> Callable[[], Draft] | None:
+            return partial(read_clean, session, source(leaf), leaf) if source(leaf).rows.are_placed else None
 
         # States are spread as they would be by a large step: they may grow.
         buckets = int(str(session.conf.get("spark.sql.shuffle.partitions")))
         if is_small(work.step, work.load):
             for name, value in for_few_rows(session).items():
                 session.conf.set(name, value)
-        executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses, self.prices, deleted)
+        executor = SparkExecutor(
+            session, read, work.load, work.progress, buckets, work.uses, self.prices, deleted, clean
+        )
         outcome = executor.run(work.step, work.folder, self._whole(session, work.query))
         _STEPS_RUN[self._session.sparkContext] = self.steps_run + 1
         return outcome

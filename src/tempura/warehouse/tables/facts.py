@@ -52,7 +52,7 @@ def table_facts(
             summarise(summaries(described(arrivals), table.schema)), table.schema, rows, sketches, table.spec.stats
         ),
         keys=keys,
-        read_deleted=tuple(set_off for set_off, _ in deletions),
+        read_deleted=tuple(set_off + placed for set_off, placed in deletions),
         placed=tuple(placed for _, placed in deletions),
         notes_places=table.notes_places and not any(set_off for set_off, _ in deletions[-1:]),
         together=together(sketches, table.schema.names),

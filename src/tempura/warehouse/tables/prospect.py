@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, DataFile, totals
 from tempura.warehouse.batches.content import live
+from tempura.warehouse.batches.places import place_columns, with_places
 from tempura.warehouse.declared.declare import TableSpec
 from tempura.warehouse.engine import Source
 from tempura.warehouse.sources.feed import Batch
@@ -115,16 +116,24 @@ class Prospect:
         inserted, deleted, updated = (
             self._side(rows, columns) for rows in (changes.inserts, changes.deletes, changes.updates)
         )
+        # Places are no columns of the table.
+        placed = self._side(changes.placed, {}, with_places(self.schema, place_columns(self.schema.names)))
         self._updates = self._updates or bool(updated)
         # Of an update only reading all keys says whether it replaces a row.
         return Arrival(
-            (*inserted, *updated), (*deleted, *updated), columns, origins=batch.origins, position=batch.position
+            (*inserted, *updated),
+            (*deleted, *placed, *updated),
+            columns,
+            origins=batch.origins,
+            position=batch.position,
         )
 
-    def _side(self, rows: object | None, columns: dict[str, ColumnSummary]) -> tuple[DataFile, ...]:
+    def _side(
+        self, rows: object | None, columns: dict[str, ColumnSummary], schema: StructType | None = None
+    ) -> tuple[DataFile, ...]:
         if rows is None:
             return ()
-        found = self._table.site.engine.look(rows, self.schema, self.name)
+        found = self._table.site.engine.look(rows, schema or self.schema, self.name)
         for name, summary in found.columns.items():
             columns[name] = columns[name] + summary if name in columns else summary
         return (DataFile("", 0, 0, found.rows, found.bytes),) if found.rows else ()

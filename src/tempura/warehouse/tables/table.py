@@ -241,8 +241,7 @@ class Arrivals:
     @property
     def notes_places(self) -> bool:
         """Whether it is noted where deleted rows lie: when they are looked for, and only in files that the warehouse wrote."""
-        by_key = isinstance(self.feed, Topic) and self.spec.keys
-        if by_key or self._upstream or isinstance(self.feed, Folder):
+        if self._upstream or isinstance(self.feed, Folder):
             return False
         return self.site.engine.can_place(self.schema)
 
@@ -500,17 +499,19 @@ class Arrivals:
         inserted = self._write_side(folder / "inserted", changes.inserts)
         deleted = self._write_side(folder / "deleted", changes.deletes)
         updated = self._write_side(folder / "updated", changes.updates)
+        names = place_columns(self.schema.names)
+        placed = self._write_side(folder / _PLACED, changes.placed, with_places(self.schema, names))
         if not updated:
             self.site.files.sync_tree(folder)
-            return _Written(inserted, deleted)
+            return _Written(inserted, (*deleted, *placed), names if placed and not deleted else ())
         there = self.rows(arrivals)
         present = Source(self.schema, there + Rows(tuple(map(str, inserted)), tuple(map(str, deleted))))
         # What is found is found where it lies, unless rows are deleted by name as well.
-        places = place_columns(self.schema.names) if not deleted and self._can_place(there) else ()
+        places = names if not deleted and self._can_place(there) else ()
         rows = self.site.engine.replaced(present, Rows(tuple(map(str, updated))), self.spec.keys, places)
         replaced = self._write_side(folder / _REPLACED, rows, with_places(self.schema, places))
         self.site.files.sync_tree(folder)
-        return _Written((*inserted, *updated), (*deleted, *replaced), places)
+        return _Written((*inserted, *updated), (*deleted, *placed, *replaced), places)
 
     def _write_side(self, folder: Path, rows: Any | None, schema: StructType | None = None) -> tuple[Path, ...]:
         if rows is None:
@@ -574,7 +575,7 @@ class Arrivals:
         if changes.updates is not None and not self.spec.keys:
             what = f"Table {self.name} has no keys by which an update finds the row that it replaces."
             raise TempuraError("NO_KEYS", what, "Write a delete of the old row and an insert, or declare keys.")
-        if changes.deletes is not None and self.spec.append_only:
+        if (changes.deletes is not None or changes.placed is not None) and self.spec.append_only:
             raise self._append_only()
 
     def _append_only(self) -> TempuraError:
@@ -623,7 +624,7 @@ class Arrivals:
 
     def _can_place(self, there: Rows) -> bool:
         """Whether it can be told where rows lie that are deleted from some that are there."""
-        return self.notes_places and (there.are_placed or not there.signed)
+        return self.notes_places and there.can_be_located
 
     def _write_placed(self, folder: Path, rows: Any) -> Arrival:
         """Deletions with their places, as files of an arrival."""
