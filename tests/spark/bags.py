@@ -12,6 +12,7 @@ from tempura.algebra.rel import Rel, Scan
 from tempura.algebra.scalar import Column
 from tempura.execute.contract import WEIGHT, StoredState
 from tempura.execute.draft import Draft
+from tempura.execute.relation import Relation, split_weights
 from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
@@ -73,14 +74,17 @@ def executor(
     tables: Mapping[str, SignedBag],
     states: Mapping[StateKey, StoredState] | None = None,
     progress: Callable[[str], None] | None = None,
+    units: bool = False,
 ) -> SparkExecutor:
-    """An executor over tables in memory."""
+    """An executor over tables in memory; ``units``: each entry of a signed one stands for one row."""
 
     def rows(leaf: Read) -> Draft:
         types = [column.type for column in leaf.columns]
-        return Draft.of(frame(spark, tables[leaf.scan.table], leaf.scan.fields, types, leaf.signed))
+        found = Draft.of(frame(spark, tables[leaf.scan.table], leaf.scan.fields, types, leaf.signed))
+        named = [Column(field, field, type) for field, type in zip(leaf.scan.fields, types, strict=True)]
+        return split_weights(Relation(found, weighted=True), named).draft if units and leaf.signed else found
 
-    return SparkExecutor(spark, rows, dict(states or {}).__getitem__, progress)
+    return SparkExecutor(spark, rows, dict(states or {}).__getitem__, progress, units=units)
 
 
 def leaf_of(tables: Mapping[str, SignedBag]) -> Callable[[Rel], SignedBag]:

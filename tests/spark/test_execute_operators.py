@@ -65,8 +65,8 @@ def aggregated(name: str, function: str, type: str, *operands: Expr, **rest: obj
     return AggregateOutput(Column(name, name, type), AggregateCall(function, operands, type, **rest))  # type: ignore[arg-type]
 
 
-def check(spark: SparkSession, rel: Rel, tables: Mapping[str, SignedBag]) -> None:
-    computed = signed_bag(executor(spark, tables).dataframe(rel), len(rel.columns))
+def check(spark: SparkSession, rel: Rel, tables: Mapping[str, SignedBag], units: bool = False) -> None:
+    computed = signed_bag(executor(spark, tables, units=units).dataframe(rel), len(rel.columns))
     assert computed == evaluate(rel, leaf_of(tables)), str(rel)
 
 
@@ -200,6 +200,20 @@ def test_aggregates_and_their_states(spark: SparkSession, keys: tuple[Output, ..
     check(spark, Partial(N, keys, some), signed)
     check(spark, Aggregate(Consolidate(N), keys, all_aggregates()), positive)
     check(spark, Aggregate(PLAIN_N, keys, all_aggregates()), positive)
+
+
+@pytest.mark.parametrize("keys", [KEYS["no key"], KEYS["two"]], ids=["no key", "two"])
+def test_states_of_rows_that_came_and_went_one_by_one(spark: SparkSession, keys: tuple[Output, ...]) -> None:
+    """Nothing is multiplied by a weight of 1 or -1; where rows were put together, weights are others again."""
+    signed, some = tables_for(8, signed=True, rows=40, types=NUMBERS), linear_aggregates()
+    other = read("r", *NUMBERS)
+    check(spark, Partial(N, keys, some), signed, units=True)
+    check(spark, Partial(Filter(N, IS_SMALL), keys, some), signed, units=True)
+    check(
+        spark, Partial(Join(N, other, "inner", equal(column(N, 0), column(other, 0))), keys, some), signed, units=True
+    )
+    check(spark, Partial(Union((N, Negate(N), Consolidate(N))), keys, some), signed, units=True)
+    check(spark, Partial(Consolidate(N), keys, some), tables_for(9, signed=False, rows=40, types=NUMBERS), units=True)
 
 
 @pytest.mark.parametrize("keys", [KEYS["no key"], KEYS["two"]], ids=["no key", "two"])

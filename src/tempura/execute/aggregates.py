@@ -59,7 +59,7 @@ class Aggregation:
             input = Relation(expand(input, rel.input.columns), weighted=False)
         elif any(_needs_units(slot) for slot in rel.layout.slots):
             input = split_weights(input, rel.input.columns)
-        values = [(slot.column, self._slot(slot, input.weighted)) for slot in rel.layout.slots]
+        values = [(slot.column, self._slot(slot, input)) for slot in rel.layout.slots]
         return Relation(self._grouped(input.draft, rel.keys, values), weighted=False)
 
     def merge(self, rel: MergeStates, left: Relation, right: Relation) -> Relation:
@@ -84,16 +84,16 @@ class Aggregation:
         kept = ((name, key.column.id) for name, key in zip(names, keys, strict=True))
         return prepared.aggregate(names, measures).select(*kept, *ids([column for column, _ in values]))
 
-    def _slot(self, slot: Slot, weighted: bool) -> SparkColumn:
+    def _slot(self, slot: Slot, input: Relation) -> SparkColumn:
         arg = self.scalar(slot.arg) if slot.arg is not None else None
         counts = self._counts(slot.filter, arg)
         if slot.kind in ("rows", "count"):
-            return _count(counts, weighted)
+            return _count(counts, input.weighted)
         assert arg is not None
         value = arg if slot.filter is None else fn.when(self.scalar(slot.filter), arg)
         match slot.kind:
             case "total":
-                return self._total(slot, value, weighted)
+                return self._total(slot, value, input)
             case "mean":
                 return fn.coalesce(fn.avg(value), fn.lit(0.0))
             case "moment":
@@ -113,9 +113,14 @@ class Aggregation:
         tests += [] if arg is None else [arg.isNotNull()]
         return tests[0] & tests[1] if len(tests) == 2 else tests[0] if tests else None
 
-    def _total(self, slot: Slot, value: SparkColumn, weighted: bool) -> SparkColumn:
+    def _total(self, slot: Slot, value: SparkColumn, input: Relation) -> SparkColumn:
         assert slot.arg is not None
-        addend = _times(value, slot.arg.type, slot.column.type) if weighted else _widened(value, slot)
+        if not input.weighted:
+            addend = _widened(value, slot)
+        elif input.units and slot.column.type != "bigint":
+            addend = _signed(_widened(value, slot))
+        else:
+            addend = _times(value, slot.arg.type, slot.column.type)
         return _total(fn.sum(addend), slot.column, fn.count(value) == 0)
 
 
@@ -152,11 +157,17 @@ def _needs_units(slot: Slot) -> bool:
     return decimal is not None and decimal[0] > _UNIT_DIGITS
 
 
+def _signed(value: SparkColumn) -> SparkColumn:
+    """A value as often as a weight of 1 or -1 says. To multiply decimals takes far longer, and so does it to add what has the digits of a
+    product."""
+    return fn.when(weight() > 0, value).otherwise(-value)
+
+
 def _times(value: SparkColumn, type: str, total: str) -> SparkColumn:
     """A value times the weight, exactly. Decimals of more than 18 digits come with weights 1 and -1 only."""
     decimal = decimal_of(type)
     if decimal and decimal[0] > _UNIT_DIGITS:
-        return fn.when(weight() > 0, value).otherwise(-value)
+        return _signed(value)
     if decimal:
         return value * weight().cast("decimal(18,0)")
     if total == "bigint":

@@ -17,13 +17,20 @@ class Relation:
     """Rows whose columns are named by ``Column.id``. ``weighted``: it has the column ``_w``, and a row with weight n
     stands for n equal rows (negative: deletions). Otherwise it is a plain bag. ``taken`` are the entries of negative weight apart, where
     they are few and can be had without a look at the others. ``clean`` makes the rows that are left, each with weight 1, where these can
-    be told without setting off others against them. ``parts``: what it is merged from, if it lies in several parts."""
+    be told without setting off others against them. ``parts``: what it is merged from, if it lies in several parts.
+    ``units``: the weights, if there are some, are 1 and -1 only."""
 
     draft: Draft
     weighted: bool
     taken: Draft | None = None
     clean: Callable[[], Draft] | None = None
     parts: "Parts | None" = None
+    units: bool = False
+
+    @property
+    def is_of_units(self) -> bool:
+        """Whether each entry stands for one row that came, or one that went."""
+        return self.units or not self.weighted
 
     def carry(self) -> tuple[str, ...]:
         """The weight column, if there is one: to be selected along with others."""
@@ -63,10 +70,10 @@ def plain(relation: Relation, columns: Sequence[Column]) -> Relation:
 
 def split_weights(relation: Relation, columns: Sequence[Column]) -> Relation:
     """The same signed bag with weights 1 and -1 only."""
-    if not relation.weighted:
+    if relation.is_of_units:
         return relation
     units = fn.array_repeat(fn.signum(weight()).cast("bigint"), fn.abs(weight()).cast("int"))
-    return Relation(relation.draft.select(*ids(columns), fn.explode(units).alias(WEIGHT)), weighted=True)
+    return Relation(relation.draft.select(*ids(columns), fn.explode(units).alias(WEIGHT)), weighted=True, units=True)
 
 
 def _positive() -> SparkColumn:

@@ -118,7 +118,7 @@ class Renderer:
         be analysed, compared and printed once for each path that leads to it, and there may be exponentially many."""
         frame = made.draft.dataframe().persist()
         self.persisted.append(frame)
-        return Relation(Draft.of(Jvm(self._session).leaf(frame)), made.weighted)
+        return Relation(Draft.of(Jvm(self._session).leaf(frame)), made.weighted, units=made.units)
 
     def _operator(self, rel: Rel, inputs: list[Relation]) -> Relation:
         match rel:
@@ -155,7 +155,8 @@ class Renderer:
             case Sort():
                 return input
             case Negate():
-                return Relation(with_weight(input).select(*ids(rel.columns), (-weight()).alias(WEIGHT)), weighted=True)
+                negated = with_weight(input).select(*ids(rel.columns), (-weight()).alias(WEIGHT))
+                return Relation(negated, weighted=True, units=input.is_of_units)
             case Aggregate():
                 return self._aggregation.aggregate(rel, input)
             case Partial():
@@ -184,7 +185,7 @@ def _linear(input: Relation, operation: Callable[[Draft], Draft]) -> Relation:
     taken = operation(input.taken) if input.taken is not None else None
     clean = input.clean
     left = (lambda: operation(clean())) if clean else None
-    return Relation(operation(input.draft), input.weighted, taken, left)
+    return Relation(operation(input.draft), input.weighted, taken, left, units=input.units)
 
 
 def _project(rel: Project, input: Relation) -> Relation:
@@ -204,7 +205,7 @@ def _renamed(rel: Project, parts: Parts) -> Parts:
 
 
 def _under(names: list[tuple[str, str]], rows: Relation) -> Relation:
-    return Relation(rows.draft.select(*names, *rows.carry()), rows.weighted)
+    return Relation(rows.draft.select(*names, *rows.carry()), rows.weighted, units=rows.units)
 
 
 def _output(output: Output) -> Item:
@@ -238,7 +239,8 @@ def _union(rel: Union, terms: list[Relation]) -> Relation:
     weighted = any(term.weighted for term in terms)
     aligned = [with_weight(term) if weighted else term.draft for term in terms]
     first, *others = (rows.select(*ids(rel.columns), *((WEIGHT,) if weighted else ())) for rows in aligned)
-    return Relation(first.union(*others), weighted, _taken(rel, terms), _clean(rel, terms) if weighted else None)
+    clean = _clean(rel, terms) if weighted else None
+    return Relation(first.union(*others), weighted, _taken(rel, terms), clean, units=all(t.is_of_units for t in terms))
 
 
 def _clean(rel: Union, terms: list[Relation]) -> Callable[[], Draft] | None:
@@ -268,22 +270,23 @@ def _join(rel: Join, left: Relation, right: Relation) -> Relation:
         return parts.merge(_join(rel, parts.rows, right))
     if rel.marker is not None:
         marked = left.draft.exists(right.draft, bind(rel.on, name_of), rel.marker.id)
-        return Relation(marked.select(*ids(rel.columns), *left.carry()), left.weighted)
+        return Relation(marked.select(*ids(rel.columns), *left.carry()), left.weighted, units=left.units)
     if rel.kind == "single":
         # Rows of the right are counted one by one: a weight of two is two matches.
         found = left.draft.single(expand(right, rel.right.columns), bind(rel.on, name_of))
-        return Relation(found.select(*ids(rel.columns), *left.carry()), left.weighted)
+        return Relation(found.select(*ids(rel.columns), *left.carry()), left.weighted, units=left.units)
     other = right.draft.select(*ids(rel.right.columns), (WEIGHT, _RIGHT_WEIGHT)) if right.weighted else right.draft
     if rel.on == TRUE and rel.kind == "inner":
         joined = left.draft.join(other, None, "cross")
     else:
         joined = left.draft.join(other, scalar(rel.on), _KIND[rel.kind])
     if rel.kind in ("semi", "anti"):
-        return Relation(joined, left.weighted)
+        return Relation(joined, left.weighted, units=left.units)
     if not (left.weighted or right.weighted):
         return Relation(joined, weighted=False)
     product = _side_weight(WEIGHT, left, rel.kind == "full") * _side_weight(_RIGHT_WEIGHT, right, rel.kind != "inner")
-    return Relation(joined.select(*ids(rel.columns), product.alias(WEIGHT)), weighted=True)
+    units = left.is_of_units and right.is_of_units
+    return Relation(joined.select(*ids(rel.columns), product.alias(WEIGHT)), weighted=True, units=units)
 
 
 def _side_weight(name: str, side: Relation, padded: bool) -> SparkColumn:

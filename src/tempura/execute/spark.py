@@ -47,9 +47,10 @@ Answer = Callable[[], Draft | None]
 class SparkExecutor:
     """Computes relations and steps in a session, which it never changes.
 
-    ``read`` gives a table's arrivals, ``deleted`` the deletions among them, ``clean`` what is left; ``load`` says where a state of an
-    earlier step lies, ``progress`` is told in words what happens. ``buckets`` is the number of buckets of new states, the session's number
-    of shuffle partitions by default; ``uses`` how often a state is expected to be read; ``prices`` decide when its parts are put together.
+    ``read`` gives a table's arrivals, whose weights are 1 and -1 if they are ``units``, ``deleted`` the deletions among them, ``clean``
+    what is left; ``load`` says where a state of an earlier step lies, ``progress`` is told in words what happens. ``buckets`` is the number
+    of buckets of new states, the session's number of shuffle partitions by default; ``uses`` how often a state is expected to be read;
+    ``prices`` decide when its parts are put together.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class SparkExecutor:
         prices: CostModel = SPARK,
         deleted: ReadDeleted = lambda read: None,
         clean: ReadClean = lambda read: None,
+        units: bool = False,
     ) -> None:
         self._session = session
         self._read = read
@@ -73,6 +75,7 @@ class SparkExecutor:
         self._prices = prices
         self._deleted = deleted
         self._clean = clean
+        self._units = units
 
     def dataframe(self, rel: Rel, notes: Mapping[Rel, Note] = MappingProxyType({})) -> DataFrame:
         """The rows of an expression: columns named by ``Column.id``, and ``_w`` if there are weights. ``notes``: how joins are made."""
@@ -218,7 +221,7 @@ class SparkExecutor:
         deleted, clean = (self._deleted(read), self._clean(read)) if read.signed else (None, None)
         taken = deleted.renamed(*names) if deleted is not None else None
         left = (lambda: clean().renamed(*names)) if clean else None
-        return Relation(self._read(read).renamed(*names), read.signed, taken, left)
+        return Relation(self._read(read).renamed(*names), read.signed, taken, left, units=self._units)
 
 
 def _folder(sink: Sink, i: int) -> str:

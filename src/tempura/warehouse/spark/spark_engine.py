@@ -185,9 +185,8 @@ class SparkEngine:
         if is_small(work.step, work.load):
             for name, value in for_few_rows(session).items():
                 session.conf.set(name, value)
-        executor = SparkExecutor(
-            session, read, work.load, work.progress, buckets, work.uses, self.prices, deleted, clean
-        )
+        rows = (self.prices, deleted, clean, True)
+        executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses, *rows)
         outcome = executor.run(work.step, work.folder, self._whole(session, work.query))
         _STEPS_RUN[self._session.sparkContext] = self.steps_run + 1
         return outcome
