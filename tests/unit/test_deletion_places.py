@@ -154,6 +154,16 @@ class TestNothingIsKnown:
         assert sales.arrivals.deletions(6) == (0, 1)
         assert read(sales.arrivals, 6) == (True, SignedBag.of([(0, "a", 1)]))
 
+    def test_of_more_than_can_be_sent_to_every_task(self, sales: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tempura.warehouse.batches.content.MOST_PLACES", 2)
+        append(sales, [(key, "a", 1) for key in range(8)])
+        delete(sales, [(1, "a", 1), (2, "a", 1)])
+        assert read(sales.arrivals, 2)[0]
+        delete(sales, [(3, "a", 1)])
+        assert sales.arrivals.deletions(3) == (3, 0)
+        assert not read(sales.arrivals, 3)[0]
+        assert read(sales.arrivals, 2)[0]
+
     def test_of_files_that_others_wrote(self, wh: Warehouse, tmp_path: Path) -> None:
         """They may be written again under the same name, in another order."""
         folder = tmp_path / "in"

@@ -218,7 +218,8 @@ class SparkExecutor:
 
     def _arrivals(self, read: Read) -> Relation:
         names = ids(read.scan.outputs) + ([WEIGHT] if read.signed else [])
-        deleted, clean = (self._deleted(read), self._clean(read)) if read.signed else (None, None)
+        clean = self._clean(read) if read.signed else None
+        deleted = self._deleted(read) if read.signed and not clean else None
         taken = deleted.renamed(*names) if deleted is not None else None
         left = (lambda: clean().renamed(*names)) if clean else None
         return Relation(self._read(read).renamed(*names), read.signed, taken, left, units=self._units)

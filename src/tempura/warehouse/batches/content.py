@@ -7,6 +7,9 @@ from pathlib import Path
 
 from tempura.warehouse.batches.arrivals import Arrival, DataFile, Origin, totals
 
+MOST_PLACES = 1_000_000
+"""So many places take some hundred megabytes in each task. Of a table that has lost more, rows are set off against each other."""
+
 Placed = tuple[DataFile, str]
 """A file that is read where it is, and the schema under which it arrived."""
 
@@ -37,10 +40,16 @@ class Content:
 
     @property
     def is_placed(self) -> bool:
-        """Whether there are deletions, and it was noted of all where the deleted rows lie: in files from which these rows are read."""
+        """Whether there are deletions, no more than can be sent to every task, and it was noted of all where the deleted rows lie: in files
+        from which these rows are read."""
+        return self.notes_places and self.holds_places and self.rows[1] <= MOST_PLACES
+
+    @property
+    def holds_places(self) -> bool:
+        """Whether all places that were noted are in files from which these rows are read."""
         # Spark tells the names of files, not their folders.
         names = Counter(Path(file.path).name for a in self.arrivals for file in a.inserted)
-        return self.notes_places and not self.base and all(names[name] == 1 for a in self.arrivals for name in a.hit)
+        return not self.base and all(names[name] == 1 for a in self.arrivals for name in a.hit)
 
     @property
     def notes_places(self) -> bool:

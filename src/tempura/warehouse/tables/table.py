@@ -528,14 +528,13 @@ class Arrivals:
             for span in self.blocks.due(arrivals, since):
                 pieces = self.blocks.read(arrivals, *span)
                 before = self.blocks.read(arrivals, since, span[0]) if since < span[0] else ()
-                wanted = Content(None, pieces)
-                can_place = Content(None, (*before, *pieces)).is_placed
+                wanted, beside = Content(None, pieces), Content(None, (*before, *pieces))
                 # Places in files that are not read beside the block would be lost: then more files are read.
-                if before and wanted.notes_places and not can_place:
+                if before and wanted.notes_places and not beside.holds_places:
                     continue
                 # Of damaged rows whoever reads them is told.
                 if not self._damage(pieces):
-                    places = self._places(pieces) if can_place else {}
+                    places = self._places(pieces) if wanted.notes_places and beside.is_placed else {}
                     source = Source(self.schema, replace(self._rows(wanted), places=places))
                     self._store_together(span, partial(self.site.engine.net, source, place_columns(self.schema.names)))
 
