@@ -172,9 +172,10 @@ def test_views_are_refreshed_by_commands_and_verified(quoting: SparkSession, tmp
     assert result.output.count(": equal: ") == 2
     content = json.loads(out.read_text())
     assert [(row["who"], row["arrival"], row["measured"]) for row in content["runs"]] == [
-        ("together", 0, None), ("together", 1, 0), ("plain", 1, 0), ("apart", 2, 0), ("plain, same session", 2, 0),
+        ("together", 0, None), ("together", 1, 0), ("together, nothing new", 1, 0), ("plain", 1, 0),
+        ("apart", 2, 0), ("plain, same session", 2, 0),
     ]  # fmt: skip
     assert all(row["does"].keys() == {"q1", "q6"} for row in content["runs"] if "does" in row)
     assert {who for who, row in content["summary"].items() if row["wall_s"]} == {
-        "together", "apart", "plain", "plain, same session",
+        "together", "apart", "plain", "plain, same session", "together, nothing new",
     }  # fmt: skip
