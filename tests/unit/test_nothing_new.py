@@ -11,8 +11,8 @@ from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, PER_KEY, SINCE_NOON
-from tests.unit.test_warehouse import FIRST, SECOND, World
-from tests.unit.test_warehouse_outputs import VIEW
+from tests.unit.test_warehouse import SECOND, World
+from tests.unit.test_warehouse_outputs import VIEW, one_above_another
 
 
 class NoSpark:
@@ -24,16 +24,8 @@ class NoSpark:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A view that has run, one over its results, and files published."""
-    world = World(tmp_path)
-    world.lake.mkdir(parents=True)
-    world.put("a", FIRST)
-    summary = world.query(VIEW)
-    world.push([(1, 10)])
-    summary.run()
-    world.wh.add_table("sums", query="summary")
-    world.wh.add_query("above", PER_KEY, schedule=VIEW).run()
-    return world
+    """A view that has run, and one over its results."""
+    return one_above_another(tmp_path)
 
 
 def without_spark(world: World) -> Warehouse:

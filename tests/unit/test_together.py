@@ -10,22 +10,15 @@ from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.runs.report import RunReport
 from tempura.warehouse.together import Outcome
-from tests.unit.bag_engine import COUNT, PER_KEY
-from tests.unit.test_warehouse import FIRST, SECOND, World
-from tests.unit.test_warehouse_outputs import VIEW, held
+from tests.unit.bag_engine import COUNT
+from tests.unit.test_warehouse import SECOND, World
+from tests.unit.test_warehouse_outputs import VIEW, held, one_above_another
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A view, one over its results, and one beside them; the first has run."""
-    world = World(tmp_path)
-    world.lake.mkdir(parents=True)
-    world.put("a", FIRST)
-    summary = world.query(VIEW)
-    world.push([(1, 10)])
-    summary.run()
-    world.wh.add_table("sums", query="summary")
-    world.wh.add_query("above", PER_KEY, schedule=VIEW).run()
+    """A view, one over its results, and one beside them, which has not run."""
+    world = one_above_another(tmp_path)
     world.wh.add_query("beside", COUNT, schedule=VIEW)
     return world
 

@@ -42,6 +42,17 @@ def first_run(world: World) -> Query:
     return query
 
 
+def one_above_another(folder: Path) -> World:
+    """A view, and one over its results; both have run."""
+    world = World(folder)
+    world.lake.mkdir(parents=True)
+    world.put("a", FIRST)
+    first_run(world)
+    world.wh.add_table("sums", query="summary")
+    world.wh.add_query("above", PER_KEY, schedule=VIEW).run()
+    return world
+
+
 def second_run(world: World, query: Query) -> None:
     if not (world.lake / "b.parquet").exists():
         world.put("b", SECOND)

@@ -224,7 +224,7 @@ def within(coming: Draft, columns: Sequence[Column], rows: Rows) -> SparkColumn:
     known = {c: found[3 * i : 3 * i + 3] for i, c in enumerate(ordered)}
     bounds = {c.name: (low, high) for c, (low, high, _) in known.items() if low is not None}
     idle = spanned((*rows.inserted, *rows.deleted), bounds)
-    ranges = [_range(c, *bounds_of) for c, bounds_of in known.items() if c.name not in idle]
+    ranges = [_range(c, *ends) for c, ends in known.items() if c.name not in idle]
     return reduce(SparkColumn.__and__, ranges, fn.lit(True))
 
 

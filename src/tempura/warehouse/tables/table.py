@@ -556,8 +556,7 @@ class Arrivals:
                 inserted, deleted = (self._write_side(folder / name, rows) for name, rows in sides)
                 rows = self._summarised(inserted, deleted, self.copies)
                 if net.placed is not None:
-                    placed = self._write_placed(folder / _PLACED, net.placed)
-                    rows = replace(rows, deleted=placed.deleted, places=placed.places, hit=placed.hit)
+                    rows = self._with_placed(rows, folder / _PLACED, net.placed)
                 self.site.files.sync_tree(folder)
             try:
                 with discarding_if_refused(self.site.files, folder):
@@ -612,24 +611,25 @@ class Arrivals:
         if not self._can_place(present.rows):
             return None
         found = self.site.engine.placed(present, self._rows_of(arrival), place_columns(self.schema.names))
-        placed = self._write_placed(folder / _PLACED, found)
+        placed = self._with_placed(arrival, folder / _PLACED, found)
         if placed.rows[1] != arrival.rows[1]:
             self.site.files.remove_tree(folder / _PLACED)
             return None
         for home in {(self.copies / file.path).parent for file in arrival.deleted}:
             self.site.files.remove_tree(home)
         self.site.files.sync_tree(folder)
-        return replace(arrival, deleted=placed.deleted, places=placed.places, hit=placed.hit)
+        return placed
 
     def _can_place(self, there: Rows) -> bool:
         """Whether it can be told where rows lie that are deleted from some that are there."""
         return self.notes_places and there.can_be_located
 
-    def _write_placed(self, folder: Path, rows: Any) -> Arrival:
-        """Deletions with their places, as files of an arrival."""
+    def _with_placed(self, arrival: Arrival, folder: Path, rows: Any) -> Arrival:
+        """An arrival whose files of deletions are new ones, of these rows with their places."""
         names = place_columns(self.schema.names)
         files = self._write_side(folder, rows, with_places(self.schema, names))
-        return replace(self._summarised((), files, self.copies), places=names, hit=files_hit(files, names))
+        deleted = self._summarised((), files, self.copies).deleted
+        return replace(arrival, deleted=deleted, places=names, hit=files_hit(files, names))
 
     def _keyed(self, arrivals: Sequence[Arrival], arrival: Arrival) -> Arrival:
         """An arrival after which no two rows have one key, if there are keys. Raises TempuraError DUPLICATE_KEY."""
