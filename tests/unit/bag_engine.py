@@ -291,6 +291,7 @@ class BagEngine:
     topics: dict[str, BagTopic] = field(default_factory=dict)
     is_measured: bool = False
     steps_run: int = 0
+    is_started: bool = False
 
     def settings(self) -> dict[str, str]:
         return dict(self.session)

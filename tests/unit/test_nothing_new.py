@@ -18,6 +18,8 @@ from tests.unit.test_warehouse_outputs import VIEW, one_above_another
 class NoSpark:
     """An engine of which nothing may be asked."""
 
+    is_started = False
+
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"Spark is asked for {name}.")
 
@@ -50,6 +52,12 @@ def test_a_run_with_nothing_new(world: World) -> None:
     assert wh.query("above").run(now=True).nothing
     assert wh.query("above").run(dry_run=True).nothing
     assert report == world.wh.query("summary").run()
+
+
+def test_where_spark_runs_it_is_asked(world: World) -> None:
+    wh = without_spark(world)
+    cast(Any, wh)._site.engine.is_started = True
+    assert asks_spark(wh.query("summary"))
 
 
 def test_all_of_them(world: World) -> None:

@@ -195,6 +195,10 @@ class Engine(Protocol):
     def settings(self) -> dict[str, str]:
         """The settings of the user's session that change results."""
 
+    @property
+    def is_started(self) -> bool:
+        """Whether it can be asked without a start that takes longer than many a refresh."""
+
     def parse_schema(self, ddl: str) -> StructType:
         """A schema from DDL. Raises TempuraError BAD_SCHEMA."""
 

@@ -102,6 +102,10 @@ class SparkEngine:
         require_classic(session)
         return session
 
+    @property
+    def is_started(self) -> bool:
+        return "_session" in vars(self)
+
     def _require_spark(self) -> None:
         """Start Spark for functions of pyspark that need a session and take none."""
         assert self._session is not None
