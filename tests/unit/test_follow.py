@@ -319,7 +319,10 @@ def test_what_is_cheapest_is_compared_with_how_the_last_run_went(world: World, m
 def test_a_choice_is_read_back(world: World) -> None:
     choice = world.settled()
     assert choice.others
-    assert Choice.from_json(json.loads(json.dumps(choice.to_json()))) == choice
+    followed = replace(choice, latest=choice.cost + 1)
+    read = Choice.from_json(json.loads(json.dumps(followed.to_json())))
+    assert read == followed
+    assert read.latest == followed.latest
 
 
 def counted_since(world: World, seconds: float, later: int, cost: float) -> Follower:
@@ -329,7 +332,7 @@ def counted_since(world: World, seconds: float, later: int, cost: float) -> Foll
     world.arrive(100)
     known = replace(settled.known, given={**settled.known.given, "counted": "fewer"})
     now = world.query.plan().plan.cost
-    choice = replace(settled, known=known, seconds=seconds * now / 1e9, cost=round(cost * now), others=())
+    choice = replace(settled, known=known, seconds=seconds * now / 1e9, cost=round(cost * now), others=(), latest=None)
     return Follower(choice.n + later, [choice], settled.known.driver, settled.known.doubt)
 
 
@@ -360,6 +363,25 @@ def test_counts_are_no_reason_to_compare_all_where_the_plan_costs_what_it_did(
 ) -> None:
     follower = counted_since(world, seconds=0.0, later=1, cost=cost)
     assert planned(world, follower, asked) == [False, True][: 1 + compares]
+
+
+def test_what_creeps_from_run_to_run_is_no_news_of_counts(world: World, asked: list[Course | None]) -> None:
+    """The plan costs 1.2 times what it did when all were compared, and 1.05 times what it did for the last run that followed."""
+    follower = counted_since(world, seconds=0.0, later=2, cost=1 / 1.2)
+    plan = world.query.plan()
+    assert plan.problem
+    (choice,) = follower._choices
+    crept = replace(choice, latest=round(plan.plan.cost / 1.05))
+    following = Follower(choice.n + 2, [choice, crept], choice.known.driver, choice.known.doubt)
+    asked.clear()
+    following(plan.problem, plan.methods)
+    assert None not in asked
+    assert following.choice
+    assert following.choice.latest == plan.plan.cost, "what the next run compares with"
+    jumped = replace(crept, latest=round(plan.plan.cost / 1.2))
+    comparing = Follower(choice.n + 2, [choice, jumped], choice.known.driver, choice.known.doubt)
+    comparing(plan.problem, plan.methods)
+    assert None in asked
 
 
 def test_comparing_takes_what_the_clock_says(world: World) -> None:

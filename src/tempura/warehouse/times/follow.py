@@ -25,7 +25,7 @@ _SIZE, _CHANGE, _DRIVER, _DOUBT, _COST = 1.25, 2.0, 1.5, 1.25, 1.25
 comparison."""
 
 _NEWS = 1.1
-"""Operators that were counted since a comparison have told what decides if the plan costs so much more or less by them."""
+"""Operators that were counted since the last run have told what decides if the plan costs so much more or less by them."""
 
 _THRIFT = 0.1
 """Such a part of what the plans since then were expected to cost may go into comparing all once more because operators were counted."""
@@ -96,7 +96,8 @@ class Known:
 class Choice:
     """What the ``n``-th run of a query chose when it compared all plans: by what was ``known``, a plan that goes this ``course`` and was
     estimated at ``cost``; the ``others`` would have cost more, but for bets. ``later`` is what it expected to be known at the next points
-    up to the first at which it wants to do something: then it is the plan of these, too. To compare took so many ``seconds`` of CPU."""
+    up to the first at which it wants to do something: then it is the plan of these, too. To compare took so many ``seconds`` of CPU.
+    ``latest`` is what the plan cost for the run that went this way last, where it was followed: what creeps from run to run is no news."""
 
     n: int
     course: Course
@@ -105,6 +106,7 @@ class Choice:
     others: tuple[Alternative, ...]
     later: tuple[Known, ...] = ()
     seconds: float = 0.0
+    latest: int | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -121,7 +123,9 @@ class Choice:
         )
         later = tuple(Known(**known) for known in data.get("later", ()))
         seconds = float(data.get("seconds", 0.0))
-        return Choice(data["n"], course, data["cost"], Known(**data["known"]), others, later, seconds)
+        return Choice(
+            data["n"], course, data["cost"], Known(**data["known"]), others, later, seconds, data.get("latest")
+        )
 
     def is_for(self, known: Known) -> bool:
         """Whether it was made for what is like what is known, or expected that."""
@@ -181,7 +185,7 @@ class Follower:
         plan = made(course=choice.course if choice else None)
         if choice and plan.course is choice.course:
             if taken := self._taken(choice, known, plan):
-                self.choice = choice
+                self.choice = replace(choice, latest=plan.cost)
                 return taken
             plan = made()
         seconds = self._cpu() - before
@@ -198,13 +202,15 @@ class Follower:
         return next((choice.course for choice in like), None)
 
     def _followed_now(self, recent: Sequence[Choice], known: Known) -> Choice | None:
-        newest = sorted(recent, key=lambda choice: choice.n, reverse=True)
+        """The newest that was made for about what is known now, as the last run has noted it that followed it."""
+        newest = sorted(recent, key=lambda choice: choice.n)[::-1]
         like = (choice for choice in newest if choice.is_for(known))
         return next(like, None) or next((choice for choice in newest if choice.known.is_about(known)), None)
 
     def _taken(self, choice: Choice, known: Known, plan: ProgressivePlan) -> ProgressivePlan | None:
         """A plan that was made along the course of a choice; None if all are to be compared instead."""
-        are_counts_news = not choice.is_for(known) and not _is_near(plan.cost, choice.cost, _NEWS)
+        before = choice.cost if choice.latest is None else choice.latest
+        are_counts_news = not choice.is_for(known) and not _is_near(plan.cost, before, _NEWS)
         return None if are_counts_news and not choice.outlasts_counts(self._n) else choice.taken(plan)
 
 
