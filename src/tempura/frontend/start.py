@@ -132,7 +132,7 @@ _SECOND_COMPILER = {
 }
 """How often a method is called, or a loop passed, before Java's second compiler takes it up, which is thorough and dear: multiples of what
 Java has (JDK 17 to 25). Most of what it would compile is Spark's driver, which a session of some minutes does not run often enough to have
-that back; loops over rows still come to it within a task. docs/benchmarks.md has what this saves, and other values."""
+that back; loops over rows still come to it within a task. docs/benchmarks/processes.md has what this saves, and other values."""
 
 
 def machine_options(says: str) -> tuple[str, ...]:
