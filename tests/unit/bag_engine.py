@@ -293,6 +293,9 @@ class BagEngine:
     steps_run: int = 0
     is_started: bool = False
 
+    def start(self) -> None:
+        """It runs at once."""
+
     def settings(self) -> dict[str, str]:
         return dict(self.session)
 

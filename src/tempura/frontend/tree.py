@@ -152,9 +152,21 @@ class Node:
 _READ: dict[str, Callable[[str], Any]] = {"t": Text, "u": str, "d": float, "D": Decimal, "b": base64.b64decode}
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Awaited:
+    """A handle of a query that was lifted by an earlier process: ``handles`` asks Spark for all of them, in the order of then."""
+
+    handles: Callable[[], Sequence[object]]
+    position: int
+
+    def get(self) -> JavaObject:
+        """The object."""
+        return jvm_object(self.handles()[self.position])
+
+
 def jvm_object(handle: object) -> JavaObject:
     """The object of a handle on a lifted expression."""
-    assert isinstance(handle, Handle)
+    assert isinstance(handle, Handle | Awaited)
     return handle.get()
 
 

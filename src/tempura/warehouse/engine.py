@@ -199,6 +199,9 @@ class Engine(Protocol):
     def is_started(self) -> bool:
         """Whether it can be asked without a start that takes longer than many a refresh."""
 
+    def start(self) -> None:
+        """Start it, if it is not: before what takes its time is measured."""
+
     def parse_schema(self, ddl: str) -> StructType:
         """A schema from DDL. Raises TempuraError BAD_SCHEMA."""
 

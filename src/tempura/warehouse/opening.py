@@ -11,6 +11,8 @@ from tempura.frontend.start import start_session
 from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
 from tempura.warehouse.commits.files import Files
+from tempura.warehouse.declared.declare import local_path
+from tempura.warehouse.spark.notes import Notes
 from tempura.warehouse.spark.spark_engine import SparkEngine
 from tempura.warehouse.warehouse import Warehouse, open_site
 
@@ -35,3 +37,10 @@ def open(
     if session is not None:
         require_classic(session)
     return open_site(path, SparkEngine(lambda: session or (start or start_session)()), Files(), clock, rules)
+
+
+def open_for_commands(path: str | Path, start: Callable[[], SparkSession]) -> Warehouse:
+    """The same for commands, whose process is Tempura's and which ``start`` its session if they need one: what Spark says is noted for
+    later ones."""
+    notes = Notes(local_path(str(path)).resolve() / ".tempura" / "noted")
+    return open_site(path, SparkEngine(start, notes=notes), Files())

@@ -186,8 +186,20 @@ class Query:
             run = self._run(history, found, *planned, demand.incremental, watch)
         if dry_run:
             return self._dry(run)
+        if not run.step.is_empty and not self._is_understood(history, watch):
+            return self._ran(asked, demand, dry_run, progress)
         run, manifest = executed(run, progress)
         return report_of(self.name, manifest, (*run.situation.lost, *run.plan.fallbacks))
+
+    def _is_understood(self, history: History, watch: Stopwatch) -> bool:
+        """Whether Spark, which has to run now, understands the query as it was noted: by what an earlier process has asked it."""
+        engine, before = self._site.engine, self._lift(history)
+        if engine.is_started:
+            return True
+        engine.start()
+        self._lifted = None
+        with watch.phase(LOOKING):
+            return self._lift(history).rel == before.rel
 
     @errors_by_code()
     def result(self) -> DataFrame:

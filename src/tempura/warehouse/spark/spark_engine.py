@@ -1,9 +1,11 @@
 """The engine of a warehouse on Spark."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark import SparkContext
@@ -12,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
-from tempura.cost.calibration import prices_of
+from tempura.cost.calibration import Machine, prices_of
 from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, Clocks, StepOutcome, StoredOutput
@@ -63,8 +65,10 @@ from tempura.warehouse.spark.incoming import (
     sides_of,
     split_changes,
 )
+from tempura.warehouse.spark.notes import Notes
 from tempura.warehouse.spark.partners import unmatched
 from tempura.warehouse.spark.places import can_place, net_by_place, places_of
+from tempura.warehouse.spark.recalled import Recalled
 from tempura.warehouse.spark.records import changes_of
 from tempura.warehouse.spark.rows import (
     marked_rows,
@@ -89,17 +93,25 @@ class SparkEngine:
     """Runs a warehouse in clones of the user's session, which is never changed.
 
     ``session`` is called when Spark is first needed; that raises TempuraError SPARK_CONNECT for a session without access to Catalyst.
-    ``prices``: those of the machine, measured or built in, unless they are given.
+    ``prices``: those of the machine, measured or built in, unless they are given. ``notes``: what Spark said to earlier processes, which
+    is believed until it runs; for sessions that Tempura starts, as it starts them.
     """
 
-    def __init__(self, session: Callable[[], SparkSession], prices: CostModel | None = None) -> None:
+    def __init__(
+        self, session: Callable[[], SparkSession], prices: CostModel | None = None, notes: Notes | None = None
+    ) -> None:
         self._start = session
         self._prices = prices
+        self._starting: Clocks | None = None
+        self._recalled = Recalled(notes, lambda: self.is_started) if notes else None
 
     @cached_property
     def _session(self) -> SparkSession:
+        began = _without_spark()
         session = self._start()
         require_classic(session)
+        if self._recalled:
+            self._starting = clocks(session.sparkContext) - began
         return session
 
     @property
@@ -110,19 +122,45 @@ class SparkEngine:
         """Start Spark for functions of pyspark that need a session and take none."""
         assert self._session is not None
 
+    def start(self) -> None:
+        self._require_spark()
+
+    def _told(self, about: str, ask: Callable[[], Any], **question: Any) -> Any:
+        """What Spark answers, or has answered to an earlier process."""
+        return self._recalled.told({"about": about, **question}, ask) if self._recalled else ask()
+
     @property
     def version(self) -> str:
-        return str(self._session.version)
+        return str(self._told("version", lambda: self._session.version))
+
+    @property
+    def _may_ask(self) -> bool:
+        """Whether Spark runs, or may be started for a question that can do without."""
+        return self.is_started or self._recalled is None
+
+    @property
+    def prices(self) -> CostModel:
+        return self._prices_now if self._may_ask else self._priced()
 
     @cached_property
-    def prices(self) -> CostModel:
-        prices = self._prices or prices_of(machine_of(self._session))
+    def _prices_now(self) -> CostModel:
+        return self._priced()
+
+    def _priced(self) -> CostModel:
+        known = self._told("machine", self._machine)
+        prices = self._prices or prices_of(Machine(known["about"]))
+        return replace(prices, **known["session"])
+
+    def _machine(self) -> dict[str, Any]:
+        """The machine, and what the session decides of prices."""
         settings = self._session._jsparkSession.sessionState().conf()
-        sent = int(settings.autoBroadcastJoinThreshold())
-        counted = sendable_bytes(self._session)
-        found = replace(prices, counted_bytes=counted, spark_broadcast_bytes=sent)
-        tasks = self._session.sparkContext.defaultParallelism
-        return replace(found, tasks=tasks, hashed_joins=hold_tables(self._session))
+        session = {
+            "counted_bytes": sendable_bytes(self._session),
+            "spark_broadcast_bytes": int(settings.autoBroadcastJoinThreshold()),
+            "tasks": self._session.sparkContext.defaultParallelism,
+            "hashed_joins": hold_tables(self._session),
+        }
+        return {"about": dict(machine_of(self._session).about), "session": session}
 
     @property
     def is_measured(self) -> bool:
@@ -130,7 +168,7 @@ class SparkEngine:
 
     @property
     def steps_run(self) -> int:
-        return _STEPS_RUN.get(self._session.sparkContext, 0)
+        return _STEPS_RUN.get(self._session.sparkContext, 0) if self._may_ask else 0
 
     def settings(self) -> dict[str, str]:
         return semantic_settings(self._session)
@@ -138,6 +176,9 @@ class SparkEngine:
     # --- schemas and queries ----------------------------------------------------------------------------------------
 
     def parse_schema(self, ddl: str) -> StructType:
+        return StructType.fromJson(self._told("columns", lambda: self._parsed(ddl).jsonValue(), ddl=ddl))
+
+    def _parsed(self, ddl: str) -> StructType:
         self._require_spark()
         try:
             parsed = StructType.fromDDL(ddl)
@@ -151,6 +192,9 @@ class SparkEngine:
         return found
 
     def schema_text(self, schema: StructType) -> str:
+        return str(self._told("ddl", lambda: self._text(schema), columns=schema.jsonValue()))
+
+    def _text(self, schema: StructType) -> str:
         self._require_spark()
         found = nullable(schema)
         assert isinstance(found, StructType)
@@ -160,12 +204,25 @@ class SparkEngine:
         return reading.infer(clone(self._session), files)
 
     def lift(self, query: str | DataFrame, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
-        if isinstance(query, str):
+        if not isinstance(query, str):
+            return lift_dataframe(query)
+
+        def ask() -> Lifted:
             return lift_sql(session_with(self._session, settings), query, tables)
-        return lift_dataframe(query)
+
+        if self._recalled is None:
+            return ask()
+        columns = {name: schema.jsonValue() for name, schema in tables.items()}
+        return self._recalled.lifted(
+            {"about": "query", "text": query, "tables": columns, "settings": dict(settings)}, ask
+        )
 
     def clocks(self) -> Clocks:
-        return clocks(self._session.sparkContext)
+        if not self._may_ask:
+            return _without_spark()
+        now = clocks(self._session.sparkContext)
+        # Whenever it is started: that is no part of what is measured.
+        return now - self._starting if self._starting else now
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
@@ -342,3 +399,8 @@ class SparkEngine:
 
     def frame(self, source: Source, table: str) -> DataFrame:
         return marked_rows(self._session, source, table)
+
+
+def _without_spark() -> Clocks:
+    """What the clocks say while there is no virtual machine of Java."""
+    return Clocks(time.perf_counter(), 0.0, time.process_time())
