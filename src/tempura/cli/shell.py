@@ -22,10 +22,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+import tempura as tp
 from tempura.errors import TempuraError, TempuraWarning
 from tempura.execute.failure import coded
-from tempura.frontend.start import start_session
-from tempura.warehouse.opening import open_for_commands
+from tempura.frontend.start import OwnSession, start_session
 from tempura.warehouse.warehouse import Warehouse
 
 _NO_LOG = logging.NullHandler()
@@ -56,7 +56,7 @@ class Shell:
                 f"There is no tempura.toml in {self.folder.resolve()}.",
                 "Make a warehouse with: tempura init, or name one with: tempura -C FOLDER …",
             )
-        return open_for_commands(self.folder, self.start_session)
+        return tp.open(self.folder, spark=OwnSession(self.start_session))
 
     def start_session(self, app_name: str = "tempura") -> SparkSession:
         """A local session. The log of its errors, with Java's traces, is on standard error under ``--debug`` only: a command says

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
@@ -171,6 +171,17 @@ def many_small_jobs() -> dict[str, str]:
         "spark.sql.ui.retainedExecutions": "1",
         "spark.sql.ui.explainMode": "simple",
     }
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSession:
+    """What starts Tempura's own session in a process of its own, a command's: nobody else sets anything in it."""
+
+    start: Callable[[], SparkSession]
+
+    def __call__(self) -> SparkSession:
+        """The session."""
+        return self.start()
 
 
 def start_session(

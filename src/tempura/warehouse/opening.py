@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tempura.frontend.session import current, require_classic
-from tempura.frontend.start import start_session
+from tempura.frontend.start import OwnSession, start_session
 from tempura.rules.methods import TEMPURA
 from tempura.rules.registry import Registry
 from tempura.warehouse.commits.files import Files
@@ -26,7 +26,8 @@ def open(
     """Open the warehouse in a local folder, which is made if it is missing.
 
     ``spark`` is the session to work in (never changed); this process's active session when not given, or a new local one, which
-    is started, by ``spark`` if that is a function, when it is first needed: to look at what was run needs none.
+    is started, by ``spark`` if that is a function, when it is first needed: to look at what was run needs none. By an ``OwnSession``
+    what Spark says is noted for later processes, which plan without it.
     ``clock`` gives the time with its zone, by which schedules fall due; the system's when not given.
     ``rules`` are those to plan by, beside those of the modules that ``tempura.toml`` names.
 
@@ -36,11 +37,7 @@ def open(
     session = current() if spark is None or callable(spark) else spark
     if session is not None:
         require_classic(session)
-    return open_site(path, SparkEngine(lambda: session or (start or start_session)()), Files(), clock, rules)
-
-
-def open_for_commands(path: str | Path, start: Callable[[], SparkSession]) -> Warehouse:
-    """The same for commands, whose process is Tempura's and which ``start`` its session if they need one: what Spark says is noted for
-    later ones."""
-    notes = Notes(local_path(str(path)).resolve() / ".tempura" / "noted")
-    return open_site(path, SparkEngine(start, notes=notes), Files())
+    is_own = session is None and isinstance(start, OwnSession)
+    notes = Notes(local_path(str(path)).resolve() / ".tempura" / "noted") if is_own else None
+    engine = SparkEngine(lambda: session or (start or start_session)(), notes=notes)
+    return open_site(path, engine, Files(), clock, rules)
