@@ -65,6 +65,18 @@ def test_a_lifted_query_is_read_back(spark: SparkSession, text: str) -> None:
     assert anew[0] == told[0], "lifted anew it has the same handles in the same places"
 
 
+def test_columns_of_all_types_are_what_spark_says(process: Callable[[datetime], Process], spark: SparkSession) -> None:
+    ddl = """a TINYINT, b DECIMAL(38, 10), c VARCHAR(3), d CHAR(2), e STRING COLLATE UTF8_LCASE, f INTERVAL YEAR TO MONTH,
+        g INTERVAL DAY TO SECOND, h ARRAY<STRUCT<x: INT, `y z`: MAP<STRING, TIMESTAMP_NTZ>>>, i BINARY, j VARIANT, k VOID"""
+    first, second = (process(datetime(2026, 11, 27, tzinfo=UTC)) for _ in range(2))
+    said = SparkEngine(lambda: spark).parse_schema(ddl)
+    for known in (first, second):
+        engine = known.wh._site.engine
+        assert engine.parse_schema(ddl) == said
+        assert engine.schema_text(said) == SparkEngine(lambda: spark).schema_text(said)
+    assert (first.starts, second.starts) == (1, 0)
+
+
 def test_what_only_spark_knows_is_not_noted(spark: SparkSession) -> None:
     schema = spark.createDataFrame([], "k INT").schema
     assert recalled._told(lift_sql(spark, "SELECT k FROM t LIMIT 3 OFFSET 2", {"t": schema})) is None

@@ -48,11 +48,12 @@ class Notes:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             is_known = found["format"] == FORMAT and found["of"] == self._of and found["question"] == question
-            if is_known:
-                os.utime(path)
+            answer = found["answer"] if is_known else None
         except (OSError, ValueError, TypeError, KeyError):
             return None
-        return found.get("answer") if is_known else None
+        with suppress(OSError):
+            os.utime(path)
+        return answer
 
     def note(self, question: Mapping[str, Any], answer: Any) -> None:
         """Note an answer, in the place of an earlier one. What cannot be written is not noted."""

@@ -176,6 +176,8 @@ class SparkEngine:
     # --- schemas and queries ----------------------------------------------------------------------------------------
 
     def parse_schema(self, ddl: str) -> StructType:
+        if self._recalled is None:
+            return self._parsed(ddl)
         return StructType.fromJson(self._told("columns", lambda: self._parsed(ddl).jsonValue(), ddl=ddl))
 
     def _parsed(self, ddl: str) -> StructType:
