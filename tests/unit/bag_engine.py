@@ -293,8 +293,9 @@ class BagEngine:
     steps_run: int = 0
     is_started: bool = False
 
-    def start(self) -> None:
-        """It runs at once."""
+    def start(self) -> bool:
+        """It runs at once, and nothing is noted."""
+        return False
 
     def settings(self) -> dict[str, str]:
         return dict(self.session)

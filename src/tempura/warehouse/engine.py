@@ -199,8 +199,9 @@ class Engine(Protocol):
     def is_started(self) -> bool:
         """Whether it can be asked without a start that takes longer than many a refresh."""
 
-    def start(self) -> None:
-        """Start it, if it is not: before what takes its time is measured."""
+    def start(self) -> bool:
+        """Start it, before what takes its time is measured; whether it was not, and what it was asked by then may have been answered as an
+        earlier process has noted it."""
 
     def parse_schema(self, ddl: str) -> StructType:
         """A schema from DDL. Raises TempuraError BAD_SCHEMA."""

@@ -193,10 +193,9 @@ class Query:
 
     def _is_understood(self, history: History, watch: Stopwatch) -> bool:
         """Whether Spark, which has to run now, understands the query as it was noted: by what an earlier process has asked it."""
-        engine, before = self._site.engine, self._lift(history)
-        if engine.is_started:
+        before = self._lift(history)
+        if not self._site.engine.start():
             return True
-        engine.start()
         self._lifted = None
         with watch.phase(LOOKING):
             return self._lift(history).rel == before.rel

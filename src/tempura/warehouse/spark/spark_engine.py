@@ -122,8 +122,10 @@ class SparkEngine:
         """Start Spark for functions of pyspark that need a session and take none."""
         assert self._session is not None
 
-    def start(self) -> None:
+    def start(self) -> bool:
+        was_started = self.is_started
         self._require_spark()
+        return not was_started and self._recalled is not None
 
     def _told(self, about: str, ask: Callable[[], Any], **question: Any) -> Any:
         """What Spark answers, or has answered to an earlier process."""
