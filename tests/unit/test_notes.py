@@ -35,6 +35,16 @@ def test_a_note_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     assert notes.answer(ASKED) == 2
 
 
+def test_what_a_start_of_spark_sets_makes_no_other_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = Notes(tmp_path)
+    with monkeypatch.context() as started:
+        started.setenv("SPARK_BUFFER_SIZE", "65536")
+        notes.note(ASKED, 1)
+    assert Notes(tmp_path).answer(ASKED) == 1
+
+
 def test_a_note_of_another_question_under_the_same_name_is_none(tmp_path: Path) -> None:
     notes = Notes(tmp_path, "one")
     notes.note(ASKED, 1)

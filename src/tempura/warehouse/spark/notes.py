@@ -12,7 +12,6 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -36,11 +35,8 @@ class Notes:
 
     def __init__(self, folder: Path, of: str | None = None) -> None:
         self._folder = folder
-        self._given = of
-
-    @cached_property
-    def _of(self) -> str:
-        return installation() if self._given is None else self._given
+        # Now: pyspark sets variables of the environment when it starts Spark.
+        self._of = installation() if of is None else of
 
     def answer(self, question: Mapping[str, Any]) -> Any | None:
         """What was noted of a question; None where nothing was, by this installation."""
