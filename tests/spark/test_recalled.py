@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
@@ -44,9 +43,8 @@ class Process:
 
 
 @pytest.fixture
-def process(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], Process]:
+def process(spark: SparkSession, tmp_path: Path) -> Callable[[datetime], Process]:
     """A process that begins at a time, as if Spark did not run."""
-    monkeypatch.setattr(recalled, "SparkContext", SimpleNamespace(_active_spark_context=None))
     return lambda now: Process(tmp_path, spark, lambda: now)
 
 
@@ -143,11 +141,8 @@ def test_a_note_that_is_wrong_is_found_before_anything_is_computed(
     assert note.read_text() == right
 
 
-def test_handles_of_another_query_are_not_taken(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_handles_of_another_query_are_not_taken(spark: SparkSession, tmp_path: Path) -> None:
     """A note is wrong about a name only, which makes no other relation."""
-    monkeypatch.setattr(recalled, "SparkContext", SimpleNamespace(_active_spark_context=None))
     notes, schema = Notes(tmp_path / "noted", "test"), spark.createDataFrame([], "k INT").schema
     question = {"about": "query", "text": "SELECT k + 1 AS more FROM t"}
     runs: list[bool] = []

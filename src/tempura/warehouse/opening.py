@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tempura.frontend.session import current, require_classic
@@ -37,7 +38,8 @@ def open(
     session = current() if spark is None or callable(spark) else spark
     if session is not None:
         require_classic(session)
-    is_own = session is None and isinstance(start, OwnSession)
+    # Where somebody else has started Spark, he may have set what he likes in it.
+    is_own = isinstance(start, OwnSession) and SparkContext._active_spark_context is None
     notes = Notes(local_path(str(path)).resolve() / ".tempura" / "noted") if is_own else None
     engine = SparkEngine(lambda: session or (start or start_session)(), notes=notes)
     return open_site(path, engine, Files(), clock, rules)

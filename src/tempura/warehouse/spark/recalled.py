@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from pyspark import SparkContext
-
 from tempura.algebra.plain import NotPlainError, from_plain, plain
 from tempura.errors import Reason, TempuraError
 from tempura.frontend.lift import Lifted
@@ -18,13 +16,11 @@ Question = Mapping[str, Any]
 
 
 class Recalled:
-    """Answers from notes while Spark does not run in this process, and notes what it answers. ``is_started`` tells whether it does: by
-    Tempura; where somebody else has started it, nothing is recalled, nor noted."""
+    """Answers from notes while Spark does not run, as ``is_started`` tells, and notes what it answers then."""
 
     def __init__(self, notes: Notes, is_started: Callable[[], bool]) -> None:
         self._notes = notes
         self._is_started = is_started
-        self._is_own = SparkContext._active_spark_context is None
         self._answers: dict[str, tuple[Any, Sequence[object]]] = {}
 
     def told(self, question: Question, ask: Callable[[], Any]) -> Any:
@@ -43,26 +39,28 @@ class Recalled:
             return known
         lifted = ask()
         if told := _told(lifted):
-            self._answers[json.dumps(question, sort_keys=True)] = told
+            self._answers[_key(question)] = told
             self._note(question, told[0])
         return lifted
 
     def _handles(self, question: Question, noted: Any, ask: Callable[[], Lifted]) -> Sequence[object]:
         """The handles of a query that was recalled."""
-        told = self._answers.get(json.dumps(question, sort_keys=True)) or _told(ask())
+        told = self._answers.get(_key(question)) or _told(ask())
         if not told or told[0] != noted:
             what = f"Spark reads a query otherwise than an earlier command has noted: {question['text'].strip()}"
             raise TempuraError("NOTE_WRONG", what, "Run the command again: it is noted anew.")
         return told[1]
 
     def _noted(self, question: Question) -> Any | None:
-        if self._is_started() or not self._is_own or SparkContext._active_spark_context is not None:
-            return None
-        return self._notes.answer(question)
+        return None if self._is_started() else self._notes.answer(question)
 
     def _note(self, question: Question, answer: Any) -> None:
-        if self._is_own and self._notes.answer(question) != answer:
+        if self._notes.answer(question) != answer:
             self._notes.note(question, answer)
+
+
+def _key(question: Question) -> str:
+    return json.dumps(question, sort_keys=True)
 
 
 def _told(lifted: Lifted) -> tuple[dict[str, Any], list[object]] | None:
