@@ -64,6 +64,15 @@ def filter_pushed_into_full_join(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
 
 
 @rule(LOGICAL)
+def unmatched_by_any_null(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
+    """filter(c IS NULL AND p, L ⟕ R) = filter(p, pad(L ▷ R))      WRONG: what is NULL of a row of R that matched is no sign of none"""
+    missing = {Call("IsNull", (Ref(column),), "boolean") for column in R.columns}
+    rest = [part for part in conjuncts(p) if part not in missing]
+    unmatched = filtered(L.anti_join(R, on).pad_right(R), conjunction(*rest))
+    return rewrite(L.left_join(R, on).filter(p), unmatched, where=len(rest) < len(conjuncts(p)))
+
+
+@rule(LOGICAL)
 def condition_pushed_to_preserved_side(L: Tvr, R: Tvr, on: On) -> Rewrite:
     """L ⟕ R on (p_L AND c) = filter(p_L, L) ⟕ R on c      WRONG: the row of L stays, without a match"""
     p_L, rest = separate(on, L.columns)
@@ -354,6 +363,7 @@ LOGICAL_MUTANTS: tuple[Rule, ...] = (
     filter_pushed_into_first_term,
     filter_pushed_to_padded_side,
     filter_pushed_into_full_join,
+    unmatched_by_any_null,
     condition_pushed_to_preserved_side,
     condition_pushed_to_left_of_anti_join,
     filter_pushed_through_window,

@@ -148,6 +148,36 @@ def test_not_for_a_small_right_side() -> None:
     assert "postpone_join" not in laws_that_fire(query, {**facts, "kinds": facts_of(1_000, id=1_000)})
 
 
+def never_returned(asked_above: bool = False) -> Rel:
+    """Lines that nobody returned, as a left join whose other side is missing; asked where they are joined, or above what leaves out the
+    rest."""
+    sold, back = lines("l"), Scan("returns", ("order",), (Column("b.order", "order", "int"),))
+    joined = Join(sold, back, "left", equal(column(sold, "order"), column(back, "order")))
+    missing = Call("IsNull", (column(back, "order"),), "boolean")
+    kept = tuple(Output(c, Ref(c)) for c in joined.columns[1:])
+    return Filter(Project(joined, kept), missing) if asked_above else Project(Filter(joined, missing), kept)
+
+
+RETURNED = {"lines": (LINES, 10_000, 10_000), "returns": (LINES // 10, 1_000, 1_000)}
+
+
+def returned(**apart: object) -> dict[str, TableFacts]:
+    """Facts of lines and returns, that come at three times."""
+    columns = {"order": ColumnStats(LINES / 4), "supplier": ColumnStats(100_000), "late": ColumnStats(2)}
+    return {name: TableFacts(rows, (0, 0, 0), 1, columns=columns) for name, rows in RETURNED.items()}
+
+
+@pytest.mark.parametrize("asked_above", [False, True])
+@pytest.mark.parametrize("methods", ["all", *TEMPURA.methods])
+def test_what_matched_nothing_is_an_anti_join(methods: str, asked_above: bool) -> None:
+    """And nobody joins what matched, to leave it out again: neither to recompute it, nor in what is held back for later."""
+    plan = make_plan(Problem(never_returned(asked_above), POINTS, returned()), (methods,))
+    operators = [rel for step in plan.steps for rel in step.operators]
+    assert any(isinstance(rel, Join) and rel.kind == "anti" for rel in operators)
+    assert not any(isinstance(rel, Join) and rel.kind in ("left", "inner") for rel in operators)
+    assert not any(isinstance(rel, Filter) and "IsNull" in str(rel.predicate) for rel in operators)
+
+
 def laws_that_fire(query: Rel, facts: dict[str, TableFacts]) -> Counter[str]:
     fired = Counter[str]()
 
@@ -177,7 +207,16 @@ class Clusters(QueryGenerator):
     def _by_row(self, left: Rel, kinds: list[JoinKind]) -> Rel:
         right, kind = self.query(0), self.random.choice(kinds)
         marker = self.column("boolean") if kind == "exists" else None
-        return Join(left, right, kind, self._on(left, right), marker)
+        join = Join(left, right, kind, self._on(left, right), marker)
+        return self._unmatched(join) if kind == "left" and self.random.random() < 0.75 else join
+
+    def _unmatched(self, join: Join) -> Rel:
+        """What matched nothing of a left join: asked there, or above a projection."""
+        assert isinstance(join.on, Call)
+        key = join.on.operands[1]
+        outputs = tuple(Output(c, Ref(c)) for c in reversed(join.columns))
+        made = Project(join, outputs) if self.random.random() < 0.5 else join
+        return Filter(made, Call("IsNull", (key,), "boolean"))
 
     def _on(self, left: Rel, right: Rel) -> Call:
         numbers = [Ref(c) for c in left.columns if c.type == "int"]
@@ -208,4 +247,5 @@ def test_every_alternative_gives_its_view(methods: str, monkeypatch: pytest.Monk
                     assert not wrong, f"seed {seed}: {way.rule.name} for {goal}: {wrong}\nquery {query}"
     assert fired["postpone_join"] > CASES / 2
     assert fired["postpone_projected_join"] > CASES / 2
+    assert fired["keep_unmatched"] > CASES / 4
     assert used["first_snapshot_reduced"] > CASES

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tempura.algebra.rel import Filter, Join, Rel, Scan, Support
 from tempura.algebra.scalar import Call, Column, Literal, Ref
 from tempura.physical.operators import Read
@@ -89,6 +91,37 @@ def test_a_plan_says_what_its_rows_are_remembered_as_and_which_were_counted() ->
     assert counted
     assert all(note.rows < 10 for note in counted)
     assert again.cost < plan.cost
+
+
+def new_matches(space: Space, t: int) -> Join:
+    """The new sales of t with the returns that they match."""
+    join = next(m.rel for edge in space.memo.classes for m in space.memo.members(edge) if isinstance(m.rel, Join))
+    return Join(View(join.left, Delta(t - 1, t)), View(join.right, Snapshot(t)), "inner", join.on)
+
+
+def test_what_is_new_is_expected_to_be_off_as_all_rows_were() -> None:
+    """Until a run has counted it itself."""
+    space = Space(refresh())
+    new, all_rows = new_matches(space, 2), Join(*_all(new_matches(space, 2), 2), "inner", new_matches(space, 2).on)
+    size = space.counts.size(all_rows)
+    assert size is not None
+    before = space.estimate.rows(new)
+    told = refresh(**{size.name: (size.expected / 10, size.expected)})
+    other = Space(told)
+    assert other.estimate.rows(new_matches(other, 2)) == pytest.approx(before / 10, rel=0.01)
+    assert not other.estimate.is_counted(new_matches(other, 2)), "that is a guess"
+    assert other.estimate.is_counted(Join(*_all(new_matches(other, 2), 2), "inner", new_matches(other, 2).on))
+    own = space.counts.size(new)
+    assert own is not None
+    both = Space(replace(told, counted={**told.counted, own.name: (before * 3, own.expected)}))
+    assert both.estimate.rows(new_matches(both, 2)) == pytest.approx(before * 3, rel=0.01), "what was counted says more"
+
+
+def _all(join: Join, t: int) -> tuple[View, View]:
+    left, right = join.inputs
+    assert isinstance(left, View)
+    assert isinstance(right, View)
+    return View(left.tvr, Snapshot(t)), View(right.tvr, Snapshot(t))
 
 
 PRICE = Column("p", "price", "int")

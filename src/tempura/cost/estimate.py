@@ -130,7 +130,8 @@ class Estimator:
     """Rows of relations, given the tables. One instance per planning problem; results are remembered. ``meaning`` says what classes
     of a memo stand for: all expressions of a class have one estimate. ``staircase`` says when each table is seen. ``counted`` gives the
     rows that a class had at the first time point, where they are known: its estimates at all times are multiplied by as much as the one
-    at that point was off. ``known`` gives the rows of an operator or view where more is known than tables tell."""
+    at that point was off. ``known`` gives the rows of an operator or view where more is known than tables tell, ``alike`` where that is
+    known of something like it."""
 
     def __init__(
         self,
@@ -139,12 +140,14 @@ class Estimator:
         staircase: Staircase = TOGETHER,
         counted: Callable[[Rel], float | None] = lambda rel: None,
         known: Callable[[Rel], float | None] = lambda rel: None,
+        alike: Callable[[Rel], float | None] = lambda rel: None,
     ) -> None:
         self._tables = tables
         self._meaning = meaning
         self._staircase = staircase
         self._counted = counted
         self._known = known
+        self._alike = alike
         self._off: dict[Rel, float] = {}
         self._rows: dict[Rel, float] = {}
         self._distinct: dict[tuple[Rel, Column], float] = {}
@@ -167,6 +170,7 @@ class Estimator:
         known = self._rows.get(rel)
         if known is None:
             told = self._known(rel)
+            told = self._alike(rel) if told is None else told
             known = self._rows[rel] = max(0.0, self._estimate(rel) if told is None else min(told, self._most(rel)))
         return known
 

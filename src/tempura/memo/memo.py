@@ -156,6 +156,13 @@ class Memo:
         for id in member.key[1:]:
             self._class(id).users.pop(member, None)
 
+    def retire(self, member: Member) -> None:
+        """A member need not compute its class any more, as others do. Who writes it still finds its class; and it goes on to name and to
+        describe that, if it was the smallest."""
+        home = self._class(member.home)
+        if len(home.members) > 1:
+            home.members = [m for m in home.members if m is not member]
+
     # --- representatives ---
 
     def _weigh(self, id: int) -> None:

@@ -268,6 +268,7 @@ class Rule:
     splits: tuple[str, ...]
     reads: frozenset[tuple[str, bool]]
     undoes: tuple[str, ...] = ()
+    replaces: bool = False
     any_time: bool = False
     by_definition: bool = False
     origin: Origin = Origin.ANEW
@@ -347,6 +348,7 @@ def rule(
     cite: tuple[int, ...] = (),
     undoes: tuple[str, ...] = (),
     *,
+    replaces: bool = False,
     any_time: bool = False,
     by_definition: bool = False,
     origin: Origin = Origin.ANEW,
@@ -355,7 +357,8 @@ def rule(
     """Make a rule of a law. ``cite`` are numbers of ``rules/CITATIONS.md``; ``undoes`` names rules that it reverts: it is not tried on
     what they have made.
 
-    What the planner has to know of a rule, it declares. ``any_time``: it may make a view later than when that becomes current; the
+    What the planner has to know of a rule, it declares. ``replaces``, of a law at all times: whoever has the right side needs the left
+    one no more, whatever the tables hold. ``any_time``: it may make a view later than when that becomes current; the
     others make it then, and who needs it later loads it, so that incremental work is done once. ``by_definition``: it applies the
     operator to whole snapshots of its inputs, so what it makes is *recomputed*. ``origin``: where it has its values from. ``why``: the
     reason that is told, as a fallback of the plan, when the rule is used on an operator.
@@ -363,7 +366,7 @@ def rule(
     Raises TypeError for a parameter that is no metavariable, and for a table in a law between TVRs at all times, at which none moves;
     ValueError for a function without a law in its docstring.
     """
-    declared = (any_time, by_definition, origin, why)
+    declared = (replaces, any_time, by_definition, origin, why)
 
     def compile(function: RuleFunction) -> Rule:
         if not function.__doc__:

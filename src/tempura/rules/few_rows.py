@@ -7,7 +7,8 @@ few where the left side has few; Spark can send no other side of such a join to 
 
 from tempura.algebra.failing import can_fail
 from tempura.algebra.rel import keep
-from tempura.algebra.scalar import Output, Ref, substitute
+from tempura.algebra.scalar import Call, Output, Ref, conjunction, conjuncts, substitute
+from tempura.memo.references import equated
 from tempura.rules.dsl import (
     LOGICAL,
     TVR_GENERATING,
@@ -18,6 +19,7 @@ from tempura.rules.dsl import (
     On,
     OnAll,
     Outputs,
+    Pred,
     Rewrite,
     Rule,
     Sides,
@@ -25,11 +27,26 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
-from tempura.rules.helpers import joined, only_matching, values_of
+from tempura.rules.helpers import filtered, joined, only_matching, values_of
 from tempura.tvr.tvr import Tvr
 
 _BY_ROW = ("left", "semi", "anti", "exists")
 """Joins in which a row of the left side has the same result, whatever other rows there are on that side."""
+
+
+@rule(LOGICAL, cite=(3, 4), replaces=True)
+def keep_unmatched(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
+    """filter(k IS NULL AND p, L ⟕ R) = filter(p, pad(L ▷ R))      when on asks that k, a column of R, is equal to one of L
+
+    NULL is equal to nothing, so a row that matched has k. How often a row matches, and with what, need no longer be known.
+    """
+    missing = {Call("IsNull", (Ref(key),), "boolean") for _, key in equated(on, L.columns, R.columns)}
+    rest = [part for part in conjuncts(p) if part not in missing]
+    return rewrite(
+        L.left_join(R, on).filter(p),
+        filtered(L.anti_join(R, on).pad_right(R), conjunction(*rest)),
+        where=len(rest) < len(conjuncts(p)),
+    )
 
 
 @rule(LOGICAL, cite=(4,))
@@ -38,15 +55,15 @@ def postpone_join(
 ) -> Rewrite:
     """(L ⋉ R) ⋈ S ⋈ ... = (L ⋈ S ⋈ ...) ⋉ R      the same for ▷ ⟕ ∃, when the inner joins read nothing of R
 
-    Only when far fewer rows are expected to be left than L has, and than R: to ask for those in a small R is a way to leave few rows
-    itself. What is asked of rows then that R would have dropped must not fail.
+    Only when far fewer rows are expected to be left than L has. For ⋉ also than R: to ask for those in a small R is a way to leave few
+    rows itself. What is asked of rows then that R would have dropped must not fail.
     """
     before, few = joined((L.join(R, by, how, marker), *others), on), joined((L, *others), on)
     fits = how in _BY_ROW and on.columns <= frozenset(few.columns) and not can_fail(on) and not can_fail(by)
     return rewrite(
         before,
         Tvr(keep(few.join(R, by, how, marker).rel, before.columns)),
-        where=fits and expected.is_far_smaller(few, L) and expected.is_far_smaller(few, R),
+        where=fits and expected.is_far_smaller(few, L) and (how != "semi" or expected.is_far_smaller(few, R)),
     )
 
 
@@ -76,7 +93,7 @@ def postpone_projected_join(
     return rewrite(
         before,
         few.join(R, by, how, marker).project((*outputs, *kept_too)),
-        where=fits and expected.is_far_smaller(few, L) and expected.is_far_smaller(few, R),
+        where=fits and expected.is_far_smaller(few, L) and (how != "semi" or expected.is_far_smaller(few, R)),
     )
 
 
@@ -109,4 +126,4 @@ def recompute_snapshot_reduced(
     )
 
 
-POSTPONE: tuple[Rule, ...] = (postpone_join, postpone_projected_join)
+POSTPONE: tuple[Rule, ...] = (keep_unmatched, postpone_join, postpone_projected_join)

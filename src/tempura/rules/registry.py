@@ -151,7 +151,15 @@ class Registry:
 
 
 def _described(rule: Rule) -> str:
-    declared = (rule.family.value, rule.law, rule.undoes, rule.any_time, rule.by_definition, rule.origin.value)
+    declared = (
+        rule.family.value,
+        rule.law,
+        rule.undoes,
+        rule.replaces,
+        rule.any_time,
+        rule.by_definition,
+        rule.origin.value,
+    )
     return f"{rule.name} {declared} {_origin(rule.function)} {_origin(rule.why)}"
 
 

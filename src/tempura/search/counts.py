@@ -2,7 +2,8 @@
 
 A refresh is like the one before it: the same views of the same classes, one time later. So an operator over views is named by what it
 computes and by how long before its own time each view is of: whoever computes it again, at a later time of the ledger or of the plan, finds
-the name again. Its rows are expected to be off from what tables let expect by as much as they were when they were counted.
+the name again. Its rows are expected to be off from what tables let expect by as much as they were when they were counted. Where nobody has
+computed it of what is new, a condition or a join is expected to be off by as much as of all rows.
 """
 
 import hashlib
@@ -25,6 +26,9 @@ Rows = tuple[float, float]
 
 COUNTED = (Join, Aggregate, Partial, Filter)
 """Operators whose rows are neither those of their input nor known. Spark counts what comes out of them anyway."""
+OF_SHARES = (Join, Filter)
+"""Those that leave a share of the rows, or pairs, that there are: it says something of what is new among these, too."""
+_WHOLE = "Snapshot 0"
 
 
 class Counts:
@@ -45,11 +49,23 @@ class Counts:
         self._facts = facts
         self._order = ",".join(staircase.order)
         self._names: dict[Rel, str | None] = {}
-        self._texts: dict[tuple[Rel, int], str] = {}
+        self._texts: dict[tuple[Rel, int | None], str] = {}
 
     def rows(self, rel: Rel) -> float | None:
         """How many rows an operator or a view is expected to have, if a run has counted them; else None."""
-        known = self._counted.get(self.name(rel) or "") if self._counted else None
+        return self._as_off(rel, self.name(rel)) if self._counted else None
+
+    def rows_by_whole(self, rel: Rel) -> float | None:
+        """How many rows a condition or a join is expected to have by what a run has counted of it over all rows of now; None where none
+        has."""
+        return (
+            self._as_off(rel, hashed(self._text(rel, None)))
+            if self._counted and isinstance(rel, OF_SHARES) and self.name(rel)
+            else None
+        )
+
+    def _as_off(self, rel: Rel, name: str | None) -> float | None:
+        known = self._counted.get(name or "")
         if known is None:
             return None
         rows, expected = known
@@ -76,16 +92,18 @@ class Counts:
             return None
         return hashed(self._text(rel, max(ceil(at.until) for _, at in views)))
 
-    def _text(self, rel: Rel, now: int) -> str:
+    def _text(self, rel: Rel, now: int | None) -> str:
+        """What an operator computes, and how long before ``now`` its views are of; without it, as if they were all of now, and of all
+        rows."""
         # Orders of a join are many, and what they are made of is the same.
         if (rel, now) not in self._texts:
             self._texts[rel, now] = self._find_text(rel, now)
         return self._texts[rel, now]
 
-    def _find_text(self, rel: Rel, now: int) -> str:
+    def _find_text(self, rel: Rel, now: int | None) -> str:
         view = _viewed(rel)
         if view:
-            return f"{self._memo.fingerprint(view[0])}{self._at(*view, now)}"
+            return f"{self._memo.fingerprint(view[0])}{_WHOLE if now is None else self._at(*view, now)}"
         return operator_text(rel, [f"({self._text(input, now)})" for input in rel.inputs])
 
     def _at(self, tvr: Rel, at: ViewKind, now: int) -> str:
@@ -118,7 +136,7 @@ def hashed(text: str) -> str:
 def counted_names(rel: Rel) -> tuple[str, ...]:
     """Under which names :class:`Counts` remembers an operator over time-free inputs: applied to all of their rows and, of one input, to
     those that were new; what says more comes first."""
-    kinds = ("Snapshot 0", "Delta 1 0")[: 1 + (len(rel.inputs) == 1)]
+    kinds = (_WHOLE, "Delta 1 0")[: 1 + (len(rel.inputs) == 1)]
     return tuple(
         hashed(operator_text(rel, [f"({fingerprint(input)}{kind})" for input in rel.inputs])) for kind in kinds
     )

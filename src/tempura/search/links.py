@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tempura.algebra.rel import Rel, Values, empty
+from tempura.algebra.rel import Filter, Rel, Values, empty
+from tempura.algebra.scalar import Column, Expr, Ref, conjuncts, substitute
 from tempura.memo.edge import Edge
 from tempura.memo.events import ClassSplit, Listener, ignore
 from tempura.memo.memo import Member, Memo
@@ -63,7 +64,15 @@ class ClassLinks:
         found = [i for i in inputs if i is not None]
         if len(found) < len(inputs):
             return None
-        return prune(rel.with_inputs(*found)) if found else rel
+        return self._asked_once(prune(rel.with_inputs(*found))) if found else rel
+
+    def _asked_once(self, rel: Rel) -> Rel:
+        """An expression, or the input of a condition of which all rows satisfy it. A part may be a whole that some condition makes of
+        another; to ask that of it again would be another part, of which it is asked again, without end."""
+        if not isinstance(rel, Filter) or not isinstance(rel.input, Edge):
+            return rel
+        asked = {part for member in self._memo.members(rel.input) for part in _asked(member.rel, rel.input)}
+        return rel.input if asked.issuperset(conjuncts(rel.predicate)) else rel
 
     def _split(self, edge: Edge, table: str | None) -> Parts:
         """The parts that a rule gives, all of one rule: those of two rules need not add up."""
@@ -89,6 +98,14 @@ class ClassLinks:
 
     def _part(self, rel: Rel, rule: Rule, member: Member) -> Edge | Values:
         return empty(rel.columns) if is_empty(rel) else self._memo.add(rel, rule.name, member)
+
+
+def _asked(member: Rel, edge: Edge) -> tuple[Expr, ...]:
+    """What all rows of a class satisfy, as the condition by which a member leaves out others; in the columns of a use of it."""
+    if not isinstance(member, Filter):
+        return ()
+    used: dict[Column, Expr] = {own: Ref(column) for own, column in zip(member.columns, edge.columns, strict=True)}
+    return conjuncts(substitute(member.predicate, used))
 
 
 def _id(part: Edge | Values) -> int | None:

@@ -163,6 +163,8 @@ class Saturation:
         self._listener(ClassRewritten(home.id, rule.name))
         merged = self._memo.merge(home, self._memo.add(seen(law.rhs), rule.name, member), rule.name)
         self._memo.rebuild()
+        if rule.replaces and member:
+            self._memo.retire(member)
         self._take_up()
         if merged:
             self._look_again(home)

@@ -75,7 +75,8 @@ class Space:
         self._counted = {key.expression: facts.rows for key, facts in problem.stored.items()}
         self.counts = self._counts()
         tables, meaning = problem.tables, self.memo.representative
-        self.estimate = Estimator(tables, meaning, self.staircase, self._rows_counted, self.counts.rows)
+        told = (self._rows_counted, self.counts.rows, self.counts.rows_by_whole)
+        self.estimate = Estimator(tables, meaning, self.staircase, *told)
         self.orders = JoinOrders(self.model, self.estimate)
 
     def _counts(self) -> Counts:
