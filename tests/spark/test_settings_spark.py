@@ -23,6 +23,25 @@ def test_a_session_has_exactly_the_settings_that_it_is_given(spark: SparkSession
     assert "spark.sql.legacy.timeParserPolicy" in semantic_settings(changed)
 
 
+def test_code_that_several_stages_run_is_compiled_once(spark: SparkSession) -> None:
+    sessions = [session_with(spark, {}), clone(spark), session_with(spark, {})]
+    _, named, alike = (
+        compiled_for(session, n) for session, n in zip(sessions, (1_000_003, 1_000_007, 1_000_009), strict=True)
+    )
+    assert alike < named
+
+
+def compiled_for(session: SparkSession, n: int) -> int:
+    """How many classes are made of generated code for a join whose sides are alike, and which no other has: it is of numbers below n."""
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    left, right = (session.range(50).selectExpr(f"id % {n} AS k") for _ in range(2))
+    assert session._jvm is not None
+    made = session._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+    before = made.getCount()
+    assert left.join(right.hint("merge"), "k").count() == 50
+    return int(made.getCount() - before)
+
+
 def test_plans_are_texts_where_somebody_may_look(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     for watched, mode in ((True, "formatted"), (False, "simple")):
         monkeypatch.setattr(settings, "_is_watched", lambda session, watched=watched: watched)
