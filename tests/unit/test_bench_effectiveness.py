@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow.parquet as pq
@@ -25,6 +26,7 @@ from tempura.bench.ratios import is_right, rank_correlation, ratios_of, summaris
 from tempura.bench.record import Record, Row
 from tempura.bench.scenario import PRICES, SHARES, Effectiveness, parts
 from tempura.bench.suites import SUITES
+from tempura.cli.effectiveness import draw
 from tempura.cli.main import main
 from tempura.data.tpcds import generate
 from tempura.errors import TempuraError
@@ -304,6 +306,16 @@ def test_a_figure_shows_queries_in_the_order_of_their_ratios() -> None:
     assert marks(figure("nothing", {})) == []
 
 
+def test_of_several_sets_of_methods_task_cpu_is_drawn(tmp_path: Path) -> None:
+    asked = SimpleNamespace(methods=("all", "im1"), suite="tpch", scale=1.0, scenario="ivm", pattern="append")
+    rows = [
+        {"query": "q1", "methods": methods, "cpu_ratio": ratio, "all_cpu_ratio": 7.0, "wall_ratio": 8.0}
+        for methods, ratio in (("all", 0.25), ("im1", 0.5))
+    ]
+    draw(tmp_path / "out.svg", cast(Any, asked), {"ratios": rows})
+    assert [text for text, _, _ in marks((tmp_path / "out.svg").read_text())] == ["q1: 0.25", "q1: 0.50"]
+
+
 # --- the command ---------------------------------------------------------------------------------------------------------
 
 
@@ -353,7 +365,15 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.
     assert done == ["q1", "q3"]
     content = json.loads(out.read_text())
     assert content["summary"]["methods"]["all"]["n"] == 2
-    assert {text for text, _, _ in marks((tmp_path / "figures" / "out.svg").read_text())} == {"q1: 0.50", "q3: 0.50"}
+    drawn = (tmp_path / "figures" / "out.svg").read_text()
+    ratios = {row["query"]: row for row in content["summary"]["ratios"]}
+    assert Counter(text for text, _, _ in marks(drawn)) == Counter(
+        f"{query}: {row[measure]:.2f}"
+        for query, row in ratios.items()
+        for measure in ("cpu_ratio", "all_cpu_ratio", "wall_ratio")
+    )
+    assert all(f">{measure}</text>" in drawn for measure in ("task CPU", "all CPU", "time"))
+    assert "q1: 0.50" in drawn
     code, output = command(out)
     assert code == 1
     assert "[FILE_EXISTS]" in output

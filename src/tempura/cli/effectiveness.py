@@ -112,13 +112,20 @@ def effectiveness(
 
 
 def draw(file: Path, asked: Effectiveness, found: Row) -> None:
-    """Write the figure of CPU ratios."""
-    series: dict[str, dict[str, float]] = {methods: {} for methods in asked.methods}
+    """Write the figure of ratios: of task CPU under each set of methods; under the only one of all CPU and of time, too."""
+    several = len(asked.methods) > 1
+    measures = {"task CPU": "cpu_ratio"} if several else _MEASURES
+    series: dict[str, dict[str, float]] = {}
     for row in found["ratios"]:
-        series[row["methods"]][row["query"]] = row["cpu_ratio"]
-    title = f"{asked.suite} at scale {asked.scale:g}, {asked.scenario}, {asked.pattern}: task CPU, recomputing = 1"
+        for measure, ratio in measures.items():
+            series.setdefault(row["methods"] if several else measure, {})[row["query"]] = row[ratio]
+    what = "task CPU, recomputing = 1" if several else "recomputing = 1"
+    title = f"{asked.suite} at scale {asked.scale:g}, {asked.scenario}, {asked.pattern}: {what}"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(figure(title, series), encoding="utf-8")
+
+
+_MEASURES = {"task CPU": "cpu_ratio", "all CPU": "all_cpu_ratio", "time": "wall_ratio"}
 
 
 def print_ratios(shell: Shell, found: Row) -> None:
