@@ -13,6 +13,9 @@ from tempura.laws.definition import Definition
 from tempura.memo.events import ClassRewritten, Event
 from tempura.physical.operators import Read
 from tempura.plan.progressive import Step
+from tempura.rules import few_rows
+from tempura.rules.delta_linear import delta_filter
+from tempura.rules.dsl import LOGICAL, TVR_GENERATING, rule
 from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
 from tempura.search.graph import Graph
@@ -165,6 +168,20 @@ def returned(**apart: object) -> dict[str, TableFacts]:
     """Facts of lines and returns, that come at three times."""
     columns = {"order": ColumnStats(LINES / 4), "supplier": ColumnStats(100_000), "late": ColumnStats(2)}
     return {name: TableFacts(rows, (0, 0, 0), 1, columns=columns) for name, rows in RETURNED.items()}
+
+
+def test_what_is_an_anti_join_is_no_left_join_any_more() -> None:
+    memo = Space(Problem(never_returned(), POINTS, returned())).memo
+    members = [m.rel for edge in memo.classes for m in memo.members(edge)]
+    assert any(isinstance(rel, Join) and rel.kind == "anti" for rel in members)
+    assert not any(isinstance(rel, Filter) for rel in members)
+
+
+def test_only_a_law_about_an_operator_at_all_times_replaces_one() -> None:
+    many = few_rows.postpone_join.function
+    for family, function in ((LOGICAL, many), (TVR_GENERATING, delta_filter.function)):
+        with pytest.raises(TypeError, match="replaces no operator"):
+            rule(family, replaces=True)(function)
 
 
 @pytest.mark.parametrize("asked_above", [False, True])

@@ -366,14 +366,8 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.
     content = json.loads(out.read_text())
     assert content["summary"]["methods"]["all"]["n"] == 2
     drawn = (tmp_path / "figures" / "out.svg").read_text()
-    ratios = {row["query"]: row for row in content["summary"]["ratios"]}
-    assert Counter(text for text, _, _ in marks(drawn)) == Counter(
-        f"{query}: {row[measure]:.2f}"
-        for query, row in ratios.items()
-        for measure in ("cpu_ratio", "all_cpu_ratio", "wall_ratio")
-    )
+    assert Counter(text for text, _, _ in marks(drawn)) == {"q1: 0.50": 2, "q1: 0.25": 1, "q3: 0.50": 2, "q3: 0.25": 1}
     assert all(f">{measure}</text>" in drawn for measure in ("task CPU", "all CPU", "time"))
-    assert "q1: 0.50" in drawn
     code, output = command(out)
     assert code == 1
     assert "[FILE_EXISTS]" in output

@@ -158,6 +158,22 @@ def test_a_merger_inside_a_self_join_meets_the_other_self_join() -> None:
     assert len({memo.find(j).id for j in joins}) == 1
 
 
+def test_a_class_does_without_a_member_that_is_retired() -> None:
+    memo = Memo()
+    small, large = where(table("a"), 3), where(where(table("a"), 4), 3)
+    edge = memo.add(small)
+    known = memo.fingerprint(edge)
+    memo.merge(edge, memo.add(large))
+    memo.rebuild()
+    first, second = memo.members(edge)
+    memo.retire(first)
+    assert memo.members(edge) == (second,)
+    assert memo.find(memo.add(small)).id == memo.find(edge).id, "who writes it still finds its class"
+    assert memo.fingerprint(edge) == known, "and states are found by the name that it had"
+    memo.retire(second)
+    assert memo.members(edge) == (second,), "somebody has to compute it"
+
+
 @given(SEEDS, st.integers(0, 100), st.integers(0, 100))
 @settings(max_examples=60)
 def test_after_any_mergers_equal_operators_over_equal_classes_are_equal(seed: int, i: int, j: int) -> None:

@@ -113,14 +113,13 @@ def effectiveness(
 
 def draw(file: Path, asked: Effectiveness, found: Row) -> None:
     """Write the figure of ratios: of task CPU under each set of methods; under the only one of all CPU and of time, too."""
-    several = len(asked.methods) > 1
-    measures = {"task CPU": "cpu_ratio"} if several else _MEASURES
-    series: dict[str, dict[str, float]] = {}
-    for row in found["ratios"]:
-        for measure, ratio in measures.items():
-            series.setdefault(row["methods"] if several else measure, {})[row["query"]] = row[ratio]
-    what = "task CPU, recomputing = 1" if several else "recomputing = 1"
-    title = f"{asked.suite} at scale {asked.scale:g}, {asked.scenario}, {asked.pattern}: {what}"
+    rows, of = found["ratios"], f"{asked.suite} at scale {asked.scale:g}, {asked.scenario}, {asked.pattern}"
+    if len(asked.methods) > 1:
+        title = f"{of}: task CPU, recomputing = 1"
+        series = {m: {r["query"]: r["cpu_ratio"] for r in rows if r["methods"] == m} for m in asked.methods}
+    else:
+        title = f"{of}: recomputing = 1"
+        series = {measure: {r["query"]: r[ratio] for r in rows} for measure, ratio in _MEASURES.items()}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(figure(title, series), encoding="utf-8")
 

@@ -363,7 +363,8 @@ def rule(
     operator to whole snapshots of its inputs, so what it makes is *recomputed*. ``origin``: where it has its values from. ``why``: the
     reason that is told, as a fallback of the plan, when the rule is used on an operator.
 
-    Raises TypeError for a parameter that is no metavariable, and for a table in a law between TVRs at all times, at which none moves;
+    Raises TypeError for a parameter that is no metavariable, for a table in a law between TVRs at all times, at which none moves, and for
+    ``replaces`` of another law than one of these, or of one about joins of many, which no operator is written as;
     ValueError for a function without a law in its docstring.
     """
     declared = (replaces, any_time, by_definition, origin, why)
@@ -380,9 +381,12 @@ def rule(
         splits = tuple(made.parts) if isinstance(made, Split) else ()
         sides = tuple(made.parts.values()) if isinstance(made, Split) else (made.rhs,)
         reads = frozenset(kind for side in sides for kind in _kinds_of_links(side))
-        return Rule(
+        compiled = Rule(
             function.__name__, family, law, cite, parameters, function, made.lhs, splits, reads, undoes, *declared
         )
+        if replaces and (family is not Family.LOGICAL or compiled.is_about_many):
+            raise TypeError(f"{function.__name__} replaces no operator: that is for laws at all times about one")
+        return compiled
 
     return compile
 

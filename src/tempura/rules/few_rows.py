@@ -2,11 +2,12 @@
 
 Such a join keeps, drops, pads or marks rows of its left side one by one. So it may come after the joins that leave few of these, which
 Catalyst, that pushes EXISTS down to the table it is asked of, does not do. And of its right side it needs the rows that match, which are
-few where the left side has few; Spark can send no other side of such a join to every task than the right one.
+few where the left side has few; Spark can send no other side of such a join to every task than the right one. A left join of which only
+those rows are asked that matched nothing is an anti join, of which more laws speak.
 """
 
 from tempura.algebra.failing import can_fail
-from tempura.algebra.rel import keep
+from tempura.algebra.rel import JoinKind, keep
 from tempura.algebra.scalar import Call, Output, Ref, conjunction, conjuncts, substitute
 from tempura.memo.references import equated
 from tempura.rules.dsl import (
@@ -49,6 +50,11 @@ def keep_unmatched(L: Tvr, R: Tvr, on: On, p: Pred) -> Rewrite:
     )
 
 
+def _leaves_few(few: Tvr, L: Tvr, R: Tvr, how: JoinKind, expected: Expected) -> bool:
+    """Whether a join with R is better asked of the few rows that others leave of L. A small R of ⋉ leaves few itself."""
+    return expected.is_far_smaller(few, L) and (how != "semi" or expected.is_far_smaller(few, R))
+
+
 @rule(LOGICAL, cite=(4,))
 def postpone_join(
     L: Tvr, R: Tvr, others: Sides, how: NotInner, marker: AnyMarker, by: On, on: OnAll, expected: Expected
@@ -63,7 +69,7 @@ def postpone_join(
     return rewrite(
         before,
         Tvr(keep(few.join(R, by, how, marker).rel, before.columns)),
-        where=fits and expected.is_far_smaller(few, L) and (how != "semi" or expected.is_far_smaller(few, R)),
+        where=fits and _leaves_few(few, L, R, how, expected),
     )
 
 
@@ -93,7 +99,7 @@ def postpone_projected_join(
     return rewrite(
         before,
         few.join(R, by, how, marker).project((*outputs, *kept_too)),
-        where=fits and expected.is_far_smaller(few, L) and (how != "semi" or expected.is_far_smaller(few, R)),
+        where=fits and _leaves_few(few, L, R, how, expected),
     )
 
 
@@ -126,4 +132,4 @@ def recompute_snapshot_reduced(
     )
 
 
-POSTPONE: tuple[Rule, ...] = (keep_unmatched, postpone_join, postpone_projected_join)
+FEW_ROWS: tuple[Rule, ...] = (keep_unmatched, postpone_join, postpone_projected_join)

@@ -144,7 +144,7 @@ REWRITES: tuple[Rule, ...] = (
     *grouping.GROUPING,
     *reduce.REDUCE,
     *keys.KEYS,
-    *few_rows.POSTPONE,
+    *few_rows.FEW_ROWS,
 )
 """Laws between TVRs at all times: what every method may begin with. In the order in which they are tried: first
 those without which something is computed again."""

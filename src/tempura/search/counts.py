@@ -26,7 +26,7 @@ Rows = tuple[float, float]
 
 COUNTED = (Join, Aggregate, Partial, Filter)
 """Operators whose rows are neither those of their input nor known. Spark counts what comes out of them anyway."""
-OF_SHARES = (Join, Filter)
+_OF_SHARES = (Join, Filter)
 """Those that leave a share of the rows, or pairs, that there are: it says something of what is new among these, too."""
 _WHOLE = "Snapshot 0"
 
@@ -60,7 +60,7 @@ class Counts:
         has."""
         return (
             self._as_off(rel, hashed(self._text(rel, None)))
-            if self._counted and isinstance(rel, OF_SHARES) and self.name(rel)
+            if self._counted and isinstance(rel, _OF_SHARES) and self.name(rel)
             else None
         )
 

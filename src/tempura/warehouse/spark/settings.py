@@ -51,8 +51,8 @@ NAMED = (
 _AT_WORK = {
     # Spark starts a job to look at more than 32 files, even if they are named one by one, as those of arrivals are.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
-    # Stages are numbered as they happen to become ready. With the number in its name the same code is compiled for each, by Java twice,
-    # and runs slowly until it is.
+    # Stages are numbered as they happen to become ready. With the number in its name the same code is compiled for each, by Spark and
+    # then by Java, and runs slowly until it is.
     "spark.sql.codegen.useIdInClassName": "false",
 }
 """Settings that change how Spark works and not what results are."""
