@@ -31,7 +31,7 @@ def session(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def archive(cache: Path) -> Archive:
     java = find_java()
-    found = Archive.of(java.command, java.says, {"XDG_CACHE_HOME": str(cache)})
+    found = Archive.of(java.command, java.version, java.says, {"XDG_CACHE_HOME": str(cache)})
     assert found
     return found
 

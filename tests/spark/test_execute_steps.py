@@ -17,7 +17,7 @@ from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column,
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredOutput, StoredState
-from tempura.execute.draft import Draft
+from tempura.execute.draft import Draft, JavaObject
 from tempura.execute.files import Files
 from tempura.execute.local import BagExecutor
 from tempura.execute.metrics import Meter
@@ -382,9 +382,10 @@ def test_relations_without_columns_and_without_types_can_be_kept(spark: SparkSes
 class SelfJoin:
     """The handle of an opaque query: pairs of rows with equal first columns, counted by the second."""
 
-    def answer(self, session: SparkSession, rows: Sequence[DataFrame]) -> DataFrame:
-        left, right = (given.toDF("key", name, "price") for given, name in zip(rows, ("x", "y"), strict=True))
-        return left.join(right, "key").groupBy("x").count()
+    def answer(self, session: SparkSession, rows: Sequence[JavaObject]) -> JavaObject:
+        given = (Draft(session, plan).dataframe() for plan in rows)
+        left, right = (frame.toDF("key", name, "price") for frame, name in zip(given, ("x", "y"), strict=True))
+        return Draft.of(left.join(right, "key").groupBy("x").count()).plan
 
 
 def test_an_opaque_query_is_run_over_its_inputs(spark: SparkSession) -> None:

@@ -63,6 +63,11 @@ def clone_of(spark: SparkSession, mode: str) -> SparkSession:
         ({"spark.ui.enabled": "false", "spark.eventLog.enabled": "true"}, True),
     ],
 )
-def test_somebody_may_look_at_the_interface_or_at_what_is_written_down(conf: dict[str, str], watched: bool) -> None:
-    session = SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf))
-    assert settings._is_watched(cast(Any, session)) == watched
+def test_somebody_may_look_at_the_interface_or_at_what_is_written_down(
+    spark: SparkSession, conf: dict[str, str], watched: bool
+) -> None:
+    given = getattr(cast(Any, spark._jvm), "org.apache.spark.SparkConf")(False)
+    for name, value in conf.items():
+        given.set(name, value)
+    context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: SimpleNamespace(conf=lambda: given)))
+    assert settings._is_watched(cast(Any, SimpleNamespace(sparkContext=context))) == watched

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 import tempura as tp
 from tempura.algebra.rel import Join
@@ -13,7 +15,8 @@ from tempura.cost.joins import small_sides
 from tempura.data.tpcds import generate, query_texts
 from tempura.execute.draft import Draft
 from tempura.frontend.lift import lift_sql
-from tempura.warehouse.spark import spark_engine
+from tempura.warehouse.engine import WholeQuery
+from tempura.warehouse.spark import spark_engine, whole
 from tempura.warehouse.spark.whole import answered
 
 OWN, BY_STEP = "asked as it was written", "by the step"
@@ -42,9 +45,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was asked of Spark as a whole."""
     texts: list[str] = []
 
-    def recording(session: SparkSession, query: str, *rest: object) -> Draft | None:
-        found = answered(session, query, *rest)  # type: ignore[arg-type]
-        texts.extend([query] if found else [])
+    def recording(session: SparkSession, query: WholeQuery) -> Draft | None:
+        found = answered(session, query)
+        texts.extend([query.text] if found else [])
         return found
 
     monkeypatch.setattr(spark_engine, "answered", recording)
@@ -67,6 +70,33 @@ def test_a_recomputation_asks_the_query_as_it_was_written(
         assert str(query.history()[-1].does) == str(report.does)
         assert query.verify(), f"{name}: {query.verify()}"
     assert found == {name: way for name, (_, way) in QUERIES.items()}
+
+
+def test_a_recomputation_has_spark_read_the_text_no_second_time(
+    spark: SparkSession, tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wh = tp.open(tmp_path, spark=spark)
+    t = wh.add_table("t", schema="g STRING, v INT")
+    query = wh.add_query("q", sql=QUERIES["sub-query"][0].replace("FROM u", "FROM t"))
+    monkeypatch.setattr(whole, "recomputation", None)
+    for _ in range(2):
+        t.append(spark.createDataFrame(ROWS, "g STRING, v INT"))
+        query.run(methods="batch")
+    assert len(asked) == 2
+    monkeypatch.undo()
+    assert query.verify()
+
+
+def test_as_many_columns_come_as_a_leaf_has(spark: SparkSession) -> None:
+    columns = StructType().add("g", "string").add("v", "integer")
+    made = lift_sql(spark, "SELECT g, v FROM t", {"t": columns}).asked
+    assert made
+    assert made.tables == ("t",)
+    rows = spark.createDataFrame(ROWS, columns)
+    plan = made.answer(spark, [Draft.of(rows).plan])
+    assert sorted(map(str, Draft(spark, plan).dataframe().collect())) == sorted(map(str, rows.collect()))
+    with pytest.raises(IllegalArgumentException, match="1 columns in the place of 2"):
+        made.answer(spark, [Draft.of(rows.select("g")).plan])
 
 
 def test_ties_are_broken_alike_by_a_recomputation_and_by_maintenance(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tempura.frontend.archive import Archive, make, own_folder
+from tempura.frontend.archive import Archive, Kind, make, own_folder
 
 HOTSPOT = 'openjdk version "17.0.1"\nOpenJDK 64-Bit Server VM (build 17.0.1, mixed mode)'
 
@@ -19,15 +19,16 @@ def java(tmp_path: Path) -> Path:
     """A Java that makes an archive of a list of classes: its arguments. It fails when there is no list."""
     program = tmp_path / "java"
     program.write_text(
-        "#!/bin/sh\nfor a; do case $a in\n-XX:SharedClassListFile=*) list=${a#*=} ;;\n-XX:SharedArchiveFile=*) to=${a#*=} ;;\n"
+        "#!/bin/sh\nfor a; do case $a in\n-XX:SharedClassListFile=* | -XX:AOTConfiguration=*) list=${a#*=} ;;\n"
+        "-XX:SharedArchiveFile=* | -XX:AOTCache=*) to=${a#*=} ;;\n"
         'esac; done\n[ -f "$list" ] || exit 1\nprintf "%s\\n" "$@" >"$to"\n'
     )
     program.chmod(0o755)
     return program
 
 
-def archive(tmp_path: Path, java: Path, says: str = HOTSPOT) -> Archive:
-    found = Archive.of(java, says, {"XDG_CACHE_HOME": str(tmp_path)})
+def archive(tmp_path: Path, java: Path, says: str = HOTSPOT, version: int = 17) -> Archive:
+    found = Archive.of(java, version, says, {"XDG_CACHE_HOME": str(tmp_path)})
     assert found
     return found
 
@@ -51,13 +52,13 @@ def test_another_spark_has_another(tmp_path: Path, java: Path, monkeypatch: pyte
     os.utime(tmp_path / "b" / "jars", (1, 1))
     assert archive(tmp_path, java).path != first.path
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "c"))
-    assert Archive.of(java, HOTSPOT, {"XDG_CACHE_HOME": str(tmp_path)}) is None
+    assert Archive.of(java, 17, HOTSPOT, {"XDG_CACHE_HOME": str(tmp_path)}) is None
 
 
 def test_there_is_none_for_another_virtual_machine_or_when_it_is_turned_off(tmp_path: Path, java: Path) -> None:
     here = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    assert Archive.of(java, "Eclipse OpenJ9 VM", here) is None
-    assert Archive.of(java, HOTSPOT, here | {"TEMPURA_CLASS_ARCHIVE": "off"}) is None
+    assert Archive.of(java, 17, "Eclipse OpenJ9 VM", here) is None
+    assert Archive.of(java, 17, HOTSPOT, here | {"TEMPURA_CLASS_ARCHIVE": "off"}) is None
     assert not (tmp_path / "cache").exists()
 
 
@@ -90,12 +91,26 @@ def test_the_first_session_notes_and_those_after_it_map(tmp_path: Path, java: Pa
     assert time.time() - found.path.stat().st_mtime < 60, "it is used, so it stays"
 
 
-def test_it_is_made_when_the_process_has_ended(tmp_path: Path, java: Path) -> None:
-    found = archive(tmp_path, java)
+def test_a_java_that_can_keeps_what_it_has_learnt_of_the_code_too(tmp_path: Path, java: Path) -> None:
+    assert [archive(tmp_path, java, version=version).path.suffix for version in (17, 24, 25, 29)] == [
+        ".jsa",
+        ".jsa",
+        ".aot",
+        ".aot",
+    ]
+    found = archive(tmp_path, java, version=25)
+    assert found.options(noting=True)[:2] == ("-XX:AOTMode=record", f"-XX:AOTConfiguration={found.classes}")
+    found.path.touch()
+    assert found.options(noting=True)[0] == f"-XX:AOTCache={found.path}"
+
+
+@pytest.mark.parametrize("version", [17, 25])
+def test_it_is_made_when_the_process_has_ended(tmp_path: Path, java: Path, version: int) -> None:
+    found = archive(tmp_path, java, version=version)
     program = (
-        "from pathlib import Path; from tempura.frontend.archive import Archive; import os\n"
-        f"found = Archive(Path({str(found.path)!r}), Path({str(java)!r}))\n"
-        "found.make_after(os.getpid(), 'a.jar:b.jar')\n"
+        "from pathlib import Path; from tempura.frontend.archive import Archive, Kind; import os\n"
+        f"found = Archive(Path({str(found.path)!r}), Path({str(java)!r}), Kind.of({version}))\n"
+        "found.make_after(os.getpid(), 'a.jar:b.jar', ['--add-opens=here=there'])\n"
         "found.classes.write_text('Some')\n"
         "assert found.is_wanted\n"
     )
@@ -105,20 +120,21 @@ def test_it_is_made_when_the_process_has_ended(tmp_path: Path, java: Path) -> No
         if found.is_there:
             break
         time.sleep(0.05)
-    assert found.path.read_text().splitlines()[-2:] == ["-cp", "a.jar:b.jar"]
+    given = found.path.read_text().splitlines()
+    assert (given[0], given[-2:]) == ("--add-opens=here=there", ["-cp", "a.jar:b.jar"])
     for _ in range(600):
         if not list(found.path.parent.glob("*.list")):
             break
         time.sleep(0.05)
     left = {path.suffix for path in found.path.parent.iterdir()}
-    assert left == {".jsa", ".tried"}
+    assert left == {Kind.of(version).suffix, ".tried"}
 
 
 def test_what_cannot_be_made_is_tried_again_a_day_later(tmp_path: Path, java: Path) -> None:
     found = archive(tmp_path, java)
     ended = subprocess.Popen(["true"])
     ended.wait()
-    assert not make(ended.pid, str(java), "a.jar", found.classes, found.path)
+    assert not make(ended.pid, found, found.classes, "a.jar")
     assert not list(found.path.parent.iterdir()), "no part of it is left"
     tried = found.path.with_suffix(".tried")
     tried.touch()
@@ -136,5 +152,5 @@ def test_archives_that_nobody_uses_go(tmp_path: Path, java: Path) -> None:
     found.classes.write_text("Some")
     ended = subprocess.Popen(["true"])
     ended.wait()
-    assert make(ended.pid, str(java), "a.jar", found.classes, found.path)
+    assert make(ended.pid, found, found.classes, "a.jar")
     assert (found.is_there, new.exists(), old.exists()) == (True, True, False)

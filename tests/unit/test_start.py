@@ -92,8 +92,8 @@ def test_no_java_at_all_is_an_error_that_says_what_was_seen(tmp_path: Path, monk
     assert "tempura[java]" in error.value.remedy
 
 
-def run_launcher(home: Path, *arguments: str) -> list[str]:
-    with java_for_spark(Java(home, 17, "test")):
+def run_launcher(home: Path, *arguments: str, version: int = 17) -> list[str]:
+    with java_for_spark(Java(home, version, "test")):
         command = Path(os.environ["JAVA_HOME"], "bin", "java")
         return subprocess.run([command, *arguments], capture_output=True, text=True, check=True).stdout.splitlines()
 
@@ -112,6 +112,14 @@ def test_launcher_drops_one_option_and_keeps_the_others_whole(tmp_path: Path) ->
     ]
     lines = run_launcher(home, kept[0], "--add-modules=jdk.incubator.vector", *kept[1:])
     assert lines == [*kept, f"JAVA_HOME={home}"]
+
+
+def test_a_package_that_java_no_longer_has_is_not_opened(tmp_path: Path) -> None:
+    """Java would print a warning with every command."""
+    home = fake_java(tmp_path / "jdk", "")
+    gone, kept = (f"--add-opens=java.base/sun.{name}=ALL-UNNAMED" for name in ("security.action", "nio.ch"))
+    assert run_launcher(home, gone, kept, version=25)[:-1] == [kept]
+    assert run_launcher(home, gone, kept, version=21)[:-1] == [gone, kept]
 
 
 def test_sparks_launcher_sees_the_script_as_java_home(tmp_path: Path) -> None:

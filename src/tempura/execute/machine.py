@@ -28,7 +28,14 @@ _SETTINGS = (
     "spark.sql.files.maxPartitionBytes",
     "spark.plugins",
 )
-_OF_THE_ARCHIVE = ("SharedArchiveFile", "DumpLoadedClassList", "SharedClassListFile")
+_OF_THE_ARCHIVE = (
+    "SharedArchiveFile",
+    "DumpLoadedClassList",
+    "SharedClassListFile",
+    "AOTMode",
+    "AOTConfiguration",
+    "AOTCache",
+)
 """Options that say where classes are mapped from, and not how fast they run."""
 
 

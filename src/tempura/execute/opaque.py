@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tempura.algebra.rel import Opaque
 from tempura.errors import TempuraError
-from tempura.execute.draft import Draft
+from tempura.execute.draft import Draft, JavaObject
 from tempura.execute.naming import ids
 from tempura.execute.relation import Relation, expand
 
@@ -16,8 +16,8 @@ from tempura.execute.relation import Relation, expand
 class Answering(Protocol):
     """The handle of an ``Opaque``."""
 
-    def answer(self, session: SparkSession, rows: Sequence[DataFrame]) -> DataFrame:
-        """What Spark answers when the inputs have these rows, column by column."""
+    def answer(self, session: SparkSession, rows: Sequence[JavaObject]) -> JavaObject:
+        """The plan of what Spark answers when the inputs have the rows of these plans, column by column."""
 
 
 def recompute(session: SparkSession, rel: Opaque, inputs: Sequence[Relation]) -> Relation:
@@ -27,9 +27,6 @@ def recompute(session: SparkSession, rel: Opaque, inputs: Sequence[Relation]) ->
     """
     if not isinstance(rel.handle, Answering):
         raise TempuraError("NOT_EXECUTABLE", f"nothing says how to run {rel.label}.", "Lift the query anew.")
-    rows = [
-        expand(given, i.columns).select(*ids(i.columns)).dataframe()
-        for given, i in zip(inputs, rel.inputs, strict=True)
-    ]
-    result = rel.handle.answer(session, rows)
-    return Relation(Draft.of(result).renamed(*ids(rel.outputs)), weighted=False)
+    rows = [expand(given, i.columns).select(*ids(i.columns)).plan for given, i in zip(inputs, rel.inputs, strict=True)]
+    result = Draft(session, rel.handle.answer(session, rows))
+    return Relation(result.renamed(*ids(rel.outputs)), weighted=False)

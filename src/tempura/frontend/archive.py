@@ -1,7 +1,8 @@
 """An archive of the classes that Spark loads, with which a session starts in half the time.
 
 To start Spark and to run a step, Java loads some 17,000 classes out of 250 jars, and checks each. It can map them from a file instead
-(class data sharing, JEP 310). The first session that is asked to notes what it loads. When its process has ended, another one of
+(class data sharing, JEP 310); since Java 25 linked already, and with the counts by which it chose what to compile (JEP 483, 514, 515), so
+it compiles that at once. The first session that is asked to notes what it loads. When its process has ended, another one of
 the lowest priority makes the archive, in the user's cache; sessions after it map what is there. Java itself looks whether an archive
 is of the very jars and the very Java, and does without it otherwise; so an archive may be lost, or be wrong, without harm.
 """
@@ -12,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,16 +31,46 @@ _LONGEST_END, _LONGEST_DUMP = 60, 900
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """Options of Java for an archive in the file ``{archive}`` of what one session noted in ``{noted}``, and the file's suffix."""
+
+    suffix: str
+    note: tuple[str, ...]
+    make: tuple[str, ...]
+    use: tuple[str, ...]
+
+    @staticmethod
+    def of(version: int) -> "Kind":
+        """What a Java of this version can make."""
+        return _WITH_PROFILES if version >= 25 else _CLASSES
+
+
+_CLASSES = Kind(
+    ".jsa",
+    note=("-XX:DumpLoadedClassList={noted}", "-Xlog:cds*=off"),
+    make=("-Xshare:dump", "-XX:SharedClassListFile={noted}", "-XX:SharedArchiveFile={archive}"),
+    use=("-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"),
+)
+_WITH_PROFILES = Kind(
+    ".aot",
+    note=("-XX:AOTMode=record", "-XX:AOTConfiguration={noted}", "-Xlog:aot*=off", "-Xlog:cds*=off"),
+    make=("-XX:AOTMode=create", "-XX:AOTConfiguration={noted}", "-XX:AOTCache={archive}"),
+    use=("-XX:AOTCache={archive}", "-Xlog:aot*=off", "-Xlog:cds*=off"),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive of classes: ``path`` is where it is, or will be, ``java`` the program that it is for."""
+    """An archive of classes: ``path`` is where it is, or will be, ``java`` the program that it is for, ``kind`` what that can make."""
 
     path: Path
     java: Path
+    kind: Kind
 
     @staticmethod
-    def of(java: Path, says: str, environment: Mapping[str, str] | None = None) -> "Archive | None":
-        """The archive for a Java, which ``says`` that of its version, and the Spark that is installed. None where there can be none:
-        another virtual machine than HotSpot, no folder of one's own to keep it in, or ``TEMPURA_CLASS_ARCHIVE=off``."""
+    def of(java: Path, version: int, says: str, environment: Mapping[str, str] | None = None) -> "Archive | None":
+        """The archive for a Java of a ``version``, which ``says`` that of itself, and the Spark that is installed. None where there can be
+        none: another virtual machine than HotSpot, no folder of one's own to keep it in, or ``TEMPURA_CLASS_ARCHIVE=off``."""
         known = os.environ if environment is None else environment
         if known.get("TEMPURA_CLASS_ARCHIVE") == "off" or "Server VM" not in says:
             return None
@@ -50,7 +81,10 @@ class Archive:
             of = (str(java.resolve()), says, str(jars), str(jars.stat().st_mtime_ns))
         except OSError:
             return None
-        return Archive(folder / f"classes-{hashlib.sha256(chr(0).join(of).encode()).hexdigest()[:16]}.jsa", java)
+        kind = Kind.of(version)
+        return Archive(
+            folder / f"classes-{hashlib.sha256(chr(0).join(of).encode()).hexdigest()[:16]}{kind.suffix}", java, kind
+        )
 
     @property
     def is_there(self) -> bool:
@@ -80,12 +114,12 @@ class Archive:
         if self.is_there:
             with suppress(OSError):
                 os.utime(self.path)
-            return f"-XX:SharedArchiveFile={self.path}", "-Xlog:cds*=off"
-        return (f"-XX:DumpLoadedClassList={self.classes}", "-Xlog:cds*=off") if noting else ()
+            return _for(self.kind.use, self.classes, self.path)
+        return _for(self.kind.note, self.classes, self.path) if noting else ()
 
-    def make_after(self, process: int, class_path: str) -> None:
-        """Make it when this Python and then a process, which is Java, have ended."""
-        arguments = (str(process), str(self.java), class_path, str(self.classes), str(self.path))
+    def make_after(self, process: int, class_path: str, modules: Sequence[str]) -> None:
+        """Make it when this Python and then a process, which is Java, have ended. ``modules``: the options about modules that it had."""
+        arguments = (str(process), str(self.java), str(self.classes), str(self.path), class_path, *modules)
         atexit.register(self._leave, arguments)
 
     def _leave(self, arguments: tuple[str, ...]) -> None:
@@ -110,22 +144,23 @@ def own_folder(environment: Mapping[str, str]) -> Path | None:
     return folder.absolute() if own and os.access(folder, os.W_OK) else None
 
 
-def make(process: int, java: str, class_path: str, classes: Path, archive: Path) -> bool:
-    """Make an archive of noted classes when a process has ended; whether that was possible. Archives that are not used go."""
+def make(process: int, archive: Archive, noted: Path, class_path: str, modules: Sequence[str] = ()) -> bool:
+    """Make an archive of what was noted when a process has ended; whether that was possible. Archives that are not used go.
+
+    ``modules``: options of the sessions' Java that say which modules are open to whom; an archive is for these."""
     _wait_for(process)
     os.nice(19)
-    part = archive.with_suffix(f".{os.getpid()}.part")
-    noted, to = f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={part}"
+    part = archive.path.with_suffix(f".{os.getpid()}.part")
     nowhere = subprocess.DEVNULL
-    with _removed(part, classes):
+    with _removed(part, noted):
         done = subprocess.run(
-            [java, "-Xshare:dump", noted, to, "-cp", class_path],
+            [archive.java, *modules, *_for(archive.kind.make, noted, part), "-cp", class_path],
             stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=_LONGEST_DUMP, check=False,
         )  # fmt: skip
         if done.returncode or not part.exists():
             return False
-        part.replace(archive)
-    for other in archive.parent.glob("classes-*"):
+        part.replace(archive.path)
+    for other in archive.path.parent.glob("classes-*"):
         if time.time() - other.stat().st_mtime > _UNUSED:
             other.unlink(missing_ok=True)
     return True
@@ -148,6 +183,11 @@ def _removed(*paths: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
+def _for(options: Iterable[str], noted: Path, archive: Path) -> tuple[str, ...]:
+    return tuple(option.format(noted=noted, archive=archive) for option in options)
+
+
 if __name__ == "__main__":
-    _process, _java, _class_path, _classes, _archive = sys.argv[1:]
-    make(int(_process), _java, _class_path, Path(_classes), Path(_archive))
+    _process, _java, _noted, _path, _class_path, *_modules = sys.argv[1:]
+    _kind = next(kind for kind in (_CLASSES, _WITH_PROFILES) if kind.suffix == Path(_path).suffix)
+    make(int(_process), Archive(Path(_path), Path(_java), _kind), Path(_noted), _class_path, _modules)

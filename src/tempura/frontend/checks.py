@@ -50,18 +50,23 @@ def refuse_other_sources(spark: SparkSession, analysed: JavaObject) -> None:
 
 def leaves(spark: SparkSession, analysed: JavaObject) -> list[JavaObject]:
     """The leaves of a plan and of its sub-queries."""
-    return list(compiled(spark, "Walk").leaves(analysed))
+    return _listed(compiled(spark, "Walk").leaves(analysed))
 
 
 def expressions(spark: SparkSession, analysed: JavaObject, classes: Sequence[str] = ()) -> list[JavaObject]:
     """The expression nodes of a plan and its sub-queries; those of some classes, by their simple names."""
     walk = compiled(spark, "Walk")
-    return list(walk.expressions(analysed, "\n".join(classes)) if classes else walk.expressions(analysed))
+    return _listed(walk.expressions(analysed, "\n".join(classes)) if classes else walk.expressions(analysed))
+
+
+def _listed(found: JavaObject) -> list[JavaObject]:
+    """A list of Java's, by the numbers of its elements: to iterate over it ends with an error in the JVM, which is dear."""
+    return [found[i] for i in range(len(found))]
 
 
 def time_dependent(spark: SparkSession, analysed: JavaObject) -> Iterator[JavaObject]:
     """The expressions of a plan and its sub-queries that mean when, by whom or in which session it is run."""
-    found = compiled(spark, "Walk").innermost(analysed, "CURRENT_LIKE")
+    found = _listed(compiled(spark, "Walk").innermost(analysed, "CURRENT_LIKE"))
     return (node for node in found if not _holds_plan(node))
 
 

@@ -3,7 +3,7 @@ lifts what remains."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -36,7 +36,7 @@ class Lifted:
     columns are the result, under the user's ``names`` (which may repeat); more columns are there only for ``order``,
     the query's ORDER BY over the columns of ``rel`` (() when it has none). ``schema`` is the JSON of Spark's StructType
     of the result, nullable as analysed. ``reasons`` say what is recomputed and why; empty when all of the query is in
-    the algebra.
+    the algebra. ``asked`` is the statement as Spark has analysed it, where it is one and this process has asked.
     """
 
     rel: Rel
@@ -45,6 +45,7 @@ class Lifted:
     visible: int
     schema: str
     reasons: tuple[Reason, ...] = ()
+    asked: Recompute | None = field(default=None, compare=False, repr=False)
 
 
 def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> Lifted:
@@ -59,7 +60,7 @@ def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
         analysed = _analysed(work, sql, tables)
         refuse_unrepeatable(work, analysed, sql)
         refuse_other_sources(work, analysed)
-        return _in_parts(work, analysed, sql.strip())
+        return replace(_in_parts(work, analysed, sql.strip()), asked=whole(work, analysed))
 
 
 def recomputation(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> Recompute:
@@ -148,6 +149,6 @@ def _result(analysed: JavaObject, lifter: PlanLifter, part: Part) -> Lifted:
 
 def _schema(analysed: JavaObject) -> dict[str, Any]:
     schema: dict[str, Any] = json.loads(analysed.schema().json())
-    for field in schema["fields"]:
-        field["metadata"].pop(MARKER, None)
+    for column in schema["fields"]:
+        column["metadata"].pop(MARKER, None)
     return schema

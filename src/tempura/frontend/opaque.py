@@ -4,10 +4,11 @@ that are relations of the algebra."""
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from tempura.frontend.catalyst import EXPRESSIONS, PLANS, JavaObject, class_of, contains, items, jvm_of
+from tempura.frontend.catalyst import PLANS, JavaObject, class_of, contains, items, jvm_of
 from tempura.frontend.checks import expressions, leaves
+from tempura.frontend.compiled import compiled
 from tempura.frontend.marker import marked_table
 from tempura.frontend.tree import Node, Tree
 from tempura.frontend.udf import USER_DEFINED, user_function
@@ -27,19 +28,13 @@ class Recompute:
     inputs: tuple[JavaObject, ...] = field(compare=False, repr=False)
     tables: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
-    def answer(self, session: SparkSession, rows: Sequence[DataFrame]) -> DataFrame:
-        """What Spark answers when the inputs have these rows, column by column.
+    def answer(self, session: SparkSession, rows: Sequence[JavaObject]) -> JavaObject:
+        """The plan of what Spark answers when the inputs have the rows of these plans, column by column.
 
         Leaves are replaced, also those of views and sub-queries: a temporary view that the user made of a DataFrame keeps the
         files that the table had then, and must not be asked.
         """
-        jvm = jvm_of(session)
-        replaced = getattr(jvm, "scala.collection.immutable.HashMap")()
-        for leaf, given in zip(self.inputs, rows, strict=True):
-            replaced = replaced.updated(leaf, _in_place_of(jvm, leaf, given))
-        answered = self.plan.transformUpWithSubqueries(replaced)
-        dataset = getattr(jvm, "org.apache.spark.sql.classic.Dataset")
-        return DataFrame(dataset.ofRows(session._jsparkSession, answered), session)
+        return compiled(session, "Answers").over(session._jsparkSession, self.plan, [*self.inputs], [*rows])
 
     def below_order(self, session: SparkSession, limited: bool) -> "Recompute | None":
         """The same without the ORDER BY at its top, and if ``limited`` without the limit above that. None when there is no limit at its
@@ -57,17 +52,6 @@ def _below_order(jvm: JavaObject, plan: JavaObject, limited: bool) -> JavaObject
         return None
     below = plan.child().child() if limited else plan
     return below.child() if class_of(below) == "Sort" else below
-
-
-def _in_place_of(jvm: JavaObject, leaf: JavaObject, rows: DataFrame) -> JavaObject:
-    """A plan with the columns of ``leaf``, identities included."""
-    plan = rows._jdf.queryExecution().analyzed()
-    pairs = zip(items(plan.output()), items(leaf.output()), strict=True)
-    alias, nothing = getattr(jvm, f"{EXPRESSIONS}.Alias"), jvm.PythonUtils.toSeq([])
-    named = [
-        alias(own, a.name(), a.exprId(), nothing, jvm.static("scala.Option", "empty")(), nothing) for own, a in pairs
-    ]
-    return getattr(jvm, f"{PLANS}.Project")(jvm.PythonUtils.toSeq(named), plan)
 
 
 # --- what is recomputed -----------------------------------------------------------------------------------------------

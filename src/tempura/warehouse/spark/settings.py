@@ -1,6 +1,7 @@
 """The Spark settings that change results: kept with each run, and in force in every later run of the same query."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -82,6 +83,6 @@ def session_with(session: SparkSession, settings: Mapping[str, str]) -> SparkSes
 
 def _is_watched(session: SparkSession) -> bool:
     """Whether Spark shows what it does, or writes it down."""
-    conf = session.sparkContext.getConf()
-    asked = (conf.get("spark.ui.enabled", "true"), conf.get("spark.eventLog.enabled", "false"))
-    return any(str(value).lower() == "true" for value in asked)
+    # Not by PySpark's copy, which is made in a hundred calls.
+    conf: Any = session.sparkContext._jsc.sc().conf()
+    return bool(conf.getBoolean("spark.ui.enabled", True) or conf.getBoolean("spark.eventLog.enabled", False))

@@ -25,7 +25,7 @@ from tempura.execute.jvm import Jvm
 from tempura.execute.machine import machine_of
 from tempura.execute.metrics import clocks
 from tempura.execute.naming import attribute
-from tempura.execute.spark import Answer, SparkExecutor
+from tempura.execute.spark import SparkExecutor
 from tempura.execute.tuning import for_few_rows, hold_tables, is_small, sendable_bytes
 from tempura.execute.writing import write, writer_of
 from tempura.frontend.catalyst import first_line
@@ -49,7 +49,6 @@ from tempura.warehouse.engine import (
     TopicRead,
     Unmatched,
     Verification,
-    WholeQuery,
     Work,
 )
 from tempura.warehouse.sources.topic import check_unchanged
@@ -252,14 +251,10 @@ class SparkEngine:
                 session.conf.set(name, value)
         rows = (self.prices, deleted, clean, True)
         executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses, *rows)
-        outcome = executor.run(work.step, work.folder, self._whole(session, work.query))
+        answer = partial(answered, session, work.query) if work.query else None
+        outcome = executor.run(work.step, work.folder, answer)
         _STEPS_RUN[self._session.sparkContext] = self.steps_run + 1
         return outcome
-
-    def _whole(self, session: SparkSession, query: WholeQuery | None) -> Answer | None:
-        if query is None:
-            return None
-        return partial(answered, session, query.text, query.lifted, query.tables)
 
     def result(self, stored: StoredOutput, lifted: Lifted) -> DataFrame:
         return self._results().result(stored, lifted.rel.columns, lifted.names, lifted.order)

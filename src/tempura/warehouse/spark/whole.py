@@ -16,9 +16,9 @@ from tempura.execute.render import top
 from tempura.frontend.clock import is_clock
 from tempura.frontend.lift import Lifted, recomputation
 from tempura.frontend.opaque import Recompute
-from tempura.warehouse.engine import Source
+from tempura.warehouse.engine import Source, WholeQuery
 from tempura.warehouse.spark.determined import is_determined
-from tempura.warehouse.spark.rows import plain_rows
+from tempura.warehouse.spark.rows import plain
 
 
 def is_answered_alike(lifted: Lifted) -> bool:
@@ -29,20 +29,21 @@ def is_answered_alike(lifted: Lifted) -> bool:
     return lifted.visible == len(rel.columns) and is_determined(below)
 
 
-def answered(session: SparkSession, query: str, lifted: Lifted, tables: Mapping[str, Source]) -> Draft | None:
+def answered(session: SparkSession, query: WholeQuery) -> Draft | None:
     """The rows of the result by Spark alone, as a bag; ties at a limit at the top are broken as by a step. Columns are named by their
     identities. None when the limit is not where it can be taken off."""
-    rel = lifted.rel
-    made = _as_written(session, query, tables).below_order(session, isinstance(rel, TopK))
-    if made is None:
+    rel = query.lifted.rel
+    made = query.lifted.asked or _as_written(session, query.text, query.tables)
+    below = made.below_order(session, isinstance(rel, TopK))
+    if below is None:
         return None
-    rows = Draft.of(_over(session, made, tables)).renamed(*ids(rel.columns))
+    rows = _over(session, below, query.tables).renamed(*ids(rel.columns))
     return top(rel, Relation(rows, weighted=False)).draft if isinstance(rel, TopK) else rows
 
 
 def own_answer(session: SparkSession, query: str, tables: Mapping[str, Source]) -> DataFrame:
     """What Spark answers to a text over some rows."""
-    return _over(session, _as_written(session, query, tables), tables)
+    return _over(session, _as_written(session, query, tables), tables).dataframe()
 
 
 def _as_written(session: SparkSession, query: str, tables: Mapping[str, Source]) -> Recompute:
@@ -50,6 +51,6 @@ def _as_written(session: SparkSession, query: str, tables: Mapping[str, Source])
     return recomputation(session, query, schemas)
 
 
-def _over(session: SparkSession, made: Recompute, tables: Mapping[str, Source]) -> DataFrame:
-    rows = {name: plain_rows(session, tables[name]) for name in dict.fromkeys(made.tables)}
-    return made.answer(session, [rows[table] for table in made.tables])
+def _over(session: SparkSession, made: Recompute, tables: Mapping[str, Source]) -> Draft:
+    rows = {name: plain(session, tables[name]).plan for name in dict.fromkeys(made.tables)}
+    return Draft(session, made.answer(session, [rows[table] for table in made.tables]))
