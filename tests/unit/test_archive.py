@@ -121,7 +121,7 @@ def test_it_is_made_when_the_process_has_ended(tmp_path: Path, java: Path, versi
             break
         time.sleep(0.05)
     given = found.path.read_text().splitlines()
-    assert (given[0], given[-2:]) == ("--add-opens=here=there", ["-cp", "a.jar:b.jar"])
+    assert (given[1], given[-2:]) == ("--add-opens=here=there", ["-cp", "a.jar:b.jar"])
     for _ in range(600):
         if not list(found.path.parent.glob("*.list")):
             break

