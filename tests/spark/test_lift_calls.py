@@ -9,8 +9,9 @@ from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.sql import SparkSession
 
 from tempura.data.tpcds import generate, query_texts
-from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, items, optimise
+from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, optimise
 from tempura.frontend.compiled import compiled
+from tempura.frontend.java import each
 from tempura.frontend.lift import lift_sql
 from tempura.frontend.marker import schema_leaf
 from tempura.frontend.session import active, clone
@@ -105,9 +106,9 @@ def same(node: Node, shown: JavaObject) -> int:
         assert node.type == shown.dataType().catalogString()
     if node.id >= 0:
         assert node.id == shown.exprId().id()
-    for i, argument in enumerate(items(shown.productElementNames().toSeq())):
+    for i, argument in enumerate(each(shown.productElementNames().toSeq())):
         compared += same_value(node[argument], shown.productElement(i)) if argument in TOLD else 0
-    children = list(items(shown.children()))
+    children = list(each(shown.children()))
     return compared + sum(map(same, node.children, children)) if len(node.children) == len(children) else -1000
 
 
@@ -130,7 +131,7 @@ def same_value(told: object, shown: object) -> int:
     if isinstance(told, Some):
         return same_value(told.value, shown.get())  # type: ignore[attr-defined]
     if isinstance(told, list):
-        return sum(map(same_value, told, items(shown)))
+        return sum(map(same_value, told, each(shown)))
     if told is None or isinstance(told, bool | int):
         assert told == shown
     else:

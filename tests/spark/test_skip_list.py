@@ -6,7 +6,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from tempura.data.tpcds import generate, query_texts
-from tempura.frontend.catalyst import SKIPPED, items, simple_name
+from tempura.frontend.catalyst import SKIPPED, simple_name
+from tempura.frontend.java import each
 from tempura.frontend.lift import lift_sql
 from tests.spark.hostile_queries import QUERIES, TABLES
 from tests.spark.versions import since
@@ -61,7 +62,7 @@ LEFT_OVER = {
 @pytest.fixture(scope="module")
 def names(spark: SparkSession) -> set[str]:
     batches = spark._jsparkSession.sessionState().optimizer().batches()
-    return {simple_name(rule.ruleName()) for batch in items(batches) for rule in items(batch.rules())}
+    return {simple_name(rule.ruleName()) for batch in each(batches) for rule in each(batch.rules())}
 
 
 def test_every_skipped_rule_is_there_or_known_to_be_missing(names: set[str]) -> None:

@@ -14,6 +14,7 @@ from tempura.cost.as_written import SparkSizes
 from tempura.cost.joins import small_sides
 from tempura.data.tpcds import generate, query_texts
 from tempura.execute.draft import Draft
+from tempura.frontend import opaque
 from tempura.frontend.lift import lift_sql
 from tempura.warehouse.engine import WholeQuery
 from tempura.warehouse.spark import spark_engine, whole
@@ -78,7 +79,7 @@ def test_a_recomputation_has_spark_read_the_text_no_second_time(
     wh = tp.open(tmp_path, spark=spark)
     t = wh.add_table("t", schema="g STRING, v INT")
     query = wh.add_query("q", sql=QUERIES["sub-query"][0].replace("FROM u", "FROM t"))
-    monkeypatch.setattr(whole, "recomputation", None)
+    monkeypatch.setattr(whole, "analysed", None)
     for _ in range(2):
         t.append(spark.createDataFrame(ROWS, "g STRING, v INT"))
         query.run(methods="batch")
@@ -89,8 +90,7 @@ def test_a_recomputation_has_spark_read_the_text_no_second_time(
 
 def test_as_many_columns_come_as_a_leaf_has(spark: SparkSession) -> None:
     columns = StructType().add("g", "string").add("v", "integer")
-    made = lift_sql(spark, "SELECT g, v FROM t", {"t": columns}).asked
-    assert made
+    made = opaque.whole(spark, lift_sql(spark, "SELECT g, v FROM t", {"t": columns}).analysed)
     assert made.tables == ("t",)
     rows = spark.createDataFrame(ROWS, columns)
     plan = made.answer(spark, [Draft.of(rows).plan])

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tempura.frontend.archive import Archive, Kind, make, own_folder
+from tempura.execute.machine import _machine_options
+from tempura.frontend.archive import Archive, make, own_folder
 
 HOTSPOT = 'openjdk version "17.0.1"\nOpenJDK 64-Bit Server VM (build 17.0.1, mixed mode)'
 
@@ -105,11 +106,22 @@ def test_a_java_that_can_keeps_what_it_has_learnt_of_the_code_too(tmp_path: Path
 
 
 @pytest.mark.parametrize("version", [17, 25])
+def test_a_session_that_notes_or_maps_is_no_other_machine(tmp_path: Path, java: Path, version: int) -> None:
+    """What was calibrated, and what is noted of queries, is found by the machine, its options included."""
+    found = archive(tmp_path, java, version=version)
+    noting = found.options(noting=True)
+    found.path.touch()
+    for options in (noting, found.options(noting=True)):
+        assert options
+        assert _machine_options(" ".join(("-XX:+UseSerialGC", *options))) == ["-XX:+UseSerialGC"]
+
+
+@pytest.mark.parametrize("version", [17, 25])
 def test_it_is_made_when_the_process_has_ended(tmp_path: Path, java: Path, version: int) -> None:
     found = archive(tmp_path, java, version=version)
     program = (
-        "from pathlib import Path; from tempura.frontend.archive import Archive, Kind; import os\n"
-        f"found = Archive(Path({str(found.path)!r}), Path({str(java)!r}), Kind.of({version}))\n"
+        "from pathlib import Path; from tempura.frontend.archive import Archive; import os\n"
+        f"found = Archive(Path({str(found.path)!r}), Path({str(java)!r}))\n"
         "found.make_after(os.getpid(), 'a.jar:b.jar', ['--add-opens=here=there'])\n"
         "found.classes.write_text('Some')\n"
         "assert found.is_wanted\n"
@@ -127,7 +139,7 @@ def test_it_is_made_when_the_process_has_ended(tmp_path: Path, java: Path, versi
             break
         time.sleep(0.05)
     left = {path.suffix for path in found.path.parent.iterdir()}
-    assert left == {Kind.of(version).suffix, ".tried"}
+    assert left == {".jsa" if version < 25 else ".aot", ".tried"}
 
 
 def test_what_cannot_be_made_is_tried_again_a_day_later(tmp_path: Path, java: Path) -> None:

@@ -154,6 +154,11 @@ def test_each_jar_is_on_the_class_path_once(tmp_path: Path, monkeypatch: pytest.
         f"conf:{first}:{spark}/jars/a.jar:{spark}/jars/b.jar",
         "Main",
     ]
+    (spark / "jars" / "slf4j-api-3.0.JAR").touch()
+    assert (
+        run_launcher(home, f"{first}:{all}")[0]
+        == f"{first}:{spark}/jars/a.jar:{spark}/jars/b.jar:{spark}/jars/slf4j-api-3.0.JAR"
+    )
     for kept in (f"conf:{all}", f"{first}:other/*", f"{first}:{all}:more"):
         assert run_launcher(home, "-cp", kept, "Main")[1] == kept
 

@@ -35,27 +35,19 @@ _LONGEST_END, _LONGEST_DUMP = 60, 900
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Options of Java for an archive in the file ``{archive}`` of what one session noted in ``{noted}``, and the file's suffix."""
+    """Options of Java for an archive in the file ``{archive}`` of what one session noted in ``{noted}``."""
 
-    suffix: str
     note: tuple[str, ...]
     make: tuple[str, ...]
     use: tuple[str, ...]
 
-    @staticmethod
-    def of(version: int) -> "Kind":
-        """What a Java of this version can make."""
-        return _WITH_PROFILES if version >= 25 else _CLASSES
-
 
 _CLASSES = Kind(
-    ".jsa",
     note=("-XX:DumpLoadedClassList={noted}", "-Xlog:cds*=off"),
     make=("-Xshare:dump", "-XX:SharedClassListFile={noted}", "-XX:SharedArchiveFile={archive}"),
     use=("-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"),
 )
 _WITH_PROFILES = Kind(
-    ".aot",
     # That it has noted Java would say on standard output, whatever its log is asked for.
     note=(
         *("-XX:AOTMode=record", "-XX:AOTConfiguration={noted}", "-Xlog:aot*=off", "-Xlog:cds*=off"),
@@ -64,15 +56,21 @@ _WITH_PROFILES = Kind(
     make=("-XX:AOTMode=create", "-XX:AOTConfiguration={noted}", "-XX:AOTCache={archive}"),
     use=("-XX:AOTCache={archive}", "-Xlog:aot*=off", "-Xlog:cds*=off"),
 )
+_KINDS = {".jsa": _CLASSES, ".aot": _WITH_PROFILES}
+"""By the suffix of the file."""
+
+OPTIONS = frozenset(
+    option.partition("=")[0] for kind in _KINDS.values() for option in (*kind.note, *kind.make, *kind.use)
+)
+"""The names of all these options. They say where classes are mapped from, and not how fast they run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive of classes: ``path`` is where it is, or will be, ``java`` the program that it is for, ``kind`` what that can make."""
+    """An archive of classes: ``path`` is where it is, or will be, ``java`` the program that it is for."""
 
     path: Path
     java: Path
-    kind: Kind
 
     @staticmethod
     def of(java: Path, version: int, says: str, environment: Mapping[str, str] | None = None) -> "Archive | None":
@@ -88,10 +86,13 @@ class Archive:
             of = (str(java.resolve()), says, str(jars), str(jars.stat().st_mtime_ns), _CLASS_PATH)
         except OSError:
             return None
-        kind = Kind.of(version)
-        return Archive(
-            folder / f"classes-{hashlib.sha256(chr(0).join(of).encode()).hexdigest()[:16]}{kind.suffix}", java, kind
-        )
+        name, suffix = hashlib.sha256(chr(0).join(of).encode()).hexdigest()[:16], ".aot" if version >= 25 else ".jsa"
+        return Archive(folder / f"classes-{name}{suffix}", java)
+
+    @property
+    def kind(self) -> Kind:
+        """How it is made and used."""
+        return _KINDS[self.path.suffix]
 
     @property
     def is_there(self) -> bool:
@@ -197,5 +198,4 @@ def _for(options: Iterable[str], noted: Path, archive: Path) -> tuple[str, ...]:
 
 if __name__ == "__main__":
     _process, _java, _noted, _path, _class_path, *_modules = sys.argv[1:]
-    _kind = next(kind for kind in (_CLASSES, _WITH_PROFILES) if kind.suffix == Path(_path).suffix)
-    make(int(_process), Archive(Path(_path), Path(_java), _kind), Path(_noted), _class_path, _modules)
+    make(int(_process), Archive(Path(_path), Path(_java)), Path(_noted), _class_path, _modules)

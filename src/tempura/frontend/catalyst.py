@@ -76,11 +76,6 @@ SKIPPED: dict[str, str] = {
 error."""
 
 
-def items(seq: JavaObject) -> Iterator[Any]:
-    """The elements of a Scala ``Seq``."""
-    return (seq.apply(i) for i in range(seq.size()))
-
-
 def simple_name(name: str) -> str:
     """``Sum`` of ``org.apache…aggregate.Sum``; of a Scala object without its final dollar sign."""
     return name.rstrip("$").rsplit(".", 1)[-1].rsplit("$", 1)[-1]

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
-from tempura.frontend.catalyst import JavaObject, class_of, contains, items
+from tempura.frontend.catalyst import JavaObject, class_of, contains
 from tempura.frontend.compiled import compiled
+from tempura.frontend.java import each, listed
 from tempura.frontend.marker import MARKER
 
 _CONSTANT_LEAVES = ("OneRowRelation", "LocalRelation", "Range", "CTERelationRef", "UnionLoopRef", "ResolvedInlineTable")
@@ -50,23 +51,18 @@ def refuse_other_sources(spark: SparkSession, analysed: JavaObject) -> None:
 
 def leaves(spark: SparkSession, analysed: JavaObject) -> list[JavaObject]:
     """The leaves of a plan and of its sub-queries."""
-    return _listed(compiled(spark, "Walk").leaves(analysed))
+    return listed(compiled(spark, "Walk").leaves(analysed))
 
 
 def expressions(spark: SparkSession, analysed: JavaObject, classes: Sequence[str] = ()) -> list[JavaObject]:
     """The expression nodes of a plan and its sub-queries; those of some classes, by their simple names."""
     walk = compiled(spark, "Walk")
-    return _listed(walk.expressions(analysed, "\n".join(classes)) if classes else walk.expressions(analysed))
-
-
-def _listed(found: JavaObject) -> list[JavaObject]:
-    """A list of Java's, by the numbers of its elements: to iterate over it ends with an error in the JVM, which is dear."""
-    return [found[i] for i in range(len(found))]
+    return listed(walk.expressions(analysed, "\n".join(classes)) if classes else walk.expressions(analysed))
 
 
 def time_dependent(spark: SparkSession, analysed: JavaObject) -> Iterator[JavaObject]:
     """The expressions of a plan and its sub-queries that mean when, by whom or in which session it is run."""
-    found = _listed(compiled(spark, "Walk").innermost(analysed, "CURRENT_LIKE"))
+    found = listed(compiled(spark, "Walk").innermost(analysed, "CURRENT_LIKE"))
     return (node for node in found if not _holds_plan(node))
 
 
@@ -83,7 +79,7 @@ def _run_dependent(spark: SparkSession, analysed: JavaObject, text: str) -> Iter
 
 def _nondeterministic(spark: SparkSession, analysed: JavaObject) -> Iterator[JavaObject]:
     for node in expressions(spark, analysed):
-        own = not node.deterministic() and all(child.deterministic() for child in items(node.children()))
+        own = not node.deterministic() and all(child.deterministic() for child in each(node.children()))
         # A sub-query's own expressions come up by themselves; aggregates are judged when they are lifted.
         if own and ".aggregate." not in node.getClass().getName() and not _holds_plan(node):
             yield node

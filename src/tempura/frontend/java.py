@@ -53,6 +53,11 @@ def each(scala_sequence: Any) -> Iterator[Any]:
     return (scala_sequence.apply(i) for i in range(scala_sequence.size()))
 
 
+def listed(java_list: Any) -> list[Any]:
+    """The elements of a list of Java's, by their numbers: to iterate over it ends with an error in the JVM, which is dear."""
+    return [java_list[i] for i in range(len(java_list))]
+
+
 def running_java() -> Java:
     """The JVM of the running session. Raises TempuraError NO_SESSION."""
     context = SparkContext._active_spark_context

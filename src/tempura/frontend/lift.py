@@ -20,7 +20,7 @@ from tempura.frontend.clock import with_clocks
 from tempura.frontend.compiled import compiled
 from tempura.frontend.marker import MARKER, schema_leaf
 from tempura.frontend.narrow import narrow, why_not_storable
-from tempura.frontend.opaque import Recompute, text_of, whole
+from tempura.frontend.opaque import text_of
 from tempura.frontend.operators import Part, PlanLifter, sort_of
 from tempura.frontend.session import active, clone, require_classic
 from tempura.frontend.unliftable import NotLiftableError
@@ -36,7 +36,7 @@ class Lifted:
     columns are the result, under the user's ``names`` (which may repeat); more columns are there only for ``order``,
     the query's ORDER BY over the columns of ``rel`` (() when it has none). ``schema`` is the JSON of Spark's StructType
     of the result, nullable as analysed. ``reasons`` say what is recomputed and why; empty when all of the query is in
-    the algebra. ``asked`` is the statement as Spark has analysed it, where it is one and this process has asked.
+    the algebra. ``analysed`` is the statement as Spark has analysed it, where it is one and this process has asked.
     """
 
     rel: Rel
@@ -45,7 +45,7 @@ class Lifted:
     visible: int
     schema: str
     reasons: tuple[Reason, ...] = ()
-    asked: Recompute | None = field(default=None, compare=False, repr=False)
+    analysed: JavaObject | None = field(default=None, compare=False, repr=False)
 
 
 def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> Lifted:
@@ -57,17 +57,17 @@ def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
     """
     work = clone(session)
     with active(work):
-        analysed = _analysed(work, sql, tables)
-        refuse_unrepeatable(work, analysed, sql)
-        refuse_other_sources(work, analysed)
-        return replace(_in_parts(work, analysed, sql.strip()), asked=whole(work, analysed))
+        plan = _analysed(work, sql, tables)
+        refuse_unrepeatable(work, plan, sql)
+        refuse_other_sources(work, plan)
+        return replace(_in_parts(work, plan, sql.strip()), analysed=plan)
 
 
-def recomputation(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> Recompute:
-    """The same statement, to be answered by Spark over rows of the tables. Raises TempuraError as :func:`lift_sql` does."""
+def analysed(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> JavaObject:
+    """The same statement as Spark analyses it. Raises TempuraError as :func:`lift_sql` does."""
     work = clone(session)
     with active(work):
-        return whole(work, _analysed(work, sql, tables))
+        return _analysed(work, sql, tables)
 
 
 def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) -> JavaObject:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from tempura.frontend.catalyst import PLANS, JavaObject, class_of, contains, items, jvm_of
+from tempura.frontend.catalyst import PLANS, JavaObject, class_of, contains, jvm_of
 from tempura.frontend.checks import expressions, leaves
 from tempura.frontend.compiled import compiled
+from tempura.frontend.java import each
 from tempura.frontend.marker import marked_table
 from tempura.frontend.tree import Node, Tree
 from tempura.frontend.udf import USER_DEFINED, user_function
@@ -36,17 +37,12 @@ class Recompute:
         """
         return compiled(session, "Answers").over(session._jsparkSession, self.plan, [*self.inputs], [*rows])
 
-    def below_order(self, session: SparkSession, limited: bool) -> "Recompute | None":
-        """The same without the ORDER BY at its top, and if ``limited`` without the limit above that. None when there is no limit at its
-        top."""
-        found = _below_order(jvm_of(session), self.plan, limited)
-        return whole(session, found) if found else None
 
-
-def _below_order(jvm: JavaObject, plan: JavaObject, limited: bool) -> JavaObject | None:
+def below_order(jvm: JavaObject, plan: JavaObject, limited: bool) -> JavaObject | None:
+    """A plan without the ORDER BY at its top, and if ``limited`` without the limit above that. None when there is no limit at its top."""
     if class_of(plan) == "WithCTE":
-        *definitions, query = items(plan.children())
-        below = _below_order(jvm, query, limited)
+        *definitions, query = each(plan.children())
+        below = below_order(jvm, query, limited)
         return plan.withNewChildren(jvm.PythonUtils.toSeq([*definitions, below])) if below else None
     if limited and class_of(plan) != "GlobalLimit":
         return None
@@ -75,10 +71,10 @@ def text_of(spark: SparkSession, plan: JavaObject) -> str:
     replaced = getattr(jvm_of(spark), "scala.collection.immutable.HashMap")()
     for leaf in leaves(spark, plan):
         if marked_table(spark, leaf):
-            tables.append(f"{marked_table(spark, leaf)} {[a.name() for a in items(leaf.output())]}")
+            tables.append(f"{marked_table(spark, leaf)} {[a.name() for a in each(leaf.output())]}")
             replaced = replaced.updated(leaf, cut.leaf(leaf))
         elif class_of(leaf) == "LocalRelation":
-            rows += [row.toString() for row in items(leaf.data())]
+            rows += [row.toString() for row in each(leaf.data())]
     same = plan.transformUpWithSubqueries(replaced).canonicalized()
     functions = [user_function(e) for e in expressions(spark, plan, USER_DEFINED)]
     return "\n".join((same.toString(), *tables, *rows, *(functions or [str(same.semanticHash())])))
@@ -89,7 +85,7 @@ def take_out(spark: SparkSession, tree: Tree, node: Node) -> tuple[Recompute, li
     and the limit that reads it, a recursion, an operator and the sub-queries in its expressions."""
     operator = node.handle.get()
     together = node.name in _AS_A_WHOLE or any(
-        contains(spark, e, "PLAN_EXPRESSION") for e in items(operator.expressions())
+        contains(spark, e, "PLAN_EXPRESSION") for e in each(operator.expressions())
     )
     if not together and node.name in _READ_ORDER:
         together = contains(spark, operator, "PLAN_EXPRESSION")

@@ -50,8 +50,8 @@ class Java:
         return self.home / "bin" / "java"
 
     @property
-    def lacks(self) -> tuple[str, ...]:
-        """Options by which Spark asks for what it may not have and can do without."""
+    def left_out(self) -> tuple[str, ...]:
+        """Options of Spark's without which it is started: they are about what it may not have, and Spark can do without."""
         gone = ("--add-opens=java.base/sun.security.action=ALL-UNNAMED",) if self.version >= 25 else ()
         return "--add-modules=jdk.incubator.vector", *gone
 
@@ -240,7 +240,7 @@ def start_session(
         archive.make_after(
             machine.ProcessHandle.current().pid(),
             machine.System.getProperty("java.class.path"),
-            [option for option in asked if option.startswith("--") and option not in java.lacks],
+            [option for option in asked if option.startswith("--") and option not in java.left_out],
         )
     return session
 
@@ -285,27 +285,28 @@ def java_for_spark(java: Java) -> Iterator[None]:
     each is named once. Spark starts Java by name, so a script of that name is the place for this. The script replaces itself by the real
     Java: its folder is needed until Spark runs.
     """
-    jars = Path(_find_spark_home(), "jars")
-    others = sorted(str(jar) for jar in jars.glob("*.jar") if not jar.name.startswith(_FIRST_JAR))
     with tempfile.TemporaryDirectory(prefix="tempura-java-") as folder:
         launcher = Path(folder, "bin", "java")
         launcher.parent.mkdir()
-        texts = {
-            "home": str(java.home),
-            "command": str(java.command),
-            "first": str(jars / _FIRST_JAR),
-            "all": str(jars / "*"),
-            "others": ":".join(others),
-        }
-        quoted = {name: shlex.quote(text) for name, text in texts.items()}
-        launcher.write_text(_LAUNCHER.format(lacks=" | ".join(java.lacks), **quoted))
+        home, command = shlex.quote(str(java.home)), shlex.quote(str(java.command))
+        given = {"left_out": " | ".join(java.left_out), "once": _each_jar_once(Path(_find_spark_home(), "jars"))}
+        launcher.write_text(_LAUNCHER.format(home=home, command=command, **given))
         launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
         with _environment("JAVA_HOME", folder):
             yield
 
 
-_FIRST_JAR = "slf4j-api-"
-"""What the name of the jar begins with that Spark has first on its class path."""
+def _each_jar_once(folder: Path) -> str:
+    """A case of the launcher for each jar that Spark may have named before all of its folder: the others take the place of these."""
+    jars = sorted(str(jar) for jar in folder.glob("*") if jar.suffix in (".jar", ".JAR"))
+    all = shlex.quote(f"{folder}/*")
+    return "\n".join(
+        f"        *{shlex.quote(first)}:{all}) argument=${{argument%{all}}}{shlex.quote(':'.join(others))} ;;"
+        for first in jars
+        if Path(first).name.startswith("slf4j-api-")
+        for others in [[jar for jar in jars if jar != first]]
+    )
+
 
 _LAUNCHER = """\
 #!/bin/sh
@@ -314,8 +315,8 @@ spark=yes
 for argument; do
     shift
     case $argument in
-        {lacks}) continue ;;
-        *{first}*.jar:{all}) argument=${{argument%{all}}}{others} ;;
+        {left_out}) continue ;;
+{once}
         org.apache.spark.launcher.Main) spark=no ;;
     esac
     set -- "$@" "$argument"

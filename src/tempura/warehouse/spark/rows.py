@@ -216,11 +216,11 @@ def _given(session: SparkSession, source: Source) -> Draft:
 
 def plain_rows(session: SparkSession, source: Source) -> DataFrame:
     """The bag of rows that are there: insertions less deletions."""
-    return plain(session, source).dataframe()
+    return plain_draft(session, source).dataframe()
 
 
-def plain(session: SparkSession, source: Source) -> Draft:
-    """The same before it is analysed."""
+def plain_draft(session: SparkSession, source: Source) -> Draft:
+    """The same before Spark has analysed it."""
     if not source.rows.signed and not source.rows.given:
         return _rows_of(session, source.schema, source.rows.inserted, source.rows)
     columns = columns_of(source.schema)

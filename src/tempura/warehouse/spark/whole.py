@@ -13,12 +13,13 @@ from tempura.execute.draft import Draft
 from tempura.execute.naming import ids
 from tempura.execute.relation import Relation
 from tempura.execute.render import top
+from tempura.frontend.catalyst import JavaObject, jvm_of
 from tempura.frontend.clock import is_clock
-from tempura.frontend.lift import Lifted, recomputation
-from tempura.frontend.opaque import Recompute
+from tempura.frontend.lift import Lifted, analysed
+from tempura.frontend.opaque import below_order, whole
 from tempura.warehouse.engine import Source, WholeQuery
 from tempura.warehouse.spark.determined import is_determined
-from tempura.warehouse.spark.rows import plain
+from tempura.warehouse.spark.rows import plain_draft
 
 
 def is_answered_alike(lifted: Lifted) -> bool:
@@ -33,8 +34,8 @@ def answered(session: SparkSession, query: WholeQuery) -> Draft | None:
     """The rows of the result by Spark alone, as a bag; ties at a limit at the top are broken as by a step. Columns are named by their
     identities. None when the limit is not where it can be taken off."""
     rel = query.lifted.rel
-    made = query.lifted.asked or _as_written(session, query.text, query.tables)
-    below = made.below_order(session, isinstance(rel, TopK))
+    asked = query.lifted.analysed or _as_written(session, query.text, query.tables)
+    below = below_order(jvm_of(session), asked, isinstance(rel, TopK))
     if below is None:
         return None
     rows = _over(session, below, query.tables).renamed(*ids(rel.columns))
@@ -46,11 +47,12 @@ def own_answer(session: SparkSession, query: str, tables: Mapping[str, Source]) 
     return _over(session, _as_written(session, query, tables), tables).dataframe()
 
 
-def _as_written(session: SparkSession, query: str, tables: Mapping[str, Source]) -> Recompute:
+def _as_written(session: SparkSession, query: str, tables: Mapping[str, Source]) -> JavaObject:
     schemas = {name: source.schema for name, source in tables.items() if not is_clock(name)}
-    return recomputation(session, query, schemas)
+    return analysed(session, query, schemas)
 
 
-def _over(session: SparkSession, made: Recompute, tables: Mapping[str, Source]) -> Draft:
-    rows = {name: plain(session, tables[name]).plan for name in dict.fromkeys(made.tables)}
+def _over(session: SparkSession, asked: JavaObject, tables: Mapping[str, Source]) -> Draft:
+    made = whole(session, asked)
+    rows = {name: plain_draft(session, tables[name]).plan for name in dict.fromkeys(made.tables)}
     return Draft(session, made.answer(session, [rows[table] for table in made.tables]))
