@@ -9,7 +9,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tempura.cost.calibration import Machine
-from tempura.frontend.archive import OPTIONS
 from tempura.frontend.java import java
 
 _SETTINGS = (
@@ -29,6 +28,11 @@ _SETTINGS = (
     "spark.sql.files.maxPartitionBytes",
     "spark.plugins",
 )
+_OF_THE_ARCHIVE = (
+    *("SharedArchiveFile", "DumpLoadedClassList", "AOTMode", "AOTConfiguration", "AOTCache"),
+    *("UnlockDiagnosticVMOptions", "DisplayVMOutput"),
+)
+"""Options with which a session notes or maps classes (``frontend/archive.py``). They do not say how fast it runs."""
 
 
 def machine_of(session: SparkSession) -> Machine:
@@ -57,7 +61,7 @@ def _setting(session: SparkSession, given: dict[str, str], name: str) -> str | N
 def _machine_options(text: str) -> list[str]:
     """Options of the virtual machine itself; not those of its log, nor the archive of classes."""
     options = (option for option in text.split() if option.startswith("-X") and not option.startswith("-Xlog"))
-    return sorted(option for option in options if option.partition("=")[0] not in OPTIONS)
+    return sorted(option for option in options if not any(name in option for name in _OF_THE_ARCHIVE))
 
 
 def _processor() -> str:

@@ -59,11 +59,6 @@ _WITH_PROFILES = Kind(
 _KINDS = {".jsa": _CLASSES, ".aot": _WITH_PROFILES}
 """By the suffix of the file."""
 
-OPTIONS = frozenset(
-    option.partition("=")[0] for kind in _KINDS.values() for option in (*kind.note, *kind.make, *kind.use)
-)
-"""The names of all these options. They say where classes are mapped from, and not how fast they run."""
-
 
 @dataclass(frozen=True, slots=True)
 class Archive:
