@@ -1,7 +1,9 @@
 """Commands that only look and plan start no Spark where an earlier one has asked it; what is computed is what Spark says now."""
 
 import json
+import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +13,9 @@ from pyspark.sql import SparkSession
 import tempura as tp
 from tempura.algebra.rel import Project
 from tempura.algebra.scalar import Call
+from tempura.errors import TempuraError
 from tempura.frontend.lift import Lifted, lift_sql
+from tempura.frontend.session import begun
 from tempura.frontend.tree import jvm_object
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.spark import recalled
@@ -34,11 +38,13 @@ class Process:
 
     def __init__(self, folder: Path, spark: SparkSession, clock: Callable[[], datetime]) -> None:
         self.starts = 0
+        self.starters: list[str] = []
         engine = SparkEngine(lambda: self._start(spark), notes=Notes(folder / "wh" / ".tempura" / "noted", "test"))
         self.wh: Warehouse = open_site(folder / "wh", engine, Files(), clock)
 
     def _start(self, spark: SparkSession) -> SparkSession:
         self.starts += 1
+        self.starters.append(threading.current_thread().name)
         return spark
 
 
@@ -139,6 +145,30 @@ def test_a_note_that_is_wrong_is_found_before_anything_is_computed(
     assert second.starts == 1
     assert second.wh.query("q").verify()
     assert note.read_text() == right
+
+
+def test_spark_starts_while_a_run_looks_and_plans(
+    spark: SparkSession, tmp_path: Path, process: Callable[[datetime], Process]
+) -> None:
+    first = day(process, tmp_path, spark, 10)
+    first.wh.add_table("t", path=str(tmp_path / "lake"))
+    first.wh.add_query("q", sql=TEXTS[0], schedule=tp.Schedule.view())
+    first.wh.query("q").run()
+    second = day(process, tmp_path, spark, 11)
+    assert second.wh.query("q").run(methods="im1").rows
+    assert [name.startswith("tempura-start") for name in second.starters] == [True]
+    assert all(min(asdict(spent).values()) >= 0 for spent in second.wh.query("q").history()[-1].phases.values())
+    assert second.wh.query("q").verify()
+
+
+def test_what_starting_spark_raises_is_raised_when_it_is_needed() -> None:
+    def start() -> SparkSession:
+        raise TempuraError("NO_JAVA", "There is none.")
+
+    started = begun(start)
+    with pytest.raises(TempuraError) as error:
+        started()
+    assert error.value.code == "NO_JAVA"
 
 
 def test_handles_of_another_query_are_not_taken(spark: SparkSession, tmp_path: Path) -> None:

@@ -292,6 +292,11 @@ class BagEngine:
     is_measured: bool = False
     steps_run: int = 0
     is_started: bool = False
+    started_early: int = 0
+
+    def start_early(self) -> None:
+        """It is only counted."""
+        self.started_early += 1
 
     def start(self) -> bool:
         """It runs at once, and nothing is noted."""

@@ -1,6 +1,6 @@
 """A run that finds nothing new says so without Spark, and one that would find something never does."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -142,3 +142,31 @@ def test_a_time_of_a_schedule_gives_a_result_all_the_same(world: World) -> None:
     world.now += timedelta(days=2)
     again = query.run()
     assert not again.nothing, again.why
+
+
+def started_early(world: World, name: str, **asked: Any) -> bool:
+    """Whether Spark begins to be started while a run looks and plans."""
+    before = world.engine.started_early
+    world.wh.query(name).run(**asked)
+    return world.engine.started_early > before
+
+
+def test_spark_is_started_early_where_a_run_computes_whatever_its_plan_is(world: World) -> None:
+    assert not started_early(world, "summary"), "nothing has come"
+    world.put("b", SECOND)
+    assert not started_early(world, "summary", dry_run=True)
+    assert started_early(world, "summary")
+    assert not started_early(world, "summary")
+    world.wh.query("summary").output(world.folder / "out").unlink()
+    assert not started_early(world, "summary"), "it is published, and nothing computed"
+
+
+def test_of_a_day_spark_is_started_early_when_the_result_is_due(world: World) -> None:
+    world.wh.add_query("daily", COUNT, schedule=type(VIEW).progressive({"14:00": 0.3, "24:00": 1.0}))
+    world.now = datetime(2026, 3, 1, 14, tzinfo=UTC)
+    assert not started_early(world, "daily"), "its plan may be to wait"
+    world.now += timedelta(hours=10)
+    assert started_early(world, "daily")
+    assert not started_early(world, "daily", now=True), "nothing has come since"
+    world.put("b", SECOND)
+    assert started_early(world, "daily", now=True)

@@ -25,10 +25,15 @@ _compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 def compiled(spark: SparkSession, name: str) -> Any:
     """An object of the class ``name`` in the session's JVM."""
+    compile_beforehand(spark)
+    return _compiled[spark.sparkContext._gateway][name]
+
+
+def compile_beforehand(spark: SparkSession) -> None:
+    """Compile all of it, unless that was done."""
     gateway = spark.sparkContext._gateway
     if gateway not in _compiled:
         _compiled[gateway] = _compile_all(gateway)
-    return _compiled[gateway][name]
 
 
 def ended(texts: Iterable[str]) -> str:

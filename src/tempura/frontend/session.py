@@ -1,6 +1,7 @@
 """Sessions: a copy of the user's Spark session to work in, so that the user's own is never changed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from pyspark import RDD
@@ -9,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import JavaObject
+from tempura.frontend.compiled import compile_beforehand
 
 
 def clone(spark: SparkSession) -> SparkSession:
@@ -20,6 +22,29 @@ def clone(spark: SparkSession) -> SparkSession:
     require_classic(spark)
     with _same_rdd_methods():
         return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+
+def begun(start: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
+    """Begin to start a session, and to compile Tempura's own Java in it, in a thread that a process does not end without. Returns what
+    waits for the session, and raises what its start has raised."""
+
+    def prepared() -> SparkSession:
+        session = start()
+        require_classic(session)
+        compile_beforehand(session)
+        return session
+
+    pool = ThreadPoolExecutor(1, "tempura-start")
+    starting = pool.submit(prepared)
+    pool.shutdown(wait=False)
+
+    def started() -> SparkSession:
+        session = starting.result()
+        # A thread of Python has a thread of Java to itself: the session is active in that of the one above.
+        _sessions(session).setActiveSession(session._jsparkSession)
+        return session
+
+    return started
 
 
 def current() -> SparkSession | None:
@@ -61,7 +86,7 @@ def require_classic(spark: SparkSession) -> None:
 @contextmanager
 def active(spark: SparkSession) -> Iterator[None]:
     """Make a session the JVM thread's active one for a while: Catalyst's rules read their configuration from there."""
-    sessions: JavaObject = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")
+    sessions = _sessions(spark)
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)
     try:
@@ -71,3 +96,8 @@ def active(spark: SparkSession) -> Iterator[None]:
             sessions.setActiveSession(before.get())
         else:
             sessions.clearActiveSession()
+
+
+def _sessions(spark: SparkSession) -> JavaObject:
+    """The JVM's object of all sessions."""
+    return getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")

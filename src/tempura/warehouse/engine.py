@@ -203,6 +203,10 @@ class Engine(Protocol):
         """Start it, before what takes its time is measured; whether it was not, and what it was asked by then may have been answered as an
         earlier process has noted it."""
 
+    def start_early(self) -> None:
+        """Begin to start it beside what is done next, because it will be needed: what it was asked before is believed until it is asked
+        something new. Errors are raised then."""
+
     def parse_schema(self, ddl: str) -> StructType:
         """A schema from DDL. Raises TempuraError BAD_SCHEMA."""
 

@@ -168,9 +168,12 @@ class Query:
         if found.slot is None:
             return RunReport(self.name, nothing=True, why=found.why)
         # Where Spark runs already, to look twice for what has come would take longer than to ask it.
-        still = None if self._site.engine.is_started else self._still_current(history, found.slot)
-        if still:
-            return RunReport(self.name, nothing=True, why=f"nothing has arrived since {still.slot}")
+        if not self._site.engine.is_started:
+            still, computes = self._told_early(history, found.slot)
+            if still:
+                return RunReport(self.name, nothing=True, why=f"nothing has arrived since {still.slot}")
+            if computes and not dry_run:
+                self._site.engine.start_early()
         watch = Stopwatch(self._site.engine.clocks)
         with watch.phase(LOOKING):
             situation = self._situation(history, found.slot, self.schedule, demand, dry_run)
@@ -513,23 +516,31 @@ class Query:
             return Clock(name, time)
         return Prospect(self._tables[name]) if dry else self._tables[name]
 
-    def _still_current(self, history: History, slot: Slot) -> StepManifest | None:
-        """The same as :meth:`_current` where that can be said without Spark, whose start takes longer than many a refresh: of the same text
-        over tables of the same columns, in which nothing waits. None where it cannot."""
+    def _told_early(self, history: History, slot: Slot) -> tuple[StepManifest | None, bool]:
+        """What can be said of a run without Spark, whose start takes longer than many a refresh: the same as :meth:`_current`, of the same
+        text over tables of the same columns, in which nothing waits; or None, and whether the run computes something whatever its plan is:
+        it gives a result, and rows have come since the last one."""
         last = self._last_result(history, slot)
-        if last is None or history.current is not last or last.sql is None or last.sql != self._spec.sql:
-            return None
+        if last is None:
+            return None, self._gives_result(slot)
         # A clock is no table: it has gone on.
         tables = {name: self._tables[name] for name in last.inputs if name in self._tables}
-        same = len(tables) == len(last.inputs) and all(self._is_as_read(table, last) for table in tables.values())
-        return last if same and is_followed(last, tables) and self._damage(last) is None else None
+        if not all(table.is_at(last.inputs[name]) for name, table in tables.items()):
+            return None, True
+        is_same = history.current is last and last.sql is not None and last.sql == self._spec.sql
+        as_read = len(tables) == len(last.inputs) and all(self._is_as_read(table, last) for table in tables.values())
+        is_told = is_same and as_read and is_followed(last, tables) and self._damage(last) is None
+        return last if is_told else None, False
 
     @staticmethod
     def _is_as_read(table: Arrivals, last: StepManifest) -> bool:
-        """Whether nothing has come into a table since a run, nor can what is declared of it now refuse one."""
-        spec, version = table.spec, last.inputs[table.name]
-        may_refuse = bool(spec.references) or (spec.static and not version)
-        return not may_refuse and spec.schema == last.schemas.get(table.name) and table.is_at(version)
+        """Whether what is declared of a table now is as a run has read it, and cannot refuse one."""
+        spec = table.spec
+        may_refuse = bool(spec.references) or (spec.static and not last.inputs[table.name])
+        return not may_refuse and spec.schema == last.schemas.get(table.name)
+
+    def _gives_result(self, slot: Slot) -> bool:
+        return slot.extra or self.schedule.kind == "view" or self.schedule.outputs[slot.index]
 
     def _last_result(self, history: History, slot: Slot) -> StepManifest | None:
         """The last result, unless a run gives another one whether anything has come or not."""
