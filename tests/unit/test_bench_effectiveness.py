@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from tempura.bench.account import Taken, covered
 from tempura.bench.arrivals import cut_facts
-from tempura.bench.effectiveness import Comparison, phases, run_effectiveness
+from tempura.bench.effectiveness import Comparison, phases, run_effectiveness, step_of
 from tempura.bench.figure import figure
 from tempura.bench.lake import SetClock
 from tempura.bench.ratios import is_right, rank_correlation, ratios_of, summarised
@@ -263,6 +263,34 @@ def test_a_choice_is_right_within_a_tenth_or_three_tenths_of_a_second() -> None:
     assert is_right(measured(im1=1.0, batch=2.0)) is None
 
 
+def test_of_a_wrong_choice_it_is_told_whether_the_best_plan_is_the_same() -> None:
+    rows = [
+        *(run("q1", "all", 2.0, step="a"), run("q1", "im1", 1.0, step="a"), run("q1", "batch", 9.0, step="b")),
+        *(run("q2", "all", 3.0, step="a"), run("q2", "im1", 9.0, step="a"), run("q2", "batch", 1.0, step="b")),
+        *(run("q3", "all", 1.0, step="a"), run("q3", "im1", 1.2, step="b")),
+        *(run("q4", "all", 2.0), run("q4", "im1", 1.0)),
+        *(run("q5", "all", 2.0, step=None), run("q5", "im1", 1.0, step=None)),
+    ]
+    found = summarised(rows, [row for n in range(1, 6) for row in batch(f"q{n}", 4.0)])
+    assert found["wrong_choices"] == [
+        {"query": "q1", "best": "im1", "times": 2.0, "same": True},
+        {"query": "q2", "best": "batch", "times": 3.0, "same": False},
+        {"query": "q4", "best": "im1", "times": 2.0, "same": False},
+        {"query": "q5", "best": "im1", "times": 2.0, "same": False},
+    ]
+    assert found["right_choices"] == 0.2
+
+
+def test_a_step_is_known_whatever_it_was_estimated_at() -> None:
+    def plan(cost: float, operator: str, later: str) -> str:
+        step = f"emit\n └── {operator}  [cost={cost} s  rows={cost * 10}]\n      └── read t[:0]  [cost=0.1 s  rows=5]\n"
+        return f"method im1\n\nstep refresh 1 (price 1): cost {cost} s, built\n{step}\nstep refresh 2 (price 1): cost 1 s\n{later}"
+
+    first = step_of(plan(0.5, "filter (k > 1)", "emit"))
+    assert step_of(plan(0.7, "filter (k > 1)", "nothing")) == first
+    assert step_of(plan(0.5, "filter (k > 2)", "emit")) != first
+
+
 def test_ranks_correlate_whatever_the_distances() -> None:
     assert rank_correlation([1, 2, 3, 4], [1, 10, 100, 1000]) == pytest.approx(1)
     assert rank_correlation([1, 2, 3, 4], [9, 7, 5, 3]) == pytest.approx(-1)
@@ -362,7 +390,7 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.
     assert [row["query"] for row in content["runs"]] == [row["query"] for row in content["batch"]] == ["q1"]
     monkeypatch.setattr(Comparison, "run", compare)
     assert command(out, "--resume", "--figure", str(tmp_path / "figures" / "out.svg"))[0] == 0
-    assert done == ["q1", "q3"]
+    assert done == ["q1", "q1", "q3", "q3"], "the first of each session once to warm up"
     content = json.loads(out.read_text())
     assert content["summary"]["methods"]["all"]["n"] == 2
     drawn = (tmp_path / "figures" / "out.svg").read_text()
@@ -399,7 +427,7 @@ def test_queries_over_tables_that_stand_still_are_left_out(tmp_path: Path, monke
     monkeypatch.setattr(Comparison, "run", comparing(done))
     record = Record(tmp_path / "out.json", asked().meta(), summarise=summarised)
     run_effectiveness(cast(SparkSession, None), asked(), "all", record, quiet, told.append)
-    assert done == ["q2"]
+    assert done == ["q2", "q2"], "the first of a session once to warm up"
     assert told == ["q1: left out, because no rows arrive in its tables"]
 
 
@@ -421,6 +449,25 @@ def test_the_help_shows_an_example() -> None:
     result = CliRunner().invoke(main, ["bench", "effectiveness", "--help"])
     assert result.exit_code == 0
     assert "tempura bench effectiveness --suite tpch" in result.output
+
+
+@pytest.mark.usefixtures("lakeless")
+@pytest.mark.parametrize("warm_ups", [0, 1])
+def test_what_warms_up_the_session_is_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_ups: int
+) -> None:
+    ran = list[tuple[str, int]]()
+    compare = comparing([])
+
+    def compared(comparison: Comparison) -> None:
+        ran.append((comparison.name, len(comparison.sets)))
+        compare(comparison)
+
+    monkeypatch.setattr(Comparison, "run", compared)
+    out = tmp_path / "out.json"
+    command(out, "--methods", "all,im1", "--queries", "q1,q2", "--warm-ups", str(warm_ups))
+    assert ran == [("q1", 1)] * warm_ups + [("q1", 2), ("q2", 2)]
+    assert [row["query"] for row in json.loads(out.read_text())["runs"]] == ["q1", "q2"]
 
 
 @pytest.mark.usefixtures("lakeless")

@@ -37,8 +37,15 @@ def ratios_of(rows: Sequence[Row], batch: Sequence[Row]) -> list[Row]:
         ratios["deadline_ratio"] = _divided(cost["deadline"], spark["cpu"])
         seconds = {"recompute_s": spark["cpu"], "measured_s": cost["cpu"], "estimated_s": cost["estimated"]}
         seconds |= {"reading_s": cost["reading"], "reading_recomputed_s": spark["reading"]}
+        steps = sorted({tuple(run.get("step") for run in runs) for runs in measured.values()}, key=str)
         found.append(
-            {"query": query, "methods": methods, **_rounded(seconds), **_rounded({r: ratios[r] for r in RATIOS})}
+            {
+                "query": query,
+                "methods": methods,
+                **_rounded(seconds),
+                **_rounded({r: ratios[r] for r in RATIOS}),
+                "steps": [list(told) for told in steps],
+            }
         )
     return found
 
@@ -85,6 +92,7 @@ def summarised(rows: Sequence[Row], batch: Sequence[Row]) -> Row:
         "failed": {f"{row['query']} {row['methods']}": row["error"] for row in rows if row["error"]},
         "methods": {asked: _counted(ratios, asked) | {"large": _counted(large, asked)} for asked in sets},
         **_choices(ratios),
+        "wrong_choices": wrong_choices(ratios),
         "large": _choices(large),
         "ratios": ratios,
     }
@@ -119,6 +127,29 @@ def is_right(rows: Sequence[Row]) -> bool | None:
         return None
     best = min(costs.values())
     return bool(costs["all"] <= best + max(CLOSE * best, CLOSE_SECONDS))
+
+
+def wrong_choices(ratios: Sequence[Row]) -> list[Row]:
+    """Queries whose plan of all methods is not close to the best one: the ``best`` set of methods, by how much it takes less, and whether
+    that went by the ``same`` steps: then two measurements of one plan differ, and not two plans."""
+    wrong = (
+        {row["methods"]: row for row in rows} for rows in _grouped(ratios, "query").values() if is_right(rows) is False
+    )
+    return [
+        {
+            "query": all["query"],
+            "best": best["methods"],
+            "times": round(_divided(all["measured_s"], best["measured_s"]), 2),
+            "same": _are_known(all) and all["steps"] == best["steps"],
+        }
+        for rows in wrong
+        for all, best in [(rows["all"], min(rows.values(), key=lambda row: float(row["measured_s"])))]
+    ]
+
+
+def _are_known(row: Row) -> bool:
+    """Whether a row tells its steps: of runs that did something, and of measurements since these are told."""
+    return any(step for steps in row.get("steps", ()) for step in steps)
 
 
 def _ranked(rows: Sequence[Row]) -> float | None:

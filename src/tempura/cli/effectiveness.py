@@ -140,7 +140,8 @@ def print_ratios(shell: Shell, found: Row) -> None:
     print_means(shell, "all queries", means, found)
     large = {methods: figures["large"] for methods, figures in means.items()}
     print_means(shell, f"recomputed in {LARGE:g} CPU s or more", large, found["large"])
-    shell.say("", *(f"wrong: {what}" for what in found["wrong"]))
+    shell.say("", *map(_told, found["wrong_choices"]))
+    shell.say(*(f"wrong: {what}" for what in found["wrong"]))
     shell.say(*(f"failed: {what}: {code}" for what, code in found["failed"].items()))
 
 
@@ -151,6 +152,11 @@ def print_means(shell: Shell, heading: str, means: Mapping[str, Row], choices: R
     shell.table(("methods", "queries", *(name.replace("_", " ") for name in RATIOS)), lines)
     known = {name: choices[name] for name in CHOICES if choices[name] is not None}
     shell.say(*(f"{name.replace('_', ' ')}: {value}" for name, value in known.items()))
+
+
+def _told(wrong: Row) -> str:
+    told = "the same steps, measured twice" if wrong["same"] else "other steps"
+    return f"not the best choice: {wrong['query']}, {wrong['times']:.2f} times {wrong['best']} ({told})"
 
 
 def _mean(spread: Row) -> str:
