@@ -4,6 +4,7 @@ import json
 import random
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import Part, StepOutcome, StoredOutput, StoredState
 from tempura.execute.draft import Draft, JavaObject
 from tempura.execute.files import Files
+from tempura.execute.jvm import Jvm
 from tempura.execute.local import BagExecutor
 from tempura.execute.metrics import Meter
 from tempura.execute.relation import Relation
@@ -317,6 +319,31 @@ def test_what_is_shared_is_a_leaf_to_its_readers(spark: SparkSession, depth: int
         assert last.count() == 3
     finally:
         renderer.release()
+
+
+def test_what_is_shared_and_stands_side_by_side_is_computed_at_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = Support(ONCE), Support(not_null(ONCE))
+    above = Support(Union((one, other)))
+    rows = Relation(unique(spark).renamed(*(column.id for column in UNIQUE.outputs)), weighted=False)
+    renderer = Renderer(spark, lambda leaf: rows, frozenset({one, other, above}))
+    both, alone = threading.Barrier(2), list[bool]()
+    leaf = Jvm.leaf
+
+    def waiting(jvm: Jvm, frame: DataFrame) -> DataFrame:
+        with suppress(threading.BrokenBarrierError):
+            # The first two wait for each other; the third comes when these have ended.
+            both.wait(timeout=60 if len(alone) < 2 else 0)
+        alone.append(both.broken)
+        return leaf(jvm, frame)
+
+    monkeypatch.setattr(Jvm, "leaf", waiting)
+    try:
+        assert renderer.relation(Union((above, one))).draft.dataframe().count() == 9
+    finally:
+        renderer.release()
+    assert alone == [False, False, True]
 
 
 def test_the_output_is_taken_from_the_state_that_holds_it(spark: SparkSession, tmp_path: Path) -> None:

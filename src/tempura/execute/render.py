@@ -33,10 +33,12 @@ from tempura.algebra.window import Window
 from tempura.errors import TempuraError
 from tempura.execute import functions as fn
 from tempura.execute.aggregates import Aggregation
+from tempura.execute.at_once import run_at_once
 from tempura.execute.contract import WEIGHT
 from tempura.execute.draft import Draft, Item
 from tempura.execute.expand import expanded
 from tempura.execute.identity import consolidate, distinct, is_exact, is_ordered, text
+from tempura.execute.interrupt import stop_jobs
 from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.netting import net
@@ -105,20 +107,43 @@ class Renderer:
             self.persisted.pop().unpersist()
 
     def relation(self, rel: Rel) -> Relation:
-        """The rows of an expression. Raises TempuraError for what Spark cannot compute (``NOT_COMPARABLE``, ``NOT_EXECUTABLE``)."""
+        """The rows of an expression; what it reads several times is computed for that. Raises TempuraError for what Spark cannot compute
+        (``NOT_COMPARABLE``, ``NOT_EXECUTABLE``), and what Spark raises."""
+        run_at_once(self._to_keep(rel), self._keep, self.define, partial(stop_jobs, self._session.sparkContext))
+        return self._rendered(rel)
+
+    def _rendered(self, rel: Rel) -> Relation:
         if rel not in self._done:
-            made = self._operator(rel, [self.relation(input) for input in rel.inputs])
+            made = self._operator(rel, [self._rendered(input) for input in rel.inputs])
             if rel in self._names:
                 made = replace(made, draft=made.draft.named(self._names[rel]))
-            self._done[rel] = self._kept(made) if rel in self._persist else made
+            self._done[rel] = made
         return self._done[rel]
 
-    def _kept(self, made: Relation) -> Relation:
-        """The relation to be computed once. It is a leaf to its readers: the plan of what is shared, and of what that shares, would
-        be analysed, compared and printed once for each path that leads to it, and there may be exponentially many."""
+    def _to_keep(self, rel: Rel) -> dict[Rel, frozenset[Rel]]:
+        """What is to be kept of an expression and of what it reads, inputs first, and of that what each reads."""
+        below: dict[Rel, frozenset[Rel]] = {}
+        needs: dict[Rel, frozenset[Rel]] = {}
+
+        def look(node: Rel) -> frozenset[Rel]:
+            if node not in below:
+                inputs = () if node in self._done else node.inputs
+                below[node] = frozenset[Rel]().union(*map(look, inputs))
+                if node in self._persist and node not in self._done:
+                    needs[node] = below[node]
+                    below[node] |= {node}
+            return below[node]
+
+        look(rel)
+        return needs
+
+    def _keep(self, rel: Rel) -> Callable[[], Relation]:
+        """What is left to do to compute an expression once. It is a leaf to its readers: the plan of what is shared, and of what that
+        shares, would be analysed, compared and printed once for each path that leads to it, and there may be exponentially many."""
+        made = self._rendered(rel)
         frame = made.draft.dataframe().persist()
         self.persisted.append(frame)
-        return Relation(Draft.of(Jvm(self._session).leaf(frame)), made.weighted, units=made.units)
+        return lambda: Relation(Draft.of(Jvm(self._session).leaf(frame)), made.weighted, units=made.units)
 
     def _operator(self, rel: Rel, inputs: list[Relation]) -> Relation:
         match rel:
