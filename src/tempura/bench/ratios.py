@@ -132,19 +132,15 @@ def is_right(rows: Sequence[Row]) -> bool | None:
 def wrong_choices(ratios: Sequence[Row]) -> list[Row]:
     """Queries whose plan of all methods is not close to the best one: the ``best`` set of methods, by how much it takes less, and whether
     that went by the ``same`` steps: then two measurements of one plan differ, and not two plans."""
-    wrong = (
-        {row["methods"]: row for row in rows} for rows in _grouped(ratios, "query").values() if is_right(rows) is False
-    )
-    return [
-        {
-            "query": all["query"],
-            "best": best["methods"],
-            "times": round(_divided(all["measured_s"], best["measured_s"]), 2),
-            "same": _are_known(all) and all["steps"] == best["steps"],
-        }
-        for rows in wrong
-        for all, best in [(rows["all"], min(rows.values(), key=lambda row: float(row["measured_s"])))]
-    ]
+    found = []
+    for rows in _grouped(ratios, "query").values():
+        if is_right(rows) is False:
+            chosen = next(row for row in rows if row["methods"] == "all")
+            best = min(rows, key=lambda row: float(row["measured_s"]))
+            times = round(_divided(chosen["measured_s"], best["measured_s"]), 2)
+            same = _are_known(chosen) and chosen["steps"] == best["steps"]
+            found.append({"query": chosen["query"], "best": best["methods"], "times": times, "same": same})
+    return found
 
 
 def _are_known(row: Row) -> bool:

@@ -60,7 +60,7 @@ def run_at_once(
                 if is_alone:
                     work(piece, left)
                 else:
-                    InheritableThread(target=work, args=(piece, left), name=f"write {piece}", daemon=True).start()
+                    InheritableThread(target=work, args=(piece, left), name="tempura-at-once", daemon=True).start()
             one = ended.get()
             running.remove(one.piece)
             if one.error:
