@@ -15,7 +15,7 @@ from tempura.algebra.rel import Project
 from tempura.algebra.scalar import Call
 from tempura.errors import TempuraError
 from tempura.frontend.lift import Lifted, lift_sql
-from tempura.frontend.session import begun
+from tempura.frontend.session import started_in_background
 from tempura.frontend.tree import jvm_object
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.spark import recalled
@@ -165,7 +165,7 @@ def test_what_starting_spark_raises_is_raised_when_it_is_needed() -> None:
     def start() -> SparkSession:
         raise TempuraError("NO_JAVA", "There is none.")
 
-    started = begun(start)
+    started = started_in_background(start)
     with pytest.raises(TempuraError) as error:
         started()
     assert error.value.code == "NO_JAVA"

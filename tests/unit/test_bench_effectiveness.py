@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from tempura.errors import TempuraError
 from tempura.execute.contract import Clocks, Usage
 from tempura.warehouse.times.phases import COMPUTING, LOOKING, PLANNING, STORING
 from tempura.warehouse.times.slots import Slot, due
+from tests.unit.test_warehouse_outputs import one_above_another
 
 
 def asked(scenario: str = "pdw", **known: Any) -> Effectiveness:
@@ -289,6 +291,15 @@ def test_a_step_is_known_whatever_it_was_estimated_at() -> None:
     first = step_of(plan(0.5, "filter (k > 1)", "emit"))
     assert step_of(plan(0.7, "filter (k > 1)", "nothing")) == first
     assert step_of(plan(0.5, "filter (k > 2)", "emit")) != first
+
+
+def test_of_a_run_the_step_is_told(tmp_path: Path) -> None:
+    wh = one_above_another(tmp_path).wh
+    plan, other = (wh.query(name).steps()[-1].plan for name in ("summary", "above"))
+    dearer = re.sub(r"cost=\S+ s  rows=\d+", "cost=77 s  rows=7", plan)
+    assert dearer != plan
+    assert step_of(dearer) == step_of(plan)
+    assert step_of(other) != step_of(plan)
 
 
 def test_ranks_correlate_whatever_the_distances() -> None:

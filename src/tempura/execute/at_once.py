@@ -1,4 +1,4 @@
-"""Several writes of a step at once: while the driver plans one, tasks of another run."""
+"""Several pieces of a step at once, what it writes and what it computes for that: while the driver plans one, tasks of another run."""
 
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress

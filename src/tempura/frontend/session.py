@@ -24,7 +24,7 @@ def clone(spark: SparkSession) -> SparkSession:
         return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
 
 
-def begun(start: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
+def started_in_background(start: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
     """Begin to start a session, and to compile Tempura's own Java in it, in a thread that a process does not end without. Returns what
     waits for the session, and raises what its start has raised."""
 

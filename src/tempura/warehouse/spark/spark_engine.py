@@ -30,7 +30,7 @@ from tempura.execute.tuning import for_few_rows, hold_tables, is_small, sendable
 from tempura.execute.writing import write, writer_of
 from tempura.frontend.catalyst import first_line
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
-from tempura.frontend.session import begun, clone, require_classic
+from tempura.frontend.session import clone, require_classic, started_in_background
 from tempura.kafka import TopicOffsets
 from tempura.physical.operators import Read
 from tempura.warehouse.batches.arrivals import Rows
@@ -131,7 +131,7 @@ class SparkEngine:
     def start_early(self) -> None:
         # What a function of somebody else does in another thread nobody knows.
         if self._recalled and not self.is_started and not self._is_starting:
-            self._start, self._is_starting = begun(self._start), True
+            self._start, self._is_starting = started_in_background(self._start), True
 
     def _told(self, about: str, ask: Callable[[], Any], **question: Any) -> Any:
         """What Spark answers, or has answered to an earlier process."""
