@@ -25,12 +25,14 @@ from tempura.algebra.scalar import (
     same,
 )
 from tempura.algebra.window import CURRENT_ROW, Frame, Window, WindowOutput
+from tempura.cost.stats import TableFacts
 from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.helpers import is_order_sensitive
 from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
 from tempura.search.graph import Graph
 from tempura.search.improve import Candidate, first_candidate
+from tempura.search.planner import make_plan
 from tempura.search.price import Pricing
 from tempura.search.problem import Point, Problem
 from tempura.search.rewrites import Rewriter
@@ -278,3 +280,23 @@ def test_a_snapshot_follows_from_the_stored_one_or_is_computed_anew(name: str) -
     stateless = name in ("window", "window twice", "least in a window", "first", "first, twice", "by the greatest")
     assert (frozenset({"finalize_state"}) in ways) == (not stateless), "of windows there are no states"
     assert (frozenset({"merge_snapshot"}) in ways) == stateless, "sums follow from states"
+
+
+def _of(rows: tuple[int, ...]) -> TableFacts:
+    return TableFacts(rows, (0,) * len(rows), known=len(rows) - 1, append_only=True)
+
+
+@pytest.mark.parametrize("methods", [("all",), ("im1",), ("im2",), ("batch",)], ids="+".join)
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_plan_with_such_values_is_followed(name: str, methods: tuple[str, ...]) -> None:
+    """The one way of such a value depends on the rules that there are, those that a plan does not use among them."""
+    points = (Point(0.0, False, done=True), Point(1.0, True), Point(1.0, True))
+    tables = {"r": _of((10**7, 10**7 + 10**5, 10**7 + 2 * 10**5)), "s": _of((10**6, 10**6 + 10**4, 10**6 + 2 * 10**4))}
+    built = make_plan(Problem(QUERIES[name], (Point(1.0, True),) * 3, tables), methods)
+    states = frozenset(save.key for save in built.steps[0].saves)
+    asked = Problem(QUERIES[name], points, tables, states)
+    plan = make_plan(asked, methods)
+    again = make_plan(asked, methods, course=plan.course)
+    assert again.course is plan.course
+    assert again.cost == plan.cost
+    assert again.effort.plans_costed <= 4, "by the same choices, without a search"

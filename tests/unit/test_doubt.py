@@ -9,7 +9,7 @@ import pytest
 
 from tempura.execute.contract import Usage
 from tempura.explain.character import MAINTAINED, RECOMPUTED, Character
-from tempura.plan.progressive import Course
+from tempura.plan.progressive import Alternative, Course, ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.search.problem import MARGIN, Point, Problem
 from tempura.warehouse.query import Query
@@ -184,11 +184,15 @@ def test_without_a_loss_it_goes_on(paying: World) -> None:
     assert paying.query.plan().doubt == NO_DOUBT
 
 
-def test_a_run_follows_no_choice_that_was_made_in_less_doubt(paying: World) -> None:
+def test_a_run_follows_no_choice_that_was_made_in_less_doubt_if_recomputing_is_cheaper_by_now(paying: World) -> None:
     known = Known.of(Problem(VIEWS["inner"](), (Point(1.0, True),), {}), ("all",), 1.0, 1.0)
-    assert known.is_like(replace(known, doubt=1.2))
-    assert not known.is_like(replace(known, doubt=2.0))
-    choice = Choice(1, Course(0, "BOTH", ()), S, known, ())
+    choice = Choice(1, Course(0, "BOTH", ()), S, known, (Alternative("batch", round(1.5 * S), (), 0),))
+    by_states = ProgressivePlan((), (), S, "im1")
+    assert choice.taken(by_states, doubt=1.2)
+    assert choice.taken(by_states, doubt=1.45)
+    assert choice.taken(by_states, doubt=1.55) is None
+    in_doubt = replace(choice, known=replace(known, doubt=1.55))
+    assert in_doubt.taken(by_states, doubt=1.55), "that had been thought of"
     data = choice.to_json()
     del data["known"]["doubt"]
     assert Choice.from_json(data) == choice, "what was chosen before there was doubt"

@@ -201,7 +201,7 @@ def test_all_are_compared_when_it_costs_more_than_was_promised(
     choice = world.settled()
     asked.clear()
     real = Choice.taken
-    monkeypatch.setattr(Choice, "taken", lambda c, plan: real(c, replace(plan, cost=round(times * plan.cost))))
+    monkeypatch.setattr(Choice, "taken", lambda c, plan, d: real(c, replace(plan, cost=round(times * plan.cost)), d))
     found = world.refresh()
     assert asked == ([choice.course] if times == 1 else [choice.course, None])
     assert (found == choice) == (times == 1)
@@ -407,3 +407,73 @@ def test_more_may_have_changed_since_the_states_that_there_are(world: World, tim
     assert not known.is_like(replace(known, since={**known.since, "inserted returns 1": 1.0})), "rules ask for nothing"
     assert not known.is_like(replace(known, since={}))
     assert not known.is_like(replace(known, changes={**known.changes, "inserted sales 1": rows * 1_000}))
+
+
+@pytest.mark.parametrize("then", [0.2, 5.0])
+def test_other_prices_of_the_driver_are_no_reason_to_compare_all_where_the_plan_is_still_the_cheapest(
+    world: World, asked: list[Course | None], then: float
+) -> None:
+    """Plans were compared when the driver took a fifth of what it takes now, or five times as much."""
+    settled = world.settled()
+    world.arrive(100)
+    assert settled.fixed > 0
+    assert all(other.fixed > 0 for other in settled.others)
+    follower = Follower(settled.n + 1, [settled.at(then * settled.known.driver)], settled.known.driver)
+    assert planned(world, follower, asked) == [False]
+    assert follower.followed == settled.n
+    assert follower.choice
+    assert follower.choice.known.driver == settled.known.driver, (
+        "what the next run goes on from is told at prices of now"
+    )
+
+
+def test_at_other_prices_of_the_driver_another_plan_may_be_cheaper(world: World, asked: list[Course | None]) -> None:
+    """Of one of the others nearly all is the driver's: it cost twice as much, and now costs next to nothing."""
+    settled = world.settled()
+    world.arrive(100)
+    driver = settled.known.driver
+    of_driver = replace(
+        settled.others[0], cost=2 * settled.at(100 * driver).cost, fixed=2 * settled.at(100 * driver).cost
+    )
+    then = replace(settled.at(100 * driver), others=(of_driver,))
+    assert then.others[0].cost > then.cost
+    assert then.at(driver).others[0].cost < then.at(driver).cost
+    follower = Follower(settled.n + 1, [then], driver)
+    assert planned(world, follower, asked) == [False, True]
+    assert follower.followed is None
+
+
+def test_a_choice_costs_at_the_same_prices_what_it_did(world: World) -> None:
+    choice = replace(world.settled(), latest=1_000_000_000)
+    there = choice.at(3 * choice.known.driver)
+    assert there.cost - choice.cost == pytest.approx(2 * choice.fixed, abs=1)
+    assert there.latest == pytest.approx(1_000_000_000 + 2 * choice.fixed, abs=1)
+    back = there.at(choice.known.driver)
+    assert (back.cost, back.fixed) == pytest.approx((choice.cost, choice.fixed), abs=2)
+    for one, other in zip(choice.others, back.others, strict=True):
+        assert (one.cost, one.fixed) == pytest.approx((other.cost, other.fixed), abs=2)
+
+
+@pytest.mark.parametrize(("doubt", "compares"), [(1.0, False), (1.4, False), (2.2, True)])
+def test_a_doubt_is_a_reason_to_compare_all_where_by_it_recomputing_may_be_cheaper(
+    world: World, asked: list[Course | None], doubt: float, compares: bool
+) -> None:
+    settled = world.settled()
+    world.arrive(100)
+    now = world.query.plan().plan.cost
+    batch = next(other for other in settled.others if other.method == "batch")
+    choice = replace(settled, others=(replace(batch, cost=round(1.5 * now)),))
+    follower = Follower(settled.n + 1, [choice], settled.known.driver, doubt)
+    assert settled.known.doubt == 1.0
+    assert planned(world, follower, asked) == [False, True][: 1 + compares]
+
+
+def test_a_doubt_that_is_gone_is_a_reason_to_compare_all_where_recomputing_was_chosen_for_it(world: World) -> None:
+    choice = world.settled()
+    world.arrive(100)
+    plan = replace(world.query.plan().plan, method="batch")
+    by_states = replace(choice.others[0], method="im1", cost=round(0.7 * plan.cost))
+    known = replace(choice.known, doubt=1.4)
+    doubted = replace(choice, cost=plan.cost, known=known, others=(by_states,))
+    assert doubted.taken(plan, doubt=1.4)
+    assert doubted.taken(plan, doubt=1.0) is None

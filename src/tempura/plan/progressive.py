@@ -118,7 +118,7 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Alternative:
     """A plan that was costed and lost, or was ``chosen``: the methods whose rules it uses, its weighted cost and the cost of each step, the
-    number of ``states`` that it saves or loads."""
+    number of ``states`` that it saves or loads; ``fixed`` is the part of its weighted cost that does not depend on rows."""
 
     method: str
     cost: int
@@ -126,6 +126,7 @@ class Alternative:
     states: int
     fallbacks: tuple[Reason, ...] = ()
     chosen: bool = False
+    fixed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,8 @@ class Course:
     that it uses, and which states its later steps may load (``search.space.Keep``). A plan for another problem of the same shape is found
     among these rules alone much faster than among all, and faster still by what was ``chosen`` for each goal (``search.replay``).
     ``asked``: it only asks for the query as it is written; ``scarcity``: what was charged for each byte of a state so that a budget was
-    kept to."""
+    kept to. It was found by a search with the rules of these ``methods``: what is computed once is so in a way that depends on all of
+    them (``search.lineage``); of before that was noted, there are none."""
 
     start: int
     keep: str
@@ -154,6 +156,7 @@ class Course:
     asked: bool = False
     scarcity: float = 0.0
     chosen: tuple[tuple[str, str], ...] = ()
+    methods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +182,22 @@ class ProgressivePlan:
         """The bytes that states are expected to take, after the step that keeps most: one that keeps some lets go of others."""
         return max((step.state_bytes for step in self.steps), default=0.0)
 
+    @property
+    def fixed(self) -> int:
+        """The part of the weighted cost that does not depend on rows."""
+        return sum(round(weight * step.fixed) for weight, step in zip(self.weights, self.steps, strict=True))
+
     def step_at(self, time: int) -> Step:
         """The step of a time point. Raises KeyError when the plan has none."""
         for step in self.steps:
             if step.time == time:
                 return step
         raise KeyError(time)
+
+
+def doubted(plan: ProgressivePlan | Alternative, doubt: float) -> float:
+    """What a plan is said to cost where it is compared with recomputing: so many times what is estimated, unless it recomputes itself."""
+    return plan.cost if plan.method == "batch" else doubt * plan.cost
 
 
 NO_WORK = ProgressivePlan((), (), 0, "none")

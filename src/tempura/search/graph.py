@@ -85,7 +85,7 @@ class Graph:
         self.keep = keep
         self.scarcity = 0.0
         self._rewriter = Rewriter(space, sets, begins)
-        self._sinces = tuple(range(begins + 1)) if self.has_values_computed_once else (0,)
+        self._sinces = tuple(range(begins + 1)) if space.has_values_computed_once else (0,)
         self.searches = tuple(self._searches(len(sets)))
         once = {since: Rewriter(space, sets, since, since) for since in self._sinces}
         self.lineages = {
@@ -99,11 +99,6 @@ class Graph:
         self._appended: dict[Growth, Alternative] = {}
         self._selected: dict[Alternative, tuple[Selected, ...]] = {}
         self._loads_of: dict[tuple[View, StoredFacts, bool, int], tuple[int, int]] = {}
-
-    @cached_property
-    def has_values_computed_once(self) -> bool:
-        """Whether two computations of some class may differ."""
-        return any(map(self.facts.is_computed_once, self.memo.classes))
 
     def _searches(self, sets: int) -> Iterator[Search]:
         for i, (number, since) in enumerate(product(range(sets), self._sinces)):

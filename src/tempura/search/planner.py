@@ -12,7 +12,7 @@ from tempura.algebra.scalar import Output, Ref
 from tempura.errors import Reason, TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
-from tempura.plan.progressive import Course, ProgressivePlan
+from tempura.plan.progressive import Course, ProgressivePlan, doubted
 from tempura.rules.dsl import Rule
 from tempura.rules.one_pass import in_one_pass
 from tempura.rules.prune import without_empty
@@ -44,9 +44,11 @@ _FIRST = 4
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best plan of a set of methods, the search that found it, and the graph of which it is a choice."""
+    """The best plan of a set of methods, the search that found it, perhaps by some of them (``by``), and the graph of which it is a
+    choice."""
 
     names: tuple[str, ...]
+    by: tuple[str, ...]
     graph: Graph
     search: Search
     candidate: Candidate
@@ -165,25 +167,31 @@ def _followed(
 def _along(course: Course, space: Space, names: tuple[str, ...], strict: bool) -> ProgressivePlan | None:
     """The plan for all methods that goes by a course of operators, if that leads anywhere: by the same choices, or if there are not the
     same, by the best. They may be those of a method that had to begin at the last time point."""
-    keep, problem = Keep[course.keep], space.problem
-    rules = tuple(rule for rule in space.rules_of(names) if rule.splits or rule.name in course.rules)
+    keep, usual, late = (
+        Keep[course.keep],
+        0 if strict else _last_beginning(space.problem),
+        len(space.problem.points) - 1,
+    )
+    its_own = tuple(rule for rule in space.rules_of(names) if rule.splits or rule.name in course.rules)
+    # Which way is the one of values that are computed once depends on all rules that there are.
+    all_then = space.rules_of(course.methods or names) if space.has_values_computed_once else its_own
 
-    def beginning_by(t: int) -> Pricing:
+    def beginning_by(t: int, rules: tuple[Rule, ...]) -> Pricing:
         return Pricing(Graph(space, rules, begins=t, strict=strict, keep=keep).renting(course.scarcity))
 
-    usual = beginning_by(0 if strict else _last_beginning(problem))
-    found = _again(usual, names, course)
-    if found is None and not strict:
-        found = _again(beginning_by(len(problem.points) - 1), names, course)
-    found = found or _best_of(usual, names, usual.graph.searches)
-    return replace(_plan(found, keep), course=course) if found else None
+    for begins in (usual,) if strict else (usual, late):
+        if found := _again(beginning_by(begins, all_then), names, course):
+            return replace(_plan(found, keep), course=course)
+    pricing = beginning_by(usual, its_own)
+    best = _best_of(pricing, names, pricing.graph.searches)
+    return replace(_plan(best, keep), course=course) if best else None
 
 
 def _again(pricing: Pricing, names: tuple[str, ...], course: Course) -> Found | None:
     """The plan by the same choices as a course's, if they are all there."""
     graph = pricing.graph
     again = ((search, replayed(pricing, search, course.chosen)) for search in graph.searches if course.chosen)
-    return next((Found(names, graph, search, candidate) for search, candidate in again if candidate), None)
+    return next((Found(names, names, graph, search, candidate) for search, candidate in again if candidate), None)
 
 
 def _best(plans: Sequence[ProgressivePlan], margin: float, doubt: float) -> ProgressivePlan:
@@ -232,7 +240,7 @@ def _best_of(
     begun = sorted(found, key=lambda begun: begun[1].price)[:_FIRST]
     if seed and seed.graph is graph:
         begun = beside_seed(graph, begun, seed.candidate)
-    best = [Found(names, graph, *improve(pricing, begun, _BUDGET))] if begun else []
+    best = [Found(names, names, graph, *improve(pricing, begun, _BUDGET))] if begun else []
     best += [replace(seed, names=names)] if seed else []
     return min(best, key=lambda found: found.candidate.cost, default=None)
 
@@ -250,14 +258,13 @@ def _unless_a_bet(
 
 def _stays(before: ProgressivePlan, cheapest: ProgressivePlan, margin: float, doubt: float) -> bool:
     """Whether another plan than the one before is the cheapest that was found, but saves less than the margin of what that costs."""
-    there, here = (plan.cost if plan.method == "batch" else doubt * plan.cost for plan in (before, cheapest))
-    return before.cost != cheapest.cost and (1 - margin) * there < here
+    return before.cost != cheapest.cost and (1 - margin) * doubted(before, doubt) < doubted(cheapest, doubt)
 
 
 def _beginnings(graph: Graph, search: Search) -> tuple[int | None, ...]:
     """Where the plans begin from which a search goes on: each class at a time of its own, or all at one; for to move all that is shared
     from one time to another takes more exchanges than one."""
-    return (None, search.since) if graph.has_values_computed_once else (None, *range(graph.begins + 1))
+    return (None, search.since) if graph.space.has_values_computed_once else (None, *range(graph.begins + 1))
 
 
 def _as_operator(query: Rel) -> Rel:
@@ -274,7 +281,7 @@ def _plan(found: Found, keep: Keep) -> ProgressivePlan:
     fallbacks = _fallbacks(found.graph, built.used) if names != ("batch",) else ()
     rules = tuple(sorted({rule.name for rule, _ in built.used}))
     chosen = named(found.graph, found.candidate.choices, built.reached)
-    course = Course(_start(found), keep.name, rules, scarcity=found.graph.scarcity, chosen=chosen)
+    course = Course(_start(found), keep.name, rules, scarcity=found.graph.scarcity, chosen=chosen, methods=found.by)
     method = used_methods(found.graph.problem.registry, steps, names)
     storage = sum(round(found.graph.problem.storage_price * size) for size in built.sizes)
     cost = sum(found.graph.weighted(step.cost + step.reading, step.time) for step in steps) + storage

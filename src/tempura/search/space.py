@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 
 from tempura.algebra.rel import Rel
 from tempura.cost.estimate import Estimator
@@ -94,6 +95,11 @@ class Space:
 
     def _left(self, rules: Sequence[Rule]) -> tuple[Rule, ...]:
         return tuple(rule for rule in rules if rule.name not in self._without)
+
+    @cached_property
+    def has_values_computed_once(self) -> bool:
+        """Whether two computations of some class may differ."""
+        return any(map(self.facts.is_computed_once, self.memo.classes))
 
     def links(self, splits: tuple[Rule, ...], since: int) -> ClassLinks:
         """The links that rules give which split, for work that begins at a time point. They remember what was asked: so all who split

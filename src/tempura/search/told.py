@@ -49,7 +49,8 @@ def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tu
 
 
 def _summary(plan: ProgressivePlan) -> Alternative:
-    return Alternative(plan.method, plan.cost, tuple(s.cost for s in plan.steps), _states(plan.steps), plan.fallbacks)
+    costs = tuple(step.cost for step in plan.steps)
+    return Alternative(plan.method, plan.cost, costs, _states(plan.steps), plan.fallbacks, fixed=plan.fixed)
 
 
 def _states(steps: tuple[Step, ...]) -> int:

@@ -13,16 +13,18 @@ from typing import Any
 
 from tempura.cost.prices import BUILT_IN
 from tempura.memo.references import NO_KEYS
-from tempura.plan.progressive import Alternative, Course, ProgressivePlan
+from tempura.plan.progressive import Alternative, Course, ProgressivePlan, doubted
 from tempura.search.planner import make_plan
 from tempura.search.problem import MARGIN, Problem, TableFacts
 
 _MOST = 16
 """So many runs may follow one comparison: what creeps is seen in the end."""
 
-_SIZE, _CHANGE, _DRIVER, _DOUBT, _COST = 1.25, 2.0, 1.5, 1.25, 1.25
-"""By how much sizes of tables and states, sizes of changes, the driver's prices, the doubt and the plan's cost may differ from those of the
-comparison."""
+_SIZE, _CHANGE, _COST = 1.25, 2.0, 1.25
+"""By how much sizes of tables and states, sizes of changes and the plan's cost may differ from those of the comparison."""
+
+_DOUBT = 1.25
+"""Another doubt than that of the comparison, by so much, decides between the plans of then anew, and not by a margin."""
 
 _NEWS = 1.1
 """Operators that were counted since the last run have told what decides if the plan costs so much more or less by them."""
@@ -37,9 +39,10 @@ _FEW = 1_000.0
 @dataclass(frozen=True, slots=True)
 class Known:
     """What a plan is chosen by. ``given`` has to be the same for another run to choose alike; the ``sizes`` of tables and states and the
-    sizes of ``changes``, in rows, about the same, and so ``driver``, what the driver's prices were multiplied by, and ``doubt``, what the
-    cost of plans with states was (``times.doubt``). ``since``: what has changed since the states were stored that there are; where none
-    is, the past decides nothing. More may have by now: plans that go on from there are dearer then, and the price of this one tells."""
+    sizes of ``changes``, in rows, about the same. ``since``: what has changed since the states were stored that there are; where none
+    is, the past decides nothing. More may have by now: plans that go on from there are dearer then, and the price of this one tells.
+    ``driver`` is what the driver's prices were multiplied by, ``doubt`` what the cost of plans with states was (``times.doubt``): by what
+    these are now the plans of then are compared once more (``Choice.at``, ``Choice.taken``)."""
 
     given: Mapping[str, str]
     sizes: Mapping[str, float]
@@ -87,8 +90,6 @@ class Known:
             and _alike(self.sizes, other.sizes, _SIZE)
             and _alike(self.changes, other.changes, _CHANGE)
             and _may_have_grown(self.since, other.since)
-            and _is_near(self.driver, other.driver, _DRIVER)
-            and _is_near(self.doubt, other.doubt, _DOUBT)
         )
 
 
@@ -97,7 +98,8 @@ class Choice:
     """What the ``n``-th run of a query chose when it compared all plans: by what was ``known``, a plan that goes this ``course`` and was
     estimated at ``cost``; the ``others`` would have cost more, but for bets. ``later`` is what it expected to be known at the next points
     up to the first at which it wants to do something: then it is the plan of these, too. To compare took so many ``seconds`` of CPU.
-    ``latest`` is what the plan cost for the run that went this way last, where it was followed: what creeps from run to run is no news."""
+    ``latest`` is what the plan cost for the run that went this way last, where it was followed: what creeps from run to run is no news.
+    ``fixed`` is the part of its cost that does not depend on rows."""
 
     n: int
     course: Course
@@ -107,6 +109,7 @@ class Choice:
     later: tuple[Known, ...] = ()
     seconds: float = 0.0
     latest: int | None = field(default=None, compare=False)
+    fixed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
@@ -117,14 +120,29 @@ class Choice:
         """The inverse of :meth:`to_json`."""
         course = data["course"]
         chosen = tuple((goal, way) for goal, way in course.get("chosen", ()))
-        course = Course(**{**course, "rules": tuple(course["rules"]), "chosen": chosen})
+        lists = {name: tuple(course.get(name, ())) for name in ("rules", "methods")}
+        course = Course(**{**course, **lists, "chosen": chosen})
         others = tuple(
             Alternative(**{**other, "steps": tuple(other["steps"]), "fallbacks": ()}) for other in data["others"]
         )
         later = tuple(Known(**known) for known in data.get("later", ()))
         seconds = float(data.get("seconds", 0.0))
-        return Choice(
-            data["n"], course, data["cost"], Known(**data["known"]), others, later, seconds, data.get("latest")
+        known, latest, fixed = Known(**data["known"]), data.get("latest"), data.get("fixed", 0)
+        return Choice(data["n"], course, data["cost"], known, others, later, seconds, latest, fixed)
+
+    def at(self, driver: float) -> "Choice":
+        """The same choice, its plan and the others priced as if the driver's prices had been multiplied by ``driver``."""
+        more = driver / self.known.driver - 1
+        if not more:
+            return self
+        others = tuple(
+            replace(o, cost=o.cost + round(more * o.fixed), fixed=o.fixed + round(more * o.fixed)) for o in self.others
+        )
+        added = round(more * self.fixed)
+        latest = None if self.latest is None else self.latest + added
+        known = replace(self.known, driver=driver)
+        return replace(
+            self, cost=self.cost + added, fixed=self.fixed + added, latest=latest, known=known, others=others
         )
 
     def is_for(self, known: Known) -> bool:
@@ -136,11 +154,12 @@ class Choice:
         cheaper by now would take more than may go into it so soon."""
         return self.seconds > _THRIFT * (n - self.n) * self.cost / 1e9
 
-    def taken(self, plan: ProgressivePlan) -> ProgressivePlan | None:
+    def taken(self, plan: ProgressivePlan, doubt: float = 1.0) -> ProgressivePlan | None:
         """A plan that was made along this course, beside what it was compared with; None if it costs more than differences explain, or
-        by now clearly more than another would have cost then."""
-        cheapest = min((other.cost for other in self.others), default=inf)
-        if plan.cost >= min(cheapest / (1 - MARGIN), _COST * self.cost):
+        by now clearly more than another would have cost then. ``doubt`` as in ``make_plan``."""
+        cheapest = min((doubted(other, doubt) for other in self.others), default=inf)
+        most = cheapest / (1 - MARGIN) if _is_near(doubt, self.known.doubt, _DOUBT) else cheapest
+        if plan.cost >= _COST * self.cost or doubted(plan, doubt) >= most:
             return None
         return replace(plan, alternatives=(*plan.alternatives, *self.others))
 
@@ -178,7 +197,7 @@ class Follower:
     def __call__(self, problem: Problem, methods: Sequence[str]) -> ProgressivePlan:
         """A plan. Raises TempuraError as ``search.planner`` does."""
         known = Known.of(problem, methods, self._driver, self._doubt)
-        recent = [choice for choice in self._choices if self._n - choice.n <= _MOST]
+        recent = [choice.at(self._driver) for choice in self._choices if self._n - choice.n <= _MOST]
         self._is_repeated = any(choice.known.is_about(known) for choice in recent)
         choice, before = self._followed_now(recent, known), self._cpu()
         made = partial(make_plan, problem, methods, margin=problem.margin, doubt=self._doubt, usual=self._usual(known))
@@ -193,7 +212,9 @@ class Follower:
         if plan.course and not _builds(plan, problem):
             points = range(1, _idle(plan) + 1) if not problem.states else ()
             later = (Known.of(problem, methods, self._driver, self._doubt, k) for k in points)
-            self.choice = Choice(self._n, plan.course, plan.cost, known, others, tuple(later), seconds)
+            self.choice = Choice(
+                self._n, plan.course, plan.cost, known, others, tuple(later), seconds, fixed=plan.fixed
+            )
         return plan
 
     def _usual(self, known: Known) -> Course | None:
@@ -211,7 +232,7 @@ class Follower:
         """A plan that was made along the course of a choice; None if all are to be compared instead."""
         before = choice.cost if choice.latest is None else choice.latest
         are_counts_news = not choice.is_for(known) and not _is_near(plan.cost, before, _NEWS)
-        return None if are_counts_news and not choice.outlasts_counts(self._n) else choice.taken(plan)
+        return None if are_counts_news and not choice.outlasts_counts(self._n) else choice.taken(plan, self._doubt)
 
 
 def _but_counts(given: Mapping[str, str]) -> dict[str, str]:
