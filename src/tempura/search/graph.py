@@ -19,6 +19,7 @@ from tempura.physical.operators import Load, StateKey
 from tempura.rules.dsl import Rule
 from tempura.search.events import GroupCreated
 from tempura.search.lineage import Lineage
+from tempura.search.outline import Outline
 from tempura.search.rewrites import Rewriter, Rewritten
 from tempura.search.selected import Selected, selected_views
 from tempura.search.space import Goal, Keep, Space
@@ -60,7 +61,8 @@ class Graph:
     """Goals and alternatives of one planning problem, made on demand and remembered, once for all of several ``sets`` of rules. Each
     class begins at a time of its own, at which its snapshots are computed from scratch: at ``begins`` at the latest. ``strict`` as in
     ``make_plan``; ``keep`` says which states may be loaded. ``scarcity``: what is charged for a byte that is kept beyond the problem's
-    storage price, in nanoseconds, for a budget."""
+    storage price, in nanoseconds, for a budget. Where there is an ``outline``, only its rules make alternatives, and values that are
+    computed once begin when they do there."""
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class Graph:
         begins: int = 0,
         strict: bool = False,
         keep: Keep = Keep.BOTH,
+        outline: Outline | None = None,
     ) -> None:
         self.space = space
         self.problem = space.problem
@@ -84,8 +87,12 @@ class Graph:
         self.strict = strict
         self.keep = keep
         self.scarcity = 0.0
+        self.outline = outline
+        # Which way is the one of values that are computed once depends on all rules that there are.
         self._rewriter = Rewriter(space, sets, begins)
-        self._sinces = tuple(range(begins + 1)) if space.has_values_computed_once else (0,)
+        self._outlined = Rewriter(space, sets, begins, outline=outline) if outline else self._rewriter
+        since = tuple(t for t in range(begins + 1) if outline is None or t in outline.since)
+        self._sinces = since if space.has_values_computed_once else (0,)
         self.searches = tuple(self._searches(len(sets)))
         once = {since: Rewriter(space, sets, since, since) for since in self._sinces}
         self.lineages = {
@@ -185,13 +192,14 @@ class Graph:
     def _made(self, goal: Goal) -> Iterable[tuple[Rewritten, int]]:
         """What rules make of a goal, and which searches may use it."""
         if not self.facts.is_computed_once(goal.view.tvr):
-            return ((made, self._of_sets(made.sets)) for made in self._rewriter.rewrites(goal.view))
+            return ((made, self._of_sets(made.sets)) for made in self._outlined.rewrites(goal.view))
         found: dict[tuple[Rule, Rel], tuple[Rewritten, int]] = {}
         for search, lineage in self.lineages.items():
             for made in lineage.rewrites(goal):
                 first, searches = found.get((made.rule, made.rhs), (made, 0))
                 found[made.rule, made.rhs] = first, searches | search.mask
-        return found.values()
+        is_outlined = self._rewriter.is_outlined
+        return [way for way in found.values() if is_outlined(self.outline, way[0].rule, goal.view)]
 
     def _of_sets(self, sets: int) -> int:
         """The searches with some of the sets of rules."""
@@ -227,7 +235,7 @@ class Graph:
                 yield t
 
     def _can_be_made_late(self, view: View, t: int) -> bool:
-        return self._may_begin(view, t) or any(way.rule.any_time for way in self._rewriter.rewrites(view))
+        return self._may_begin(view, t) or any(way.rule.any_time for way in self._outlined.rewrites(view))
 
     def is_kept(self, view: View) -> bool:
         """Whether a view that was saved in the past is the same at the first point: a step that saves others keeps it with them, and

@@ -12,7 +12,7 @@ from tempura.algebra.scalar import Output, Ref
 from tempura.errors import Reason, TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
-from tempura.plan.progressive import Course, ProgressivePlan, doubted
+from tempura.plan.progressive import Course, ProgressivePlan
 from tempura.rules.dsl import Rule
 from tempura.rules.one_pass import in_one_pass
 from tempura.rules.prune import without_empty
@@ -23,12 +23,14 @@ from tempura.search.events import EffortCounter
 from tempura.search.graph import Alternative as Way
 from tempura.search.graph import Graph, Search
 from tempura.search.improve import Candidate, beside_seed, first_candidates, improve
+from tempura.search.outline import Outline, few_points
 from tempura.search.price import Pricing
 from tempura.search.problem import Problem
 from tempura.search.replay import named, replayed
 from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Keep, Space
 from tempura.search.told import told, used_methods
+from tempura.search.verdict import best_of, stays
 from tempura.tvr.views import Delta, StateDelta, View
 
 _BUDGET = 1_000
@@ -98,42 +100,42 @@ def make_plan(
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEP))
     names = problem.registry.names_of(methods)
     counter = EffortCounter()
-    best_of = partial(_best, margin=margin, doubt=doubt)
+    the_best = partial(best_of, margin=margin, doubt=doubt)
     written = without_empty(problem.query)
-    space = Space(
-        replace(problem, query=_as_operator(in_one_pass(written))),
-        counter,
-        listener,
-        without=without,
-        switches=switches,
-    )
+    planned = replace(problem, query=_as_operator(in_one_pass(written)))
+    space = Space(planned, counter, listener, without=without, switches=switches)
     asking = Asking(space, _as_operator(written))
     along = _followed(course, asking, space, names, strict) if course else None
     if along and problem.allows(along.state_bytes):
         return told(along, [along], counter.effort, problem.registry)
     sets = _sets(space, names)
     begins = 0 if strict else _last_beginning(problem)
-    graph = Graph(space, *map(space.rules_of, sets), begins=begins, strict=strict)
+    few = few_points(problem)
+    outline = _outlined(space.at(few), few, sets, strict) if few else None
+    graph = Graph(space, *map(space.rules_of, sets), begins=begins, strict=strict, outline=outline)
     asked = asking.beside if "batch" in names and not strict else asking.plans
 
     def search(graph: Graph) -> list[ProgressivePlan]:
         plans = asked(_plans(graph, sets, Keep.BOTH))
-        if not plans or not _loads_what_it_forgets(best_of(plans), problem):
+        if not plans or not _loads_what_it_forgets(the_best(plans), problem):
             return plans
         either = (_plans(graph.keeping(keep), sets, keep) for keep in (Keep.NEW, Keep.PAST))
         both = [asked(found) for found in either if found]
-        return min(both, key=lambda found: best_of(found).cost, default=plans)
+        return min(both, key=lambda found: the_best(found).cost, default=plans)
 
     plans = search(graph)
+    if not plans and outline:
+        graph = Graph(space, *map(space.rules_of, sets), begins=begins, strict=strict)
+        plans = search(graph)
     if not plans:
         raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
 
     def is_sound(plan: ProgressivePlan) -> bool:
         return not _loads_what_it_forgets(plan, problem)
 
-    best = within_budget(problem, plans, lambda rent: search(graph.renting(rent)), best_of, is_sound)
+    best = within_budget(problem, plans, lambda rent: search(graph.renting(rent)), the_best, is_sound)
     before = _followed(usual, asking, space, names, strict) if usual else None
-    if before and problem.allows(before.state_bytes) and is_sound(before) and _stays(before, best, margin, doubt):
+    if before and problem.allows(before.state_bytes) and is_sound(before) and stays(before, best, margin, doubt):
         best = replace(before, cheapest=best.cost if best.cost < before.cost else None)
     return told(best, [p for p in plans if problem.allows(p.state_bytes)], counter.effort, problem.registry)
 
@@ -141,6 +143,19 @@ def make_plan(
 def _sets(space: Space, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Each method by itself, but for those that are like another here, and all together."""
     return (*((name,) for name in without_the_alike(space, names)), *((names,) if len(names) > 1 else ()))
+
+
+def _outlined(space: Space, points: tuple[int, ...], sets: Sequence[tuple[str, ...]], strict: bool) -> Outline:
+    """How the best plans by some sets of methods go about a problem of a few time points of another one."""
+    begins = 0 if strict else _last_beginning(space.problem)
+    found = _found(Graph(space, *map(space.rules_of, sets), begins=begins, strict=strict), sets)
+    used = (
+        ((space.memo.fingerprint(goal.view.tvr), type(goal.view.at)), rule)
+        for candidate in (best.candidate for best in found)
+        for goal in candidate.built.reached
+        if (rule := candidate.choices[goal].rule)
+    )
+    return Outline.of(used, (points[best.search.since] for best in found))
 
 
 def _last_beginning(problem: Problem) -> int:
@@ -194,12 +209,6 @@ def _again(pricing: Pricing, names: tuple[str, ...], course: Course) -> Found | 
     return next((Found(names, names, graph, search, candidate) for search, candidate in again if candidate), None)
 
 
-def _best(plans: Sequence[ProgressivePlan], margin: float, doubt: float) -> ProgressivePlan:
-    # Among equals the simplest: no mixture, and a recompute rather than states that do not pay.
-    cheapest = min(plans, key=lambda plan: (plan.cost, plan.method.count("+"), plan.method != "batch"))
-    return _unless_a_bet(cheapest, plans, margin, doubt)
-
-
 def _loads_what_it_forgets(plan: ProgressivePlan, problem: Problem) -> bool:
     """Whether a plan's first step saves something, so that the next one goes on from that, and a later step loads what was saved before
     and not kept with it."""
@@ -227,7 +236,7 @@ def _at_the_last_point(graph: Graph, names: tuple[str, ...]) -> Found | None:
     last = len(graph.problem.points) - 1
     if graph.strict or graph.begins == last:
         return None
-    late = Graph(graph.space, graph.space.rules_of(names), begins=last, keep=graph.keep)
+    late = Graph(graph.space, graph.space.rules_of(names), begins=last, keep=graph.keep, outline=graph.outline)
     return _best_of(Pricing(late), names, late.searches)
 
 
@@ -245,26 +254,12 @@ def _best_of(
     return min(best, key=lambda found: found.candidate.cost, default=None)
 
 
-def _unless_a_bet(
-    cheapest: ProgressivePlan, plans: Sequence[ProgressivePlan], margin: float, doubt: float
-) -> ProgressivePlan:
-    """The cheapest plan; recomputation instead if that is cheaper now, and later dearer by less than may be wrong in the estimates; or if
-    the other one would be dearer by as much as is doubted of it."""
-    batch = next((plan for plan in plans if plan.method == "batch"), cheapest)
-    is_bet = doubt * cheapest.steps[0].cost > batch.steps[0].cost
-    promised = (1 - margin) * batch.cost if is_bet else batch.cost
-    return batch if doubt * cheapest.cost > promised else cheapest
-
-
-def _stays(before: ProgressivePlan, cheapest: ProgressivePlan, margin: float, doubt: float) -> bool:
-    """Whether another plan than the one before is the cheapest that was found, but saves less than the margin of what that costs."""
-    return before.cost != cheapest.cost and (1 - margin) * doubted(before, doubt) < doubted(cheapest, doubt)
-
-
 def _beginnings(graph: Graph, search: Search) -> tuple[int | None, ...]:
     """Where the plans begin from which a search goes on: each class at a time of its own, or all at one; for to move all that is shared
-    from one time to another takes more exchanges than one."""
-    return (None, search.since) if graph.space.has_values_computed_once else (None, *range(graph.begins + 1))
+    from one time to another takes more exchanges than one. Of many times the first is one."""
+    if graph.space.has_values_computed_once:
+        return None, search.since
+    return (None, *range(1 if graph.outline else graph.begins + 1))
 
 
 def _as_operator(query: Rel) -> Rel:

@@ -11,6 +11,7 @@ from tempura.rules.dsl import Rule, times_of
 from tempura.rules.prune import prune
 from tempura.search.events import RuleApplied, RuleMatched
 from tempura.search.links import ClassLinks
+from tempura.search.outline import Outline
 from tempura.search.space import Space
 from tempura.tvr.staircase import Time
 from tempura.tvr.views import Delta, State, StateDelta, View, ViewKind
@@ -31,9 +32,16 @@ class Rewritten:
 class Rewriter:
     """Applies rules to the operators of classes, on demand, and remembers what they made: once for all ``sets`` of rules that are
     searched. What asks for links is applied once for each way to split. Incremental work begins at ``start`` or later, at ``begins`` at
-    the latest."""
+    the latest. Of the rules only those of an ``outline`` are tried, where there is one."""
 
-    def __init__(self, space: Space, sets: Sequence[tuple[Rule, ...]], begins: int, start: int = 0) -> None:
+    def __init__(
+        self,
+        space: Space,
+        sets: Sequence[tuple[Rule, ...]],
+        begins: int,
+        start: int = 0,
+        outline: Outline | None = None,
+    ) -> None:
         self._space = space
         self._memo = space.memo
         self._start = start
@@ -46,6 +54,7 @@ class Rewriter:
         self._matches: dict[tuple[Rule, Rel], dict[str, object] | None] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
         self._prepared = space.prepared
+        self._outline = outline
 
     def rewrites(self, view: View) -> tuple[Rewritten, ...]:
         """What the rules make of the operators that compute a view."""
@@ -59,6 +68,11 @@ class Rewriter:
                     _add(found, made)
             self._rewritten[view] = tuple(found.values())
         return self._rewritten[view]
+
+    def is_outlined(self, outline: Outline | None, rule: Rule, view: View) -> bool:
+        """Whether an outline has a rule for such views of a class; if there is none, any may be used."""
+        use = (self._memo.fingerprint(view.tvr), type(view.at))
+        return outline is None or rule in outline.rules.get(use, ())
 
     def operators(self, view: View) -> tuple[Rel, ...]:
         """The operators that a rule may match: all members of a class, and a cluster of inner joins as one. A state belongs to one
@@ -82,7 +96,7 @@ class Rewriter:
 
     def _apply_all(self, matched: View, view: View, deep: bool = False) -> Iterator[Rewritten]:
         for rule in self._dispatched(type(matched.tvr), type(view.at)):
-            if deep and rule.depth < 2:
+            if (deep and rule.depth < 2) or not self.is_outlined(self._outline, rule, view):
                 continue
             bindings = self._bindings(rule, matched)
             if bindings is None:

@@ -1,9 +1,9 @@
 """What is known of one planning problem, whatever is searched in it."""
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cached_property
 
 from tempura.algebra.rel import Rel
 from tempura.cost.estimate import Estimator
@@ -42,7 +42,8 @@ class Keep(Enum):
 
 class Space:
     """The classes of a problem's query and of what rules make of it, their links, facts and estimated sizes, the prices, and who is told
-    what happens. Laws at all times make the classes grow. ``without`` names rules that are not to be used."""
+    what happens. Laws at all times make the classes grow. ``without`` names rules that are not to be used. ``has_values_computed_once``:
+    whether two computations of some class may differ."""
 
     def __init__(
         self,
@@ -51,31 +52,42 @@ class Space:
         without: Collection[str] = (),
         switches: Switches = ALL_ON,
     ) -> None:
-        self.problem = problem
-        self.model = problem.prices
         self._listeners = listeners
         self._without = frozenset(without)
-        self._expressions: dict[Rel, Rel] = {}
-        self._links: dict[tuple[tuple[Rule, ...], int], ClassLinks] = {}
-        self.prepared: dict[Rel, Rel] = {}
-        self._costs: dict[Rel, int] = {}
-        self._parts: dict[Rel, tuple[int, int]] = {}
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
-        self.staircase = staircase(problem.tables)
-        laws = self._left(problem.registry.laws_at_all_times)
+        laws = tuple(rule for rule in problem.registry.laws_at_all_times if rule.name not in self._without)
         # What is counted depends on the states that there are; the classes must not, for states are found again by their names.
-        expected = Estimator(problem.tables, self.memo.representative, self.staircase)
+        expected = Estimator(problem.tables, self.memo.representative, staircase(problem.tables))
         keys = {name: table.keys for name, table in problem.tables.items()}
         saturation = Saturation(self.memo, laws, expected, self.tell, switches, keys)
         saturation.run()
         self.given = saturation.given
         self.query = self.memo.find(self.query)
         self.clusters = Clusters(self.memo)
-        self.facts = PlanFacts(problem.tables, self.memo, 0, self.staircase, saturation.relied_on_promises)
+        self._relied_on_promises = saturation.relied_on_promises
+        self._pose(problem)
+
+    def at(self, points: Sequence[int]) -> "Space":
+        """The same classes where nothing can be done but at some of the time points (``Problem.at``)."""
+        other = copy(self)
+        other._pose(self.problem.at(points))
+        return other
+
+    def _pose(self, problem: Problem) -> None:
+        """What depends on the time points, and on what is known of the tables at them."""
+        self.problem = problem
+        self.model = problem.prices
+        self._expressions: dict[Rel, Rel] = {}
+        self._links: dict[tuple[tuple[Rule, ...], int], ClassLinks] = {}
+        self.prepared: dict[Rel, Rel] = {}
+        self._costs: dict[Rel, int] = {}
+        self._parts: dict[Rel, tuple[int, int]] = {}
+        tables, meaning, self.staircase = problem.tables, self.memo.representative, staircase(problem.tables)
+        self.facts = PlanFacts(tables, self.memo, 0, self.staircase, self._relied_on_promises)
+        self.has_values_computed_once = any(map(self.facts.is_computed_once, self.memo.classes))
         self._counted = {key.expression: facts.rows for key, facts in problem.stored.items()}
         self.counts = self._counts()
-        tables, meaning = problem.tables, self.memo.representative
         told = (self._rows_counted, self.counts.rows, self.counts.rows_by_whole)
         self.estimate = Estimator(tables, meaning, self.staircase, *told)
         self.orders = JoinOrders(self.model, self.estimate)
@@ -91,15 +103,8 @@ class Space:
 
     def rules_of(self, methods: tuple[str, ...]) -> tuple[Rule, ...]:
         """The rules of a set of methods that may be used."""
-        return self._left(self.problem.registry.rules_of(methods))
-
-    def _left(self, rules: Sequence[Rule]) -> tuple[Rule, ...]:
+        rules = self.problem.registry.rules_of(methods)
         return tuple(rule for rule in rules if rule.name not in self._without)
-
-    @cached_property
-    def has_values_computed_once(self) -> bool:
-        """Whether two computations of some class may differ."""
-        return any(map(self.facts.is_computed_once, self.memo.classes))
 
     def links(self, splits: tuple[Rule, ...], since: int) -> ClassLinks:
         """The links that rules give which split, for work that begins at a time point. They remember what was asked: so all who split

@@ -1,0 +1,135 @@
+"""Many time points: plans for three of them say which rules are tried for all."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.rel import Rel
+from tempura.cost.stats import TableFacts
+from tempura.plan.progressive import ProgressivePlan
+from tempura.search import planner
+from tempura.search.outline import Outline, few_points
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem
+from tests.plans import simulate
+from tests.plans.random_queries import QueryGenerator, Table, random_row
+from tests.plans.test_lineage import QUERIES
+from tests.plans.test_planner import facts, problem
+
+TIMES = 6
+
+
+def rising(times: int = TIMES) -> tuple[Point, ...]:
+    return tuple(Point(0.3 + 0.7 * t / (times - 1), t == times - 1) for t in range(times))
+
+
+def growing(times: int = TIMES, step: int = 100_000) -> TableFacts:
+    return facts(*(10_000_000 + step * t for t in range(times)))
+
+
+def searched_wholly(asked: Problem, monkeypatch: pytest.MonkeyPatch) -> ProgressivePlan:
+    with monkeypatch.context() as patch:
+        patch.setattr(planner, "few_points", lambda problem: None)
+        return make_plan(asked)
+
+
+def test_the_first_and_the_last_two_are_planned_for_first() -> None:
+    assert few_points(problem(growing(), growing(), rising())) == (0, 4, 5)
+    four = tuple(Point(0.3 + 0.2 * t, t == 3) for t in range(4))
+    assert few_points(problem(growing(4), growing(4), four)) is None, "so few are searched at once"
+
+
+def test_the_past_is_no_time_of_work() -> None:
+    points = (Point(0.0, False, done=True), *rising())
+    assert few_points(problem(facts(*range(100, 107), known=2), facts(*range(100, 107), known=2), points)) == (
+        0,
+        1,
+        5,
+        6,
+    )
+
+
+def of_a_day_with_a_result_at_noon() -> Problem:
+    return problem(growing(), growing(), tuple(replace(p, output=t in (2, 5)) for t, p in enumerate(rising())))
+
+
+def where_rows_leave_for_a_while() -> Problem:
+    leaving = replace(growing(), deleted=(0, 10, 20, 20, 20, 20), append_only=False)
+    return problem(growing(), leaving, rising())
+
+
+def where_a_table_comes_late() -> Problem:
+    return problem(growing(), facts(10, 10, 10, 10, 10, 5_000_000), rising())
+
+
+@pytest.mark.parametrize(
+    "asked", [of_a_day_with_a_result_at_noon(), where_rows_leave_for_a_while(), where_a_table_comes_late()]
+)
+def test_times_that_are_not_alike_are_searched_at_once(asked: Problem) -> None:
+    assert few_points(asked) is None
+
+
+def asked_at_random(seed: int) -> Problem:
+    """Tables that gain 1 % each time, and lose some rows in every second problem."""
+    random = Random(seed)
+    query = QueryGenerator(random, ("r", "s", "t")).query(1 + seed % 3)
+    lost = tuple(25_000 * t * (seed % 2) for t in range(TIMES))
+    table = replace(growing(), deleted=lost, append_only=False)
+    return Problem(query, rising(), dict.fromkeys(("r", "s", "t"), table))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_nothing_is_lost_by_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plan of all rules at all times is cheaper, by more than one exchange may find that the other does not."""
+    asked = asked_at_random(seed)
+    assert few_points(asked)
+    assert make_plan(asked).cost <= 1.01 * searched_wholly(asked, monkeypatch).cost
+
+
+def test_less_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of nine times less than half of what all rules make, and fewer plans are priced."""
+    tables = growing(9), growing(9, 1_000)
+    asked = problem(*tables, rising(9))
+    outlined, wholly = make_plan(asked).effort, searched_wholly(asked, monkeypatch).effort
+    assert outlined.classes == wholly.classes
+    assert 2 * outlined.alternatives < wholly.alternatives
+    assert outlined.plans_costed < wholly.plans_costed
+
+
+def test_all_is_tried_where_an_outline_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = problem(growing(), growing(), rising())
+    wholly = searched_wholly(asked, monkeypatch)
+    monkeypatch.setattr(planner, "_outlined", lambda *known: Outline({}, frozenset((0,))))
+    assert make_plan(asked).cost == wholly.cost
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_nothing_is_lost_of_values_that_are_computed_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Problem(QUERIES[name], rising(), {"r": growing(), "s": growing()})
+    assert few_points(asked)
+    assert make_plan(asked).cost <= 1.01 * searched_wholly(asked, monkeypatch).cost
+
+
+def arriving(random: Random, name: str) -> Table:
+    """A table to which rows come each time."""
+    return Table(name, tuple(SignedBag.of(random_row(random) for _ in range(3)) for _ in range(TIMES)), False)
+
+
+def query_at_random(random: Random, seed: int) -> Rel:
+    return QueryGenerator(random, ("r", "s", "t")).query(1 + seed % 3)
+
+
+@pytest.mark.parametrize("methods", [("all",), ("im1",), ("im2", "batch")], ids="+".join)
+@pytest.mark.parametrize("seed", range(8))
+def test_results_are_right(seed: int, methods: tuple[str, ...]) -> None:
+    random = Random(seed)
+    tables = {name: arriving(random, name) for name in ("r", "s", "t")}
+    query = query_at_random(random, seed)
+    points = rising() if seed % 2 else tuple(Point(1.0, True) for _ in range(TIMES))
+    sizes = {name: table.facts(TIMES) for name, table in tables.items()}
+    assert few_points(Problem(query, points, sizes))
+    found = simulate.run_plan(query, tables, points, methods)
+    expected = [simulate.truth(query, tables, t) if p.output else None for t, p in enumerate(points)]
+    assert found == expected
