@@ -91,7 +91,7 @@ class Graph:
         # Which way is the one of values that are computed once depends on all rules that there are.
         self._rewriter = Rewriter(space, sets, begins)
         self._outlined = Rewriter(space, sets, begins, outline=outline) if outline else self._rewriter
-        since = tuple(t for t in range(begins + 1) if outline is None or t in outline.since)
+        since = tuple(t for t in range(begins + 1) if outline is None or t in outline.since) or (0,)
         self._sinces = since if space.has_values_computed_once else (0,)
         self.searches = tuple(self._searches(len(sets)))
         once = {since: Rewriter(space, sets, since, since) for since in self._sinces}

@@ -182,11 +182,8 @@ def _followed(
 def _along(course: Course, space: Space, names: tuple[str, ...], strict: bool) -> ProgressivePlan | None:
     """The plan for all methods that goes by a course of operators, if that leads anywhere: by the same choices, or if there are not the
     same, by the best. They may be those of a method that had to begin at the last time point."""
-    keep, usual, late = (
-        Keep[course.keep],
-        0 if strict else _last_beginning(space.problem),
-        len(space.problem.points) - 1,
-    )
+    keep, last = Keep[course.keep], len(space.problem.points) - 1
+    usual = 0 if strict else _last_beginning(space.problem)
     its_own = tuple(rule for rule in space.rules_of(names) if rule.splits or rule.name in course.rules)
     # Which way is the one of values that are computed once depends on all rules that there are.
     all_then = space.rules_of(course.methods or names) if space.has_values_computed_once else its_own
@@ -194,7 +191,7 @@ def _along(course: Course, space: Space, names: tuple[str, ...], strict: bool) -
     def beginning_by(t: int, rules: tuple[Rule, ...]) -> Pricing:
         return Pricing(Graph(space, rules, begins=t, strict=strict, keep=keep).renting(course.scarcity))
 
-    for begins in (usual,) if strict else (usual, late):
+    for begins in (usual,) if strict else (usual, last):
         if found := _again(beginning_by(begins, all_then), names, course):
             return replace(_plan(found, keep), course=course)
     pricing = beginning_by(usual, its_own)

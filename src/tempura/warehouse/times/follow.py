@@ -84,7 +84,8 @@ class Known:
         return all(self.given.get(name) == other.given.get(name) for name in ("points", "rules", "methods"))
 
     def is_about(self, other: "Known") -> bool:
-        """Whether two differ in nothing but which operators earlier runs have counted, of which each of the first few runs tells more."""
+        """Whether two differ in nothing but which operators earlier runs have counted, of which each of the first few runs tells more, and
+        what the driver takes and is doubted, by which plans are compared without another search."""
         return (
             _but_counts(self.given) == _but_counts(other.given)
             and _alike(self.sizes, other.sizes, _SIZE)
