@@ -4,11 +4,13 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 from typing import Any, TypeVar
 
 import pytest
 
+from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Aggregate, Join, Project, Rel, Scan, Union
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Output, Ref, equal
 from tempura.cost.stats import ColumnStats, TableFacts
@@ -22,6 +24,7 @@ from tempura.search import planner
 from tempura.search.events import EffortCounter, GroupCreated, PlanCosted, RuleApplied, Trace
 from tempura.search.graph import Graph
 from tempura.search.improve import first_candidate, improve
+from tempura.search.joins import JoinOrders
 from tempura.search.planner import make_plan
 from tempura.search.price import Pricing
 from tempura.search.problem import Point, Problem
@@ -468,3 +471,64 @@ def test_a_plan_may_be_deeper_than_pythons_stack() -> None:
         assert "aggregate" in explain(plan)
     finally:
         sys.setrecursionlimit(max(before, sys.getrecursionlimit()))
+
+
+def chain(terms: int) -> Rel:
+    """A join of so many tables, each with the next."""
+    scans = [
+        Scan(f"t{i}", ("x", "y"), (Column(f"x{i}", "x", "int"), Column(f"y{i}", "y", "int"))) for i in range(terms)
+    ]
+    joined: Rel = scans[0]
+    for left, right in pairwise(scans):
+        joined = Join(joined, right, "inner", equal(Ref(left.columns[1]), Ref(right.columns[0])))
+    return joined
+
+
+def refreshed(terms: int, times: int = 1) -> Problem:
+    """A refresh of such a query; the first table grows, the others are smaller the later they are joined."""
+    moving = facts(10_000_000 * times, 10_010_000 * times, 10_020_000 * times, known=2)
+    others = {f"t{i}": replace(facts(*[1_000_000 // i] * 3, known=2), static=True) for i in range(1, terms)}
+    return Problem(chain(terms), REFRESH, {"t0": moving, **others})
+
+
+RECOMPUTING = ("batch",)
+
+
+@pytest.mark.parametrize("terms", [4, 10])
+def test_orders_of_joins_of_many_are_not_looked_for_again(terms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who follows a course joins in the orders that it names, at other sizes, too; what it does not name, or wrongly, is found."""
+    plan = make_plan(refreshed(terms), RECOMPUTING)
+    course = plan.course
+    assert course is not None
+    assert bool(course.orders) == (terms > 8)
+    looked: list[MultiJoin] = []
+    find = JoinOrders._greedy
+
+    def noting(orders: JoinOrders, rel: MultiJoin) -> tuple[int, ...]:
+        looked.append(rel)
+        return find(orders, rel)
+
+    monkeypatch.setattr(JoinOrders, "_greedy", noting)
+    again = make_plan(refreshed(terms), RECOMPUTING, course=course)
+    assert again.course is course
+    assert again.cost == plan.cost
+    assert make_plan(refreshed(terms, times=2), RECOMPUTING, course=course).course is course
+    assert not looked
+    for orders in ((), tuple((name, (0, *order[1:-1], 0)) for name, order in course.orders)):
+        unknown = make_plan(refreshed(terms), RECOMPUTING, course=replace(course, orders=orders))
+        assert unknown.cost == plan.cost
+        assert bool(looked) == (terms > 8)
+        looked.clear()
+
+
+def test_what_a_course_knew_of_joins_is_nothing_to_those_who_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it leads nowhere, all is compared, and orders are found by the sizes of now."""
+    asked = refreshed(10)
+    plan = make_plan(asked, RECOMPUTING)
+    assert plan.course
+    backwards = tuple((name, order[::-1]) for name, order in plan.course.orders)
+    lost = replace(plan.course, rules=(), chosen=(), orders=backwards)
+    compared = make_plan(asked, RECOMPUTING, course=lost)
+    assert compared.course is not lost
+    assert compared.cost == plan.cost
+    assert compared.course == plan.course

@@ -319,7 +319,9 @@ def test_what_is_cheapest_is_compared_with_how_the_last_run_went(world: World, m
 def test_a_choice_is_read_back(world: World) -> None:
     choice = world.settled()
     assert choice.others
-    followed = replace(choice, latest=choice.cost + 1)
+    course = replace(choice.course, orders=(("a join of many", (1, 0, 2)),))
+    followed = replace(choice, course=course, latest=choice.cost + 1)
+    assert course.methods
     read = Choice.from_json(json.loads(json.dumps(followed.to_json())))
     assert read == followed
     assert read.latest == followed.latest

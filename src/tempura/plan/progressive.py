@@ -148,7 +148,8 @@ class Course:
     among these rules alone much faster than among all, and faster still by what was ``chosen`` for each goal (``search.replay``).
     ``asked``: it only asks for the query as it is written; ``scarcity``: what was charged for each byte of a state so that a budget was
     kept to. It was found by a search with the rules of these ``methods``: what is computed once is so in a way that depends on all of
-    them (``search.lineage``); of before that was noted, there are none."""
+    them (``search.lineage``); of before that was noted, there are none. ``orders`` are those of joins of many, by names
+    (``search.joins``)."""
 
     start: int
     keep: str
@@ -157,6 +158,7 @@ class Course:
     scarcity: float = 0.0
     chosen: tuple[tuple[str, str], ...] = ()
     methods: tuple[str, ...] = ()
+    orders: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,10 @@ class Counts:
         name = self.name(rel)
         return Size(name, self._expected.rows(rel)) if name else None
 
+    def name_at_the_end(self, rel: Rel) -> str:
+        """The name of any operator over views up to the last time point."""
+        return hashed(self._text(rel, self._facts.last))
+
     def name(self, rel: Rel) -> str | None:
         """The name of an operator over views, or of a view; None of what is not counted."""
         if not isinstance(rel, COUNTED) and not (isinstance(rel, View) and isinstance(rel.at, Delta)):

@@ -1,7 +1,8 @@
 """Inner joins of many relations: seen as one, and put into the order that is cheapest for what is joined."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from tempura.algebra.equalities import Pair, are_joined, equated, implied
 from tempura.algebra.failing import can_fail
@@ -190,26 +191,45 @@ def _renamed(parts: Sequence[Expr], old: Sequence[Column], new: Sequence[Column]
 # --- orders -------------------------------------------------------------------------------------------------------------
 
 
+Order = tuple[int, ...]
+"""The terms of a join of many by their numbers, as they are joined."""
+
+
 class JoinOrders:
     """Orders for joins of many relations. The order is found once per join and changing term, for typical sizes, and holds at all
-    times."""
+    times. Those that it takes long to find are under a ``name`` in ``found``; what is ``known`` by such a name need not be found."""
 
-    def __init__(self, model: CostModel, estimate: Estimator) -> None:
+    def __init__(
+        self,
+        model: CostModel,
+        estimate: Estimator,
+        name: Callable[[Rel], str] = str,
+        known: Mapping[str, Order] = MappingProxyType({}),
+    ) -> None:
         self._model = model
         self._estimate = estimate
-        self._orders: dict[MultiJoin, tuple[int, ...]] = {}
+        self._name = name
+        self._known = known
+        self._orders: dict[MultiJoin, Order] = {}
+        self.found: dict[str, Order] = {}
 
     def ordered(self, rel: MultiJoin) -> Rel:
         """The join as joins of two, in the cheapest order."""
         typical = self._typical(rel)
         if typical not in self._orders:
-            find = self._exact if len(rel.terms) <= _EXACT else self._greedy
-            self._orders[typical] = find(typical)
+            self._orders[typical] = self._exact(typical) if len(rel.terms) <= _EXACT else self._of_many(typical)
         first, *others = self._orders[typical]
         partial = _Partial.of(rel, first)
         for i in others:
             partial = partial.joined(rel.terms[i], i)
         return keep(partial.rel, rel.columns)
+
+    def _of_many(self, rel: MultiJoin) -> Order:
+        """The order of a join of more terms than are tried in all orders, as it is known, or found and noted."""
+        name = self._name(rel)
+        known = self._known.get(name, ())
+        self.found[name] = known if sorted(known) == list(range(len(rel.terms))) else self._greedy(rel)
+        return self.found[name]
 
     def _typical(self, rel: MultiJoin) -> MultiJoin:
         """The same join of the last snapshots and of all that changes until then."""
@@ -222,7 +242,7 @@ class JoinOrders:
 
         return replace(rel, terms=tuple(map(at_the_end, rel.terms)))
 
-    def _exact(self, rel: MultiJoin) -> tuple[int, ...]:
+    def _exact(self, rel: MultiJoin) -> Order:
         """Dynamic programming over sets of terms: per set, the cheapest way to have joined it (Selinger et al., SIGMOD 1979)."""
         found: dict[frozenset[int], _Partial] = {frozenset((i,)): _Partial.of(rel, i) for i in range(len(rel.terms))}
         for _ in rel.terms[1:]:
@@ -239,7 +259,7 @@ class JoinOrders:
         (best,) = found.values()
         return best.order
 
-    def _greedy(self, rel: MultiJoin) -> tuple[int, ...]:
+    def _greedy(self, rel: MultiJoin) -> Order:
         """From the smallest term on always the join that is cheapest, or always that which leaves the fewest rows. Where nothing is a
         change, from the largest term on, too, of which other joins may leave little, and improved: changes are few rows in any order."""
         sizes = [self._estimate.rows(term) for term in rel.terms]
@@ -255,7 +275,7 @@ class JoinOrders:
         best = min(found, key=lambda p: p.cost).order
         return best if is_of_change else self._swapped(rel, best)
 
-    def _swapped(self, rel: MultiJoin, order: tuple[int, ...]) -> tuple[int, ...]:
+    def _swapped(self, rel: MultiJoin, order: Order) -> Order:
         """Terms that follow on each other change places as long as that is cheaper; what comes before and after them stays as it is. Where
         any term may follow on the first, and each leaves a share of the rows, that ends with the best order (Ibaraki, Kameda, TODS 1984);
         of a snowflake terms that hang together would have to move as one."""
@@ -270,7 +290,7 @@ class JoinOrders:
                 place += 1
         return order
 
-    def _along(self, rel: MultiJoin, order: tuple[int, ...], begun: Sequence["_Partial"] = ()) -> list["_Partial"]:
+    def _along(self, rel: MultiJoin, order: Order, begun: Sequence["_Partial"] = ()) -> list["_Partial"]:
         """What is joined after each term of an order, of which the first are; nothing where a term is not connected with those before."""
         found = list(begun) or [_Partial.of(rel, order[0])]
         for i in order[len(found) :]:
@@ -294,7 +314,7 @@ class _Partial:
 
     rel: Rel
     parts: tuple[Expr, ...]
-    order: tuple[int, ...]
+    order: Order
     equal: tuple[Pair, ...] = ()
     cost: int = 0
 

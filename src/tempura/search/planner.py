@@ -175,7 +175,7 @@ def _followed(
     if course.asked:
         only = asking.only()
         return replace(only, course=course) if only else None
-    found = _along(course, space, names, strict)
+    found = _along(course, space.knowing(dict(course.orders)) if course.orders else space, names, strict)
     return asking.plan(found) if found else None
 
 
@@ -267,15 +267,15 @@ def _as_operator(query: Rel) -> Rel:
 
 
 def _plan(found: Found, keep: Keep) -> ProgressivePlan:
-    names, built = found.names, found.candidate.built
-    steps = built.steps
-    weights = tuple(found.graph.problem.points[step.time].weight for step in steps)
+    names, built, space = found.names, found.candidate.built, found.graph.space
+    steps, orders = built.steps, tuple(space.orders.found.items())
+    weights = tuple(space.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, built.used) if names != ("batch",) else ()
     rules = tuple(sorted({rule.name for rule, _ in built.used}))
     chosen = named(found.graph, found.candidate.choices, built.reached)
-    course = Course(_start(found), keep.name, rules, scarcity=found.graph.scarcity, chosen=chosen, methods=found.by)
-    method = used_methods(found.graph.problem.registry, steps, names)
-    storage = sum(round(found.graph.problem.storage_price * size) for size in built.sizes)
+    course = Course(_start(found), keep.name, rules, False, found.graph.scarcity, chosen, found.by, orders)
+    method = used_methods(space.problem.registry, steps, names)
+    storage = sum(round(space.problem.storage_price * size) for size in built.sizes)
     cost = sum(found.graph.weighted(step.cost + step.reading, step.time) for step in steps) + storage
     return ProgressivePlan(steps, weights, cost, method, fallbacks=fallbacks, course=course, storage=storage)
 

@@ -1,9 +1,10 @@
 """What is known of one planning problem, whatever is searched in it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum, auto
+from types import MappingProxyType
 
 from tempura.algebra.rel import Rel
 from tempura.cost.estimate import Estimator
@@ -12,7 +13,7 @@ from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
 from tempura.search.counts import Counts
 from tempura.search.facts import PlanFacts
-from tempura.search.joins import Clusters, JoinOrders
+from tempura.search.joins import Clusters, JoinOrders, Order
 from tempura.search.links import ClassLinks
 from tempura.search.problem import Problem, staircase
 from tempura.search.saturate import ALL_ON, Saturation, Switches
@@ -74,7 +75,13 @@ class Space:
         other._pose(self.problem.at(points))
         return other
 
-    def _pose(self, problem: Problem) -> None:
+    def knowing(self, orders: Mapping[str, Order]) -> "Space":
+        """The same where orders of joins are known."""
+        other = copy(self)
+        other._pose(self.problem, orders)
+        return other
+
+    def _pose(self, problem: Problem, orders: Mapping[str, Order] = MappingProxyType({})) -> None:
         """What depends on the time points, and on what is known of the tables at them."""
         self.problem = problem
         self.model = problem.prices
@@ -90,7 +97,7 @@ class Space:
         self.counts = self._counts()
         told = (self._rows_counted, self.counts.rows, self.counts.rows_by_whole)
         self.estimate = Estimator(tables, meaning, self.staircase, *told)
-        self.orders = JoinOrders(self.model, self.estimate)
+        self.orders = JoinOrders(self.model, self.estimate, self.counts.name_at_the_end, orders)
 
     def _counts(self) -> Counts:
         """What runs have counted, now that the classes are known."""

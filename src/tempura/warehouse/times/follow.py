@@ -122,7 +122,8 @@ class Choice:
         course = data["course"]
         chosen = tuple((goal, way) for goal, way in course.get("chosen", ()))
         lists = {name: tuple(course.get(name, ())) for name in ("rules", "methods")}
-        course = Course(**{**course, **lists, "chosen": chosen})
+        orders = tuple((name, tuple(order)) for name, order in course.get("orders", ()))
+        course = Course(**{**course, **lists, "chosen": chosen, "orders": orders})
         others = tuple(
             Alternative(**{**other, "steps": tuple(other["steps"]), "fallbacks": ()}) for other in data["others"]
         )
