@@ -42,13 +42,8 @@ def test_the_first_and_the_last_two_are_planned_for_first() -> None:
 
 
 def test_the_past_is_no_time_of_work() -> None:
-    points = (Point(0.0, False, done=True), *rising())
-    assert few_points(problem(facts(*range(100, 107), known=2), facts(*range(100, 107), known=2), points)) == (
-        0,
-        1,
-        5,
-        6,
-    )
+    rows, points = facts(*range(100, 107), known=2), (Point(0.0, False, done=True), *rising())
+    assert few_points(problem(rows, rows, points)) == (0, 1, 5, 6)
 
 
 def of_a_day_with_a_result_at_noon() -> Problem:

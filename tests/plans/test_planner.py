@@ -521,7 +521,7 @@ def test_orders_of_joins_of_many_are_not_looked_for_again(terms: int, monkeypatc
         looked.clear()
 
 
-def test_what_a_course_knew_of_joins_is_nothing_to_those_who_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_course_knew_of_joins_is_nothing_to_those_who_compare() -> None:
     """Where it leads nowhere, all is compared, and orders are found by the sizes of now."""
     asked = refreshed(10)
     plan = make_plan(asked, RECOMPUTING)
