@@ -1,5 +1,6 @@
 """Many time points: plans for three of them say which rules are tried for all."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -9,8 +10,9 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Rel
 from tempura.cost.stats import TableFacts
 from tempura.plan.progressive import ProgressivePlan
-from tempura.search import planner
-from tempura.search.outline import Outline, few_points
+from tempura.search import found, planner
+from tempura.search.graph import Graph
+from tempura.search.outline import FAR, Outline, asked_of_few, few_points
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tests.plans import simulate
@@ -83,6 +85,54 @@ def test_nothing_is_lost_by_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert make_plan(asked).cost <= 1.01 * searched_wholly(asked, monkeypatch).cost
 
 
+def with_a_result_each_time(seed: int) -> Problem:
+    return replace(asked_at_random(seed), points=tuple(Point(1.0, True) for _ in range(TIMES)))
+
+
+@pytest.mark.parametrize("seed", [*range(12), 38])
+def test_nothing_is_lost_where_each_time_has_a_result(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that pays for itself in six results need not do so in three: the last but one of these counts for those left out."""
+    asked = with_a_result_each_time(seed)
+    assert make_plan(asked).cost <= 1.01 * searched_wholly(asked, monkeypatch).cost
+
+
+def test_the_last_but_one_counts_for_results_that_are_left_out() -> None:
+    day, view = problem(growing(), growing(), rising()), with_a_result_each_time(0)
+    assert [p.weight for p in asked_of_few(day, (0, 4, 5)).points] == [day.points[t].weight for t in (0, 4, 5)]
+    assert [p.weight for p in asked_of_few(view, (0, 4, 5)).points] == [1.0, 4.0, 1.0]
+
+
+def test_methods_that_are_far_dearer_are_not_tried_at_all_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they would cost by a plan for the few is told all the same."""
+    asked = problem(facts(*range(100, 700, 100)), facts(*range(100, 700, 100)), rising())
+    looked_for = list[tuple[tuple[str, ...], ...]]()
+
+    def found_by(graph: Graph, sets: Sequence[tuple[str, ...]]) -> list[found.Found]:
+        looked_for.append(tuple(sets))
+        return found.found_by(graph, sets)
+
+    monkeypatch.setattr(planner, "found_by", found_by)
+    plan = make_plan(asked)
+    few, all_times = looked_for[0], looked_for[1]
+    assert (plan.method, all_times) == ("batch", (("batch",), few[-1]))
+    told = {other.method: other for other in plan.alternatives}
+    assert ("im1",) in few
+    assert told["im1"].cost > FAR * plan.cost
+    assert len(told["im1"].steps) == TIMES
+    assert sum(cost > 0 for cost in told["im1"].steps) <= 3
+    weighted = (round(point.weight * cost) for point, cost in zip(asked.points, told["im1"].steps, strict=True))
+    assert sum(weighted) == pytest.approx(told["im1"].cost, abs=5)
+
+
+def test_none_is_left_out_where_states_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To that only the dearer ones may keep."""
+    tables = facts(*range(100, 700, 100)), facts(*range(100, 700, 100))
+    bound = replace(problem(*tables, rising()), state_budget=1_000_000)
+    assert {a.method for a in make_plan(bound).alternatives} == {
+        a.method for a in searched_wholly(bound, monkeypatch).alternatives
+    }
+
+
 def test_less_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of nine times less than half of what all rules make, and fewer plans are priced."""
     tables = growing(9), growing(9, 1_000)
@@ -96,7 +146,7 @@ def test_less_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_is_tried_where_an_outline_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = problem(growing(), growing(), rising())
     wholly = searched_wholly(asked, monkeypatch)
-    monkeypatch.setattr(planner, "_outlined", lambda *known: Outline({}, frozenset((0,))))
+    monkeypatch.setattr(planner, "_outlined", lambda *known: (Outline({}, frozenset((0,)), (("im1",),)), []))
     assert make_plan(asked).cost == wholly.cost
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from tempura.algebra.rel import Filter, Rel
-from tempura.algebra.scalar import Literal, Ref, equal
+from tempura.algebra.rel import Filter, Project, Rel
+from tempura.algebra.scalar import Column, Literal, Output, Ref, equal
 from tempura.cost.model import SPARK
 from tempura.cost.stats import StoredFacts, TableFacts
 from tempura.explain.text import explain
@@ -15,6 +15,11 @@ from tempura.plan.progressive import ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tests.plans.test_kept import FIRST_LOAD, ORDER, PER_DAY, REFRESH, SALES, SALES_OF_A_KIND, left_by, tables
+
+IS_FIRST = Output(Column("f", "is_first", "boolean"), equal(Ref(ORDER), Literal(1, "int")))
+ALL_SALES = Project(
+    SALES, (*(Output(Column(f"c{i}", c.name, c.type), Ref(c)) for i, c in enumerate(SALES.columns)), IS_FIRST)
+)
 
 EARLY = (Point(0.25, output=False), Point(1.0, output=True))
 
@@ -94,6 +99,19 @@ def test_a_result_that_is_ready_early_is_not_written_again() -> None:
         assert any(save.plain for save in early.saves)
         assert due.appends
         assert due.cost < 0.02 * early.cost
+
+
+@pytest.mark.parametrize("query", [SALES_OF_A_KIND, ALL_SALES], ids=["a join", "all rows"])
+@pytest.mark.parametrize("times", [2, 3, 4])
+def test_the_result_of_a_day_is_written_early_and_appended_to(query: Rel, times: int) -> None:
+    """What the result grows from is not read, so to go on is far cheaper than to compute it once at the end, though to read and to save it
+    would cost as much."""
+    points = tuple(Point(0.3 + 0.7 * t / (times - 1), t == times - 1) for t in range(times))
+    plan = planned(query, points, tables(*range(times), known=1))
+    assert any(save.plain for save in plan.steps[0].saves)
+    assert plan.steps[-1].appends
+    batch = make_plan(Problem(query, points, tables(*range(times), known=1)), ("batch",))
+    assert plan.cost < 0.5 * batch.cost
 
 
 @pytest.mark.parametrize("budget", [0, 1_000])

@@ -17,13 +17,15 @@ from tempura.search.space import Goal
 class Best:
     """The alternative that a search chooses, and its cost, for every goal that the roots may need and that can be reached; if ``begin`` is
     a time point, by work that begins there: before it there is only what rules compute at any time, and after it nothing is computed from
-    scratch."""
+    scratch, but what rules compute at any time unless it ``goes_on``."""
 
-    def __init__(self, graph: Graph, roots: Iterable[Goal], search: Search, begin: int | None = None) -> None:
+    def __init__(
+        self, graph: Graph, roots: Iterable[Goal], search: Search, begin: int | None = None, goes_on: bool = False
+    ) -> None:
         self.chosen: dict[Goal, Alternative] = {}
         self.cost: dict[Goal, int] = {}
         self._graph = graph
-        self._choose(explore(graph, roots, search.mask, begin))
+        self._choose(explore(graph, roots, search.mask, begin, goes_on))
 
     def _choose(self, alternatives: dict[Goal, tuple[Alternative, ...]]) -> None:
         users: dict[Goal, list[tuple[Goal, int]]] = defaultdict(list)
@@ -110,22 +112,24 @@ class Best:
 
 
 def explore(
-    graph: Graph, roots: Iterable[Goal], searches: int = -1, begin: int | None = None
+    graph: Graph, roots: Iterable[Goal], searches: int = -1, begin: int | None = None, goes_on: bool = False
 ) -> dict[Goal, tuple[Alternative, ...]]:
-    """All goals that may be needed, each with its alternatives, as far as some searches may use them; if ``begin`` is a time point, by work
-    that begins there."""
+    """All goals that may be needed, each with its alternatives, as far as some searches may use them; ``begin`` and ``goes_on`` as in
+    :class:`Best`."""
     found: dict[Goal, tuple[Alternative, ...]] = {}
     stack = list(roots)
     while stack:
         goal = stack.pop()
         if goal not in found:
             ways = (way for way in graph.alternatives(goal) if way.searches & searches)
-            found[goal] = tuple(way for way in ways if begin is None or _is_begun(goal, way, begin))
+            found[goal] = tuple(way for way in ways if begin is None or _is_begun(goal, way, begin, goes_on))
             stack.extend(child for way in found[goal] for child in way.goals)
     return found
 
 
-def _is_begun(goal: Goal, way: Alternative, begin: int) -> bool:
+def _is_begun(goal: Goal, way: Alternative, begin: int, goes_on: bool) -> bool:
+    by_definition = way.rule is not None and way.rule.by_definition
     any_time = way.rule is not None and way.rule.any_time
-    from_scratch = way.rule is not None and way.rule.by_definition and not any_time
-    return any_time if goal.time < begin else goal.time == begin or not from_scratch
+    if goal.time < begin:
+        return any_time
+    return goal.time == begin or not by_definition or (any_time and not goes_on)

@@ -1,6 +1,6 @@
 """From the choices of dynamic programming, which counts shared work as often as it is used, to a plan that is cheap as a whole."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -65,13 +65,13 @@ def first_candidate(pricing: Pricing, search: Search) -> Candidate | None:
     return next(iter(first_candidates(pricing, search, (None,))), None)
 
 
-def first_candidates(pricing: Pricing, search: Search, beginnings: Iterable[int | None]) -> list[Candidate]:
+def first_candidates(pricing: Pricing, search: Search, beginnings: Sequence[int | None]) -> list[Candidate]:
     """The plans that dynamic programming chooses where all work begins at some time point, or each class at its own (None): those that
     reach all outputs, each once. Where each class begins at its own and that costs as much as another, it is left out."""
     graph, found = pricing.graph, list[tuple[int | None, Candidate]]()
     reached: set[frozenset[tuple[Goal, Alternative]]] = set()
-    for begin in beginnings:
-        best = Best(graph, graph.outputs, search, begin)
+    for begin, goes_on in (*((begin, False) for begin in beginnings), *_going_on(graph, beginnings)):
+        best = Best(graph, graph.outputs, search, begin, goes_on)
         if not all(goal in best.chosen for goal in graph.outputs) or (price := pricing.price(best.chosen)) is None:
             continue
         plan = frozenset((goal, best.chosen[goal]) for goal in price.reached)
@@ -80,6 +80,15 @@ def first_candidates(pricing: Pricing, search: Search, beginnings: Iterable[int 
         reached.add(plan)
     known = {candidate.price for begin, candidate in found if begin is not None}
     return [candidate for begin, candidate in found if begin is not None or candidate.price not in known]
+
+
+def _going_on(graph: Graph, beginnings: Sequence[int | None]) -> Iterator[tuple[int, bool]]:
+    """The first beginning once more, to go on from what is there, where a result can be appended to. What it costs to read it is not taken
+    out of the price of what it grows from before that is settled, and to compute it anew may look cheaper until then."""
+    grows = (graph.growth_by(goal, way) for goal in graph.outputs for way in graph.alternatives(goal))
+    first = min((begin for begin in beginnings if begin is not None), default=None)
+    if first is not None and any(grows):
+        yield first, True
 
 
 def _allows(graph: Graph, search: Search, seed: Candidate) -> bool:

@@ -1,6 +1,6 @@
 """What is known of one planning problem, whatever is searched in it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -69,10 +69,10 @@ class Space:
         self._relied_on_promises = saturation.relied_on_promises
         self._pose(problem)
 
-    def at(self, points: Sequence[int]) -> "Space":
-        """The same classes where nothing can be done but at some of the time points (``Problem.at``)."""
+    def asked(self, problem: Problem) -> "Space":
+        """The same classes for another problem of the same query and tables: at some of the time points (``Problem.at``)."""
         other = copy(self)
-        other._pose(self.problem.at(points))
+        other._pose(problem)
         return other
 
     def knowing(self, orders: Mapping[str, Order]) -> "Space":
