@@ -16,6 +16,7 @@ from tempura.cost.conditions import compared_columns, narrowed, share_below, sha
 from tempura.cost.estimate import Estimator
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.rules.prune import without_empty
+from tempura.tvr.views import Delta, Snapshot, State, StateDelta, View
 
 SALES = {"s_id": 1_000_000.0, "s_date": 1_000.0, "s_shop": 50.0}
 DATES = {"d_id": 70_000.0, "d_year": 200.0, "d_quarter": 4.0}
@@ -291,6 +292,40 @@ def test_a_key_of_two_columns_has_the_values_that_they_have_together() -> None:
     named = Project(SOLD, tuple(Output(Column(f"n_{c.name}", c.name, "int"), Ref(c)) for c in SOLD.outputs))
     on = conjunction(*(equal(ref(named, name), ref(STOCK, name)) for name in ("part", "supplier")))
     assert estimate.rows(Join(named, STOCK, "inner", on)) == pytest.approx(true, rel=0.1)
+
+
+def by_offer(rel: Rel, name: str = "k") -> Aggregate:
+    keys = tuple(Output(Column(f"{name}_{c}", c, "int"), ref(rel, c)) for c in ("part", "supplier"))
+    return Aggregate(rel, keys, ())
+
+
+def test_groups_are_as_many_as_keys_have_values_together() -> None:
+    """Of 100,000 pairs 4,000 are on offer, and nearly all of these are sold; of a tenth of the sales fewer."""
+    rows, estimate = suppliers(4_000, 20_000)
+    assert estimate.rows(by_offer(SOLD)) == pytest.approx(len(set(rows["sold"])), rel=0.02)
+    few = {sale for sale in rows["sold"] if sale[0] < 100}
+    some = Filter(SOLD, Call("LessThan", (ref(SOLD, "part"), Literal(100, "int")), "boolean"))
+    assert len(few) / 2 < estimate.rows(by_offer(some)) < 20_000 / 3
+    named = Project(SOLD, tuple(Output(Column(f"n_{c.name}", c.name, "int"), Ref(c)) for c in SOLD.outputs))
+    assert estimate.rows(by_offer(named)) == estimate.rows(by_offer(SOLD))
+
+
+def test_what_comes_to_groups_is_mostly_of_those_that_are_there() -> None:
+    """6,000 more sales are of three quarters of the offers; groups were taken to be as many, and hardly one to be there already."""
+    random = Random(7)
+    rows, _ = suppliers(4_000, 20_000)
+    more = {random.choice(rows["stock"]) for _ in range(6_000)}
+    stats = {f: ColumnStats(len({row[i] for row in rows["sold"]})) for i, f in enumerate(("part", "supplier"))}
+    together = {frozenset(("part", "supplier")): float(len(set(rows["sold"])))}
+    estimate = Estimator({"sold": TableFacts((20_000, 26_000), (0, 0), 1, columns=stats, together=together)})
+    groups, state = by_offer(SOLD), View(by_offer(SOLD), State(0))
+    came = View(groups, StateDelta(0, 1))
+    assert estimate.rows(came) == pytest.approx(len(more), rel=0.05)
+    assert estimate.rows(View(groups, Snapshot(1))) < 4_100
+    other = by_offer(View(SOLD, Delta(0, 1)), "o")
+    on = conjunction(*(equal(Ref(a.column), Ref(b.column)) for a, b in zip(groups.keys, other.keys, strict=True)))
+    again = len(more & set(rows["sold"]))
+    assert estimate.rows(Join(state, other, "semi", on)) == pytest.approx(again, rel=0.1)
 
 
 def test_columns_of_two_rows_do_not_have_their_values_together() -> None:

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from tempura.algebra.bag import SignedBag
-from tempura.algebra.equalities import compared_together, implied
+from tempura.algebra.equalities import compared_together, grouped_together, implied
 from tempura.algebra.evaluate import evaluate
 from tempura.algebra.multi_join import MultiJoin, in_order
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, keep
@@ -215,6 +215,26 @@ def test_a_query_joins_by_several_columns_of_a_table_with_those_of_one_other() -
     assert compared_together(written) == {("r", frozenset("xy")), ("r", frozenset("xz"))}
     with_itself = Filter(R, conjunction(on(R, R, 0, 1), on(R, R, 1, 2)))
     assert compared_together(with_itself) == set()
+
+
+def grouped(rel: Rel, *columns: Column) -> Aggregate:
+    return Aggregate(rel, tuple(Output(Column(f"g{c.id}", c.name, c.type), Ref(c)) for c in columns), ())
+
+
+def test_a_query_groups_by_several_columns_of_one_table() -> None:
+    x, y, _ = R.columns
+    assert grouped_together(grouped(R, x, y)) == {("r", frozenset("xy"))}
+    named = Project(R, tuple(Output(Column(f"n{c.id}", c.name, c.type), Ref(c)) for c in R.columns))
+    assert grouped_together(grouped(inner(named, S, TRUE), *named.columns[1:])) == {("r", frozenset("yz"))}
+    kept = Project(named, tuple(Output(c, Ref(c)) for c in named.columns))
+    assert grouped_together(grouped(kept, *kept.columns[:2])) == {("r", frozenset("xy"))}
+    finer = grouped(named, *named.columns)
+    assert grouped_together(grouped(finer, *finer.columns[:2])) == {("r", frozenset("xyz")), ("r", frozenset("xy"))}
+    assert grouped_together(grouped(R, x)) == set(), "of one column there is a sketch anyway"
+    assert grouped_together(grouped(inner(R, S, on(R, S)), x, S.columns[0])) == set(), "of two rows"
+    is_same = Output(Column("p", "p", "boolean"), equal(Ref(x), Ref(y)))
+    computed = Project(R, (is_same, Output(Column("q", "q", "int"), Ref(x))))
+    assert grouped_together(grouped(computed, *computed.columns)) == set()
 
 
 def snowflake(random: Random) -> tuple[MultiJoin, Estimator]:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from tempura.algebra.rel import Filter, Join, Rel, Scan, scans
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, scans
 from tempura.algebra.scalar import Call, Column, Expr, Ref, conjuncts, equal
 
 Pair = tuple[Column, Column]
@@ -59,6 +59,38 @@ def compared_together(query: Rel) -> set[tuple[str, frozenset[str]]]:
                 found[scan, other].add(field)
                 found[other, scan].add(other_field)
     return {(scan.table, frozenset(fields)) for (scan, _), fields in found.items() if len(fields) > 1}
+
+
+def grouped_together(query: Rel) -> set[tuple[str, frozenset[str]]]:
+    """The tables of a query with fields of theirs, two or more, that are all the keys of a grouping."""
+    of = {
+        column: (scan.table, field)
+        for scan in scans(query)
+        for column, field in zip(scan.outputs, scan.fields, strict=True)
+    }
+    groupings = [rel for rel in query.walk() if isinstance(rel, Aggregate)]
+    named = [*(o for rel in query.walk() if isinstance(rel, Project) for o in rel.outputs)]
+    named += [key for rel in groupings for key in rel.keys]
+    # A column that keeps its name is the same without being another.
+    same = {o.column: o.expr.column for o in named if isinstance(o.expr, Ref) and o.expr.column != o.column}
+
+    def read(column: Column) -> tuple[str, str] | None:
+        while column not in of and column in same:
+            column = same[column]
+        return of.get(column)
+
+    found = set[tuple[str, frozenset[str]]]()
+    for grouping in groupings:
+        keys = [read(key.column) for key in grouping.keys]
+        tables, fields = {key[0] for key in keys if key}, frozenset(key[1] for key in keys if key)
+        if None not in keys and len(tables) == 1 and len(fields) > 1:
+            found.add((tables.pop(), fields))
+    return found
+
+
+def known_together(query: Rel) -> set[tuple[str, frozenset[str]]]:
+    """The tables of a query with fields of theirs of which it matters how many values they have together."""
+    return compared_together(query) | grouped_together(query)
 
 
 def _conditions(query: Rel) -> Iterator[Expr]:

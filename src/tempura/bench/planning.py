@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from tempura.algebra.equalities import compared_together
+from tempura.algebra.equalities import known_together
 from tempura.algebra.rel import Rel, scans
 from tempura.bench.exactness import EARLY_PRICE, described_run, schedule_of
 from tempura.bench.suites import SUITES, chosen
@@ -96,16 +96,16 @@ class Tables:
         return Tables(schemas, facts, dataset)
 
     def asked(self, query: Rel) -> dict[str, TableFacts]:
-        """What the planner is told of the tables of a query: of columns by several of which it joins, too."""
-        joined = compared_together(query)
+        """What the planner is told of the tables of a query: of columns by several of which it joins or groups, too."""
+        used = known_together(query)
         return {
-            name: self._asked(name, [f for table, f in joined if table == name])
+            name: self._asked(name, [f for table, f in used if table == name])
             for name in {scan.table for scan in scans(query)}
         }
 
-    def _asked(self, name: str, joined: Sequence[frozenset[str]]) -> TableFacts:
+    def _asked(self, name: str, used: Sequence[frozenset[str]]) -> TableFacts:
         facts, columns = self.facts[name], self.schemas[name].names
-        sketches = sketches_of([self.dataset.file(name)], facts.inserted[-1], list(map(several, joined)))
+        sketches = sketches_of([self.dataset.file(name)], facts.inserted[-1], list(map(several, used)))
         return replace(facts, together=together(sketches, columns))
 
 

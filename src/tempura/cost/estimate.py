@@ -415,12 +415,29 @@ class Estimator:
         sources = [self._source_rows(rel, column) for part in key for column in part.columns]
         return min(prod(self._domain_of(part, rel) for part in key), max([1.0, *sources]), self._together(key, rel))
 
-    def _together(self, key: list[Expr], rel: Rel) -> float:
+    def _together(self, key: Sequence[Expr], rel: Rel) -> float:
         """How many values the columns of a key have together in the table that they come from, where that was looked at."""
         columns = tuple(part.column for part in key if isinstance(part, Ref))
-        origin = self._origin(rel, columns) if 1 < len(columns) == len(key) else None
+        origin = self._origin(*self._grouped(rel, columns)) if 1 < len(columns) == len(key) else None
         table = self._tables.get(origin[0]) if origin else None
         return table.together.get(frozenset(origin[1]), inf) if table and origin else inf
+
+    def _grouped(self, rel: Rel, columns: tuple[Column, ...]) -> tuple[Rel, tuple[Column, ...]]:
+        """The rows that are grouped by some columns, and what these are called there; of what is not grouped by them, itself."""
+        inside = self._inside(rel, columns[0])[0]
+        operator = inside.tvr if isinstance(inside, View) else inside
+        own = tuple(self._inside(rel, column)[1] for column in columns)
+        match operator:
+            case Aggregate() | Partial():
+                made = operator.keys
+            case Project():
+                made = operator.outputs
+            case _:
+                return rel, columns
+        refs = {output.column: output.expr.column for output in made if isinstance(output.expr, Ref)}
+        if not refs.keys() >= set(own):
+            return rel, columns
+        return self._grouped(operator.input, tuple(refs[column] for column in own))
 
     def _source_rows(self, rel: Rel, column: Column) -> float:
         """The rows of what a column comes from, before conditions on something else."""
@@ -558,6 +575,7 @@ class Estimator:
             return 1.0
         rows, exprs = self.rows(rel), tuple(dict.fromkeys(key.expr for key in keys))
         possible = prod(max(1.0, self.distinct_of(expr, (rel,))) for expr in exprs)
+        possible = min(possible, self._together(exprs, rel))
         # Not 1 - exp(-x), which is 0 for small x: several keys have far more combinations than there are rows.
         return min(rows, -possible * expm1(-rows / possible), self._most_groups(rel, exprs))
 

@@ -10,11 +10,14 @@ from tempura.rules.dsl import Rule
 from tempura.search.best import Best
 from tempura.search.events import PlanCosted
 from tempura.search.extract import Extraction
-from tempura.search.graph import Alternative, Graph, Search
+from tempura.search.graph import ONE_PART, Alternative, Graph, Search
 from tempura.search.price import Pricing
 from tempura.search.space import Goal
 
 Choices = dict[Goal, Alternative]
+
+_GOOD_PART = 0.01
+"""What the rows of a result have to take of a plan's price to be read, if that may be what decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +73,32 @@ def first_candidates(pricing: Pricing, search: Search, beginnings: Sequence[int 
     reach all outputs, each once. Where each class begins at its own and that costs as much as another, it is left out."""
     graph, found = pricing.graph, list[tuple[int | None, Candidate]]()
     reached: set[frozenset[tuple[Goal, Alternative]]] = set()
-    for begin, goes_on in (*((begin, False) for begin in beginnings), *_going_on(graph, beginnings)):
+
+    def look(begin: int | None, goes_on: bool) -> None:
         best = Best(graph, graph.outputs, search, begin, goes_on)
         if not all(goal in best.chosen for goal in graph.outputs) or (price := pricing.price(best.chosen)) is None:
-            continue
+            return
         plan = frozenset((goal, best.chosen[goal]) for goal in price.reached)
         if plan not in reached:
             found.append((begin, Candidate(graph, best.chosen, price.cost, price.least)))
         reached.add(plan)
+
+    for begin in beginnings:
+        look(begin, goes_on=False)
+    first = min((begin for begin in beginnings if begin is not None), default=None)
+    if first is not None and _is_dear_to_read(graph, min((candidate.price for _, candidate in found), default=0)):
+        look(first, goes_on=True)
     known = {candidate.price for begin, candidate in found if begin is not None}
     return [candidate for begin, candidate in found if begin is not None or candidate.price not in known]
 
 
-def _going_on(graph: Graph, beginnings: Sequence[int | None]) -> Iterator[tuple[int, bool]]:
-    """The first beginning once more, to go on from what is there, where a result can be appended to. What it costs to read it is not taken
-    out of the price of what it grows from before that is settled, and to compute it anew may look cheaper until then."""
-    grows = (graph.growth_by(goal, way) for goal in graph.outputs for way in graph.alternatives(goal))
-    first = min((begin for begin in beginnings if begin is not None), default=None)
-    if first is not None and any(grows):
-        yield first, True
+def _is_dear_to_read(graph: Graph, price: int) -> bool:
+    """Whether a result can be appended to, and to read it takes a good part of what a plan costs. That this need not be done is not taken
+    out of the price of what the result grows from before that is settled; until then to compute it anew may look cheaper."""
+    loads = ((goal, *graph.load_parts(goal.view, ONE_PART)) for goal in graph.outputs)
+    read = sum(graph.weighted(cost - fixed, goal.time) for goal, cost, fixed in loads)
+    ways = ((goal, way) for goal in graph.outputs for way in graph.alternatives(goal))
+    return read > _GOOD_PART * price and any(graph.growth_by(goal, way) for goal, way in ways)
 
 
 def _allows(graph: Graph, search: Search, seed: Candidate) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tempura.algebra.canonical import fingerprint
-from tempura.algebra.equalities import compared_together
+from tempura.algebra.equalities import known_together
 from tempura.algebra.rel import scans
 from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import StoredState
@@ -235,9 +235,10 @@ def counted_by(steps: Sequence[StepManifest]) -> dict[str, tuple[float, float]]:
 
 
 def _sketches(table: Input, version: int, lifted: Lifted) -> Mapping[str, ColumnSketch]:
-    """The sketches of the columns that a query uses, and of those by several of which it joins; a plan that only looks stores none."""
+    """The sketches of the columns that a query uses, and of those by several of which it joins or groups; a plan that only looks stores
+    none."""
     used = {name for scan in scans(lifted.rel) if scan.table == table.name for name in scan.fields}
-    used |= {several(fields) for name, fields in compared_together(lifted.rel) if name == table.name}
+    used |= {several(fields) for name, fields in known_together(lifted.rel) if name == table.name}
     if isinstance(table, Prospect):
         return prospective(table, used)
     stored = table.table if isinstance(table, Use) else table
