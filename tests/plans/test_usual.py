@@ -23,7 +23,7 @@ def posed(seed: int, share: float) -> Problem:
     return Problem(query, (Point(1.0, True),) * 3, facts)
 
 
-@pytest.mark.parametrize("seed", [11, 33])
+@pytest.mark.parametrize("seed", [11, 18])
 def test_what_saves_little_is_not_worth_another_plan(seed: int) -> None:
     before, now = make_plan(posed(seed, 0.001)), posed(seed, 0.1)
     cheapest, same = make_plan(now), make_plan(now, course=before.course)
