@@ -50,7 +50,7 @@ from tempura.cost.conditions import (
     values_left,
     within_bounds,
 )
-from tempura.cost.stats import ColumnStats, TableFacts
+from tempura.cost.stats import ColumnStats, TableFacts, found_among, population
 from tempura.cost.sums import Spread, spread, summed
 from tempura.memo.edge import Edge
 from tempura.physical.deletions import are_few
@@ -417,10 +417,24 @@ class Estimator:
 
     def _together(self, key: Sequence[Expr], rel: Rel) -> float:
         """How many values the columns of a key have together in the table that they come from, where that was looked at."""
+        return self._seen_together(key, rel)[0]
+
+    def _seen_together(self, key: Sequence[Expr], rel: Rel) -> tuple[float, float]:
+        """The same, and in how many rows; infinite where that was not looked at."""
         columns = tuple(part.column for part in key if isinstance(part, Ref))
         origin = self._origin(*self._grouped(rel, columns)) if 1 < len(columns) == len(key) else None
         table = self._tables.get(origin[0]) if origin else None
-        return table.together.get(frozenset(origin[1]), inf) if table and origin else inf
+        values = table.together.get(frozenset(origin[1])) if table and origin else None
+        return (values, table.rows(table.known - 1)) if table and values else (inf, inf)
+
+    def _groups_together(self, keys: Sequence[Expr], rel: Rel) -> float:
+        """The most groups by columns of one table of which it was looked at how many values they have together: as many as are found among
+        the rows of the table, as of one time or of what came between two, if each comes as often as another."""
+        values, among = self._seen_together(keys, rel)
+        if values == inf:
+            return inf
+        grouped, columns = self._grouped(rel, tuple(key.column for key in keys if isinstance(key, Ref)))
+        return found_among(min(self.rows(rel), self._source_rows(grouped, columns[0])), population(values, among))
 
     def _grouped(self, rel: Rel, columns: tuple[Column, ...]) -> tuple[Rel, tuple[Column, ...]]:
         """The rows that are grouped by some columns, and what these are called there; of what is not grouped by them, itself."""
@@ -575,9 +589,8 @@ class Estimator:
             return 1.0
         rows, exprs = self.rows(rel), tuple(dict.fromkeys(key.expr for key in keys))
         possible = prod(max(1.0, self.distinct_of(expr, (rel,))) for expr in exprs)
-        possible = min(possible, self._together(exprs, rel))
-        # Not 1 - exp(-x), which is 0 for small x: several keys have far more combinations than there are rows.
-        return min(rows, -possible * expm1(-rows / possible), self._most_groups(rel, exprs))
+        most = min(self._most_groups(rel, exprs), self._groups_together(exprs, rel))
+        return min(rows, found_among(rows, possible), most)
 
     def _most_groups(self, rel: Rel, keys: tuple[Expr, ...]) -> float:
         """The most groups that there can be. Keys that come from one of the relations that were joined depend on each other: it has no more

@@ -4,9 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from math import isfinite
+from math import expm1, inf, isfinite
 
 from tempura.memo.references import NO_KEYS, Keys
+
+_ALL_APART = 0.999
+"""Where values are so large a part of the rows, rows are taken to have one of their own each."""
+_HALVINGS = 40
 
 
 def number(value: object) -> float | None:
@@ -22,6 +26,25 @@ def number(value: object) -> float | None:
         case date():
             return float(value.toordinal() - date(1970, 1, 1).toordinal())
     return None
+
+
+def found_among(rows: float, values: float) -> float:
+    """How many of so many values are expected among some rows, if each comes as often as another."""
+    # Not 1 - exp(-x), which is 0 for small x: several keys have far more combinations than there are rows.
+    return rows if values == inf else -values * expm1(-rows / values)
+
+
+def population(found: float, rows: float) -> float:
+    """Of how many values so many are found among some rows (the inverse of :func:`found_among`); infinite if hardly one occurs again."""
+    share = found / max(1.0, rows)
+    if share > _ALL_APART:
+        return inf
+    # (1 - exp(-x)) / x falls with x, which is how often a value occurs, and is less than 1 / x.
+    low, high = 0.0, 1 / share
+    for _ in range(_HALVINGS):
+        x = (low + high) / 2
+        low, high = (x, high) if -expm1(-x) / x > share else (low, x)
+    return rows / high
 
 
 def outer(pick: Callable[[list[float]], float], left: float | None, right: float | None) -> float | None:
