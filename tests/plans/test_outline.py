@@ -124,6 +124,18 @@ def test_methods_that_are_far_dearer_are_not_tried_at_all_times(monkeypatch: pyt
     assert sum(weighted) == pytest.approx(told["im1"].cost, abs=5)
 
 
+def test_what_a_dearer_method_costs_counts_each_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it does at the last but one of the three it does at those that are left out, too."""
+    monkeypatch.setattr(planner, "FAR", 1.0)
+    asked = problem(*(facts(*range(100, 700, 100)),) * 2, tuple(Point(1.0, True) for _ in range(TIMES)))
+    plan = make_plan(asked)
+    dearer = [other for other in plan.alternatives if other.cost > 1.05 * plan.cost]
+    assert {other.method for other in dearer} >= {"im1"}
+    for other in dearer:
+        assert len(set(other.steps[1:5])) == 1
+        assert sum(other.steps) == pytest.approx(other.cost, abs=TIMES)
+
+
 def test_none_is_left_out_where_states_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """To that only the dearer ones may keep."""
     tables = facts(*range(100, 700, 100)), facts(*range(100, 700, 100))

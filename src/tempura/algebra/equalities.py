@@ -48,9 +48,7 @@ def implied(parts: Sequence[Expr], apart: Sequence[frozenset[Column]]) -> Iterat
 def compared_together(query: Rel) -> set[tuple[str, frozenset[str]]]:
     """The tables of a query with fields of theirs, two or more, that it compares with those of one other row: by which it joins two uses of
     tables."""
-    of = {
-        column: (scan, field) for scan in scans(query) for column, field in zip(scan.outputs, scan.fields, strict=True)
-    }
+    of = _fields(query)
     found = defaultdict[tuple[Scan, Scan], set[str]](set)
     for pair in filter(None, map(equated, _conditions(query))):
         if of.keys() >= set(pair):
@@ -63,11 +61,7 @@ def compared_together(query: Rel) -> set[tuple[str, frozenset[str]]]:
 
 def grouped_together(query: Rel) -> set[tuple[str, frozenset[str]]]:
     """The tables of a query with fields of theirs, two or more, that are all the keys of a grouping."""
-    of = {
-        column: (scan.table, field)
-        for scan in scans(query)
-        for column, field in zip(scan.outputs, scan.fields, strict=True)
-    }
+    of = {column: (scan.table, field) for column, (scan, field) in _fields(query).items()}
     groupings = [rel for rel in query.walk() if isinstance(rel, Aggregate)]
     named = [*(o for rel in query.walk() if isinstance(rel, Project) for o in rel.outputs)]
     named += [key for rel in groupings for key in rel.keys]
@@ -91,6 +85,13 @@ def grouped_together(query: Rel) -> set[tuple[str, frozenset[str]]]:
 def known_together(query: Rel) -> set[tuple[str, frozenset[str]]]:
     """The tables of a query with fields of theirs of which it matters how many values they have together."""
     return compared_together(query) | grouped_together(query)
+
+
+def _fields(query: Rel) -> dict[Column, tuple[Scan, str]]:
+    """The columns of a query that are fields of tables as they are read."""
+    return {
+        column: (scan, field) for scan in scans(query) for column, field in zip(scan.outputs, scan.fields, strict=True)
+    }
 
 
 def _conditions(query: Rel) -> Iterator[Expr]:

@@ -1,8 +1,9 @@
 """The cheapest way to reach each goal: dynamic programming over (view, time) on a cyclic graph.
 
 Costs of alternatives only grow with the costs of what they need, so Knuth's generalisation of Dijkstra's algorithm (Information
-Processing Letters 6, 1977) settles goals from cheap to expensive, and no plan can depend on itself. A goal that is needed
-twice is counted twice here; the plan's own cost (``search.extract``) counts it once, and ``search.improve`` goes by that.
+Processing Letters 6, 1977) settles goals from cheap to expensive, and no plan can depend on itself. (What is appended to need not be
+read, so its price may fall once it is known that it is: ``search.improve`` begins with a plan more where that may decide.) A goal that is
+needed twice is counted twice here; the plan's own cost (``search.extract``) counts it once, and ``search.improve`` goes by that.
 """
 
 from collections import defaultdict
