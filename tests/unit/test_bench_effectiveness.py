@@ -210,6 +210,7 @@ def test_runs_before_the_deadline_count_at_their_price() -> None:
     assert found["cpu_ratio"] == pytest.approx((0.25 * 4 + 1) / 4)
     assert found["deadline_ratio"] == pytest.approx(1 / 4)
     assert found["wall_ratio"] == pytest.approx(2 / 8)
+    assert found["wait_ratio"] == pytest.approx(1 / 8)
     assert found["all_cpu_ratio"] == pytest.approx(6 / 12)
     assert (found["recompute_s"], found["measured_s"], found["estimated_s"]) == (4.0, 2.0, 1.0)
 
@@ -239,7 +240,7 @@ def test_the_summary_is_per_set_of_methods_and_for_large_queries_apart() -> None
     means = found["methods"]["all"]
     assert means["n"] == 3
     assert means["cpu_ratio"] == {"geomean": 1.0, "median": 1.0, "above_1_05": 1}
-    assert set(means) == {"n", "cpu_ratio", "deadline_ratio", "wall_ratio", "all_cpu_ratio", "large"}
+    assert set(means) == {"n", "cpu_ratio", "deadline_ratio", "wall_ratio", "wait_ratio", "all_cpu_ratio", "large"}
     assert means["large"]["n"] == 1
     assert means["large"]["cpu_ratio"] == {"geomean": 2.0, "median": 2.0, "above_1_05": 1}
     assert found["methods"]["im1"]["cpu_ratio"]["geomean"] == 0.5

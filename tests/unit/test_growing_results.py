@@ -23,6 +23,7 @@ from tests.unit.test_warehouse_outputs import shown
 
 DEAR = "sales above 100"
 ABOVE = "all of those"
+CHOSEN = "chosen columns of all sales"
 ROWS = 2_000
 FIRST: list[Row] = [(i, f"c{i % 7}", i) for i in range(ROWS)]
 
@@ -31,6 +32,10 @@ def dear(table: str = "sales") -> Rel:
     sales = columns_of("s", ("o_id", "int"), ("cat", "string"), ("price", "int"))
     above = Call("GreaterThan", (Ref(sales[2]), Literal(100, "int")), "boolean")
     return Filter(Scan(table, ("o_id", "cat", "price"), sales), above)
+
+
+def chosen() -> Rel:
+    return Scan("sales", ("cat", "price"), columns_of("s", ("cat", "string"), ("price", "int")))
 
 
 def write(engine: BagEngine, rows: Any, schema: StructType, folder: Path, table: str) -> None:
@@ -42,6 +47,7 @@ def write(engine: BagEngine, rows: Any, schema: StructType, folder: Path, table:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setitem(bag_engine.QUERIES, DEAR, dear)
     monkeypatch.setitem(bag_engine.QUERIES, ABOVE, lambda: dear("dear_ones"))
+    monkeypatch.setitem(bag_engine.QUERIES, CHOSEN, chosen)
     monkeypatch.setattr(BagEngine, "write", write)
     world = World(tmp_path)
     # To write a hundred rows again takes about as long as to open a file.
@@ -97,6 +103,24 @@ def test_rows_that_come_are_appended(world: World) -> None:
     assert world.engine.written == [], "the result is the state"
     assert query.status()["state_bytes"] == 0
     assert [state["bytes"] for state in query.states()] == [0]
+
+
+@pytest.mark.parametrize("methods", ["im1", "im2", "all"])
+def test_a_view_that_is_columns_of_a_table_grows_with_it(world: World, methods: str) -> None:
+    query = world.wh.add_query("chosen", CHOSEN, schedule=Schedule.view())
+    query.run(methods=methods)
+    for number in (1, 2):
+        come(world, (number, None, 7), (number, None, 7))
+        before = len(world.engine.results)
+        query.run(methods=methods)
+        assert sum(world.engine.results[before:]) <= 2 * number, "what has come, or the last small part once more"
+        assert query.verify()
+    assert parts(query) == [ROWS, 4]
+    assert rows_of(query) == SignedBag.of([*(row[1:] for row in FIRST), *[(None, 7)] * 4])
+    go(world, FIRST[0], (1, None, 7))
+    query.run(methods=methods)
+    assert query.verify()
+    assert rows_of(query) == SignedBag.of([*(row[1:] for row in FIRST[1:]), *[(None, 7)] * 3])
 
 
 def test_what_changed_is_what_both_do_not_share(world: World) -> None:

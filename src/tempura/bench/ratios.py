@@ -8,7 +8,10 @@ from typing import Any
 
 from tempura.bench.record import Row
 
-RATIOS = ("cpu_ratio", "deadline_ratio", "wall_ratio", "all_cpu_ratio")
+RATIOS = ("cpu_ratio", "deadline_ratio", "wall_ratio", "wait_ratio", "all_cpu_ratio")
+_OF_THE_LAST_RUN = {"deadline": "cpu", "wait": "wall"}
+"""What the last run of a day takes by itself, and what of plain Spark's it is compared with."""
+
 CHOICES = ("right_choices", "rank_correlation", "rank_correlation_within_queries")
 LARGE = 2.0
 """CPU seconds: of queries whose recomputation takes so many, fixed costs do not decide."""
@@ -34,7 +37,7 @@ def ratios_of(rows: Sequence[Row], batch: Sequence[Row]) -> list[Row]:
         cost = {name: median(cost[name] for cost in costs) for name in costs[0]}
         spark = references[query]
         ratios = {f"{name}_ratio": _divided(cost[name], spark[name]) for name in ("cpu", "wall", "all_cpu")}
-        ratios["deadline_ratio"] = _divided(cost["deadline"], spark["cpu"])
+        ratios |= {f"{name}_ratio": _divided(cost[name], spark[of]) for name, of in _OF_THE_LAST_RUN.items()}
         seconds = {"recompute_s": spark["cpu"], "measured_s": cost["cpu"], "estimated_s": cost["estimated"]}
         seconds |= {"reading_s": cost["reading"], "reading_recomputed_s": spark["reading"]}
         steps = sorted({tuple(run.get("step") for run in runs) for runs in measured.values()}, key=str)
@@ -71,6 +74,7 @@ def _cost(runs: Sequence[Row]) -> dict[str, float]:
         "all_cpu": sum(run["price"] * _all_cpu(run) for run in runs),
         "estimated": sum(run["price"] * run["estimated_s"] for run in runs),
         "deadline": runs[-1]["cpu_s"],
+        "wait": runs[-1]["wall_s"],
         "reading": runs[-1].get("reading_cpu_s", 0.0),
     }
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
-from tempura.algebra.rel import Project, Rel, Scan, Values
-from tempura.algebra.scalar import Output, Ref
+from tempura.algebra.rel import Project, Rel, Scan, Union, Values, is_renaming
 from tempura.errors import TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
@@ -197,7 +196,7 @@ def _loads_what_it_forgets(plan: ProgressivePlan, problem: Problem) -> bool:
 
 
 def _as_operator(query: Rel) -> Rel:
-    """A query that is just a table or constant, as a projection of it."""
-    if isinstance(query, Scan | Values):
-        return Project(query, tuple(Output(c, Ref(c)) for c in query.columns))
-    return query
+    """A query that is just columns of a table, or a constant, as the only term of a union: a class of its own, so that its result is
+    something that can be appended to, where the table itself is always read."""
+    source = query.input if isinstance(query, Project) and is_renaming(query) else query
+    return Union((query,)) if isinstance(source, Scan | Values) else query

@@ -135,6 +135,8 @@ def short_name(rel: Rel) -> str:
             return f"window({short_name(rel.input)})"
         case TopK():
             return f"top{rel.limit}({short_name(rel.input)})"
+        case Union(terms=(only,)):
+            return short_name(only)
         case Union():
             return f"({' + '.join(map(short_name, rel.terms))})"
         case Generate():
