@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tempura.warehouse.commits import seals
-from tempura.warehouse.commits.seals import any_damage, checksum, file_damage
+from tempura.warehouse.commits.seals import any_damage, checksum, checksums, file_damage
 
 ROWS = b"these are rows"
 LATER = 2_000_000_000
@@ -111,3 +111,16 @@ def test_of_several_files_the_first_that_is_wrong_is_told(tmp_path: Path, reads:
     reads.clear()
     assert any_damage(files[:2]) is None
     assert reads == {"rows0": 1, "rows1": 1}
+
+
+def test_files_are_read_while_the_caller_goes_on(tmp_path: Path, reads: Counter[str]) -> None:
+    paths = [tmp_path / f"rows{i}" for i in range(3)]
+    for path in paths:
+        path.write_bytes(path.name.encode())
+    with checksums(paths) as read:
+        assert [read(path) for path in paths] == [checksum(path.name.encode()) for path in paths]
+    assert reads == {"rows0": 1, "rows1": 1, "rows2": 1}
+    with pytest.raises(FileNotFoundError), checksums([tmp_path / "gone"]) as read:
+        read(tmp_path / "gone")
+    with pytest.raises(KeyboardInterrupt), checksums(paths):
+        raise KeyboardInterrupt

@@ -341,6 +341,38 @@ def test_what_has_been_looked_at_is_not_looked_at_again(world: World, monkeypatc
     assert asked == [1]
 
 
+def test_little_that_comes_to_much_waits_until_it_tells(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table of which a part is looked at a twentieth may come before it is looked at, all that waits at once."""
+    world.put("a.parquet", [(n % 9_000, f"c{n % 7}", n % 20) for n in range(40_000)], age=90)
+    world.query()
+    sales, asked = world.wh.table("sales").arrivals, list[tuple[int, int]]()
+
+    def noting(files: list[Path], rows: int, columns: list[str]) -> dict[str, ColumnSketch]:
+        asked.append((len(files), rows))
+        return dict(sample.sketches_of(files, rows, columns))
+
+    monkeypatch.setattr(sketches, "sketches_of", noting)
+    first = brought_up(sales, sales.register(), ["o_id", "cat"])
+    assert not first["o_id"].is_whole
+    for name, rows in (("b", 1_500), ("c", 400), ("d", 200)):
+        world.put(f"{name}.parquet", [(n, "new", 1) for n in range(rows)], age=60)
+        found = brought_up(sales, sales.register(), ["o_id", "cat"])
+    assert asked == [(1, 40_000), (3, 2_100)], "1,900 rows are no twentieth of 40,000, 2,100 are more"
+    assert found["o_id"].rows == known_sketches(sales)["o_id"].rows == 42_100
+    # Another column is looked at in all that there is, and nothing else with it.
+    brought_up(sales, sales.version(), ["o_id", "price"])
+    assert asked[2:] == [(4, 42_100)]
+
+
+def test_a_table_that_is_looked_at_wholly_stays_so(world: World) -> None:
+    world.put("a.parquet", [(n, "c", 1) for n in range(900)], age=90)
+    world.query()
+    sales = world.wh.table("sales").arrivals
+    brought_up(sales, sales.register(), ["o_id"])
+    world.put("b.parquet", [(5_000, "c", 1)], age=60)
+    assert brought_up(sales, sales.register(), ["o_id"])["o_id"].values() == 901
+
+
 @pytest.mark.parametrize("damage", ["gone", "cut", "altered", "older", "wrong bytes", "another table's"])
 def test_a_damaged_file_costs_estimates_and_is_made_anew(world: World, damage: str) -> None:
     query = world.begun()

@@ -22,13 +22,15 @@ from pyspark.sql.types import (
 
 from tempura.cost.stats import number
 from tempura.errors import TempuraError
-from tempura.warehouse.batches.arrivals import ColumnSummary
+from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary
+from tempura.warehouse.batches.content import well_sampled
 from tempura.warehouse.batches.parquet import inspect, partition_columns, spark_type
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.declare import DeclarationFile, QuerySpec, TableSpec, check_name
 from tempura.warehouse.sources.folder import data_files
 from tempura.warehouse.tables.facts import column_stats
 from tempura.warehouse.times.schedule import Schedule
+from tests.unit.test_warehouse import SALES, World
 
 
 @pytest.fixture
@@ -107,7 +109,8 @@ class TestFooters:
             m=pa.array([Decimal("1.50")] * 5, pa.decimal128(7, 2)),
             s=pa.array(["a", "b", "b", "b", None]),
         )
-        found = inspect(path, schema(i=IntegerType(), d=DateType(), m=DecimalType(7, 2), s=StringType()), sample=True)
+        types = schema(i=IntegerType(), d=DateType(), m=DecimalType(7, 2), s=StringType())
+        found = inspect(path, types, sample=types.names)
         assert found.rows == 5
         assert all(column.bytes > 0 for column in found.columns.values())
         counted = {name: replace(column, bytes=0) for name, column in found.columns.items()}
@@ -173,7 +176,7 @@ class TestDistinctValues:
     def estimated(self, folder: Path, values: pa.Array, type: DataType) -> float:
         pq.write_table(pa.table({"x": values}), folder / "f.parquet")
         whole = schema(x=type)
-        found = inspect(folder / "f.parquet", whole, sample=True)
+        found = inspect(folder / "f.parquet", whole, sample=whole.names)
         return column_stats(found.columns, whole, found.rows)["x"].distinct
 
     @pytest.mark.parametrize("each", [1, 4, 100, 2_000, 20_000, 200_000])
@@ -192,6 +195,32 @@ class TestDistinctValues:
 
     def test_of_nothing_but_nulls(self, tmp_path: Path) -> None:
         assert self.estimated(tmp_path, pa.array([None] * 10, pa.int64()), LongType()) == 1
+
+
+def test_a_column_with_a_good_sample_is_not_sampled_again() -> None:
+    def arrival(**samples: int) -> Arrival:
+        return Arrival((), (), {name: ColumnSummary(sample=sample) for name, sample in samples.items()})
+
+    assert well_sampled([]) == set()
+    come = [arrival(a=10_000, b=5_000, c=4_999), arrival(a=20, b=20, c=9_000)]
+    assert well_sampled(come[:1]) == {"a", "b"}
+    assert well_sampled(come) == {"a", "b", "c"}
+    assert well_sampled([*come, Arrival((), (), reset=True)]) == set(), "other rows, of which nothing is known"
+    assert well_sampled([*come, replace(arrival(c=10_000), whole=())]) == {"c"}
+
+
+def test_the_second_arrival_is_sampled_where_the_first_said_too_little(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.wh.add_table("sales", schema=SALES)
+    for _ in range(2):
+        world.wh.table("sales").append([(n, "c" if n % 3 else None, None) for n in range(12_000)])  # type: ignore[arg-type]
+    first, second = world.wh.table("sales").arrivals.arrivals()
+    assert {name: column.sample for name, column in first.columns.items()} == {"o_id": 10_000, "cat": 6_666, "price": 0}
+    assert {name: column.sample for name, column in second.columns.items()} == {"o_id": 0, "cat": 0, "price": 0}
+    assert second.columns["cat"].nulls == 4_000, "what the footer says is known of each"
+    world.wh.table("sales").append([(n, "c", n) for n in range(12_000)])  # type: ignore[arg-type]
+    third = world.wh.table("sales").arrivals.arrivals()[2]
+    assert {name: column.sample for name, column in third.columns.items()} == {"o_id": 0, "cat": 0, "price": 10_000}
 
 
 def test_files_that_count(tmp_path: Path) -> None:

@@ -9,6 +9,12 @@ from tempura.cost.stats import outer
 from tempura.search.problem import ColumnStats
 from tempura.warehouse.batches.sketch import ColumnSketch
 
+SAMPLE_ROWS = 10_000
+"""How many rows of an arrival distinct values are counted in."""
+
+GOOD_SAMPLE = SAMPLE_ROWS // 2
+"""A sample of so many values that are there is not much smaller than any other."""
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:

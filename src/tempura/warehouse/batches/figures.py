@@ -15,8 +15,8 @@ from pyspark.sql.types import (
 )
 
 from tempura.execute.naming import attribute
-from tempura.warehouse.batches.arrivals import ColumnSummary
-from tempura.warehouse.batches.parquet import SAMPLE_ROWS, FileSummary, counted
+from tempura.warehouse.batches.arrivals import SAMPLE_ROWS, ColumnSummary
+from tempura.warehouse.batches.parquet import FileSummary, counted
 
 _BYTES = 8
 """Of a value that is not text or binary: about what it takes uncompressed."""

@@ -3,7 +3,7 @@
 Read with pyarrow; no Spark job is needed to register files.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,11 +25,8 @@ from pyspark.sql.types import (
 
 from tempura.cost.stats import number
 from tempura.errors import TempuraError
-from tempura.warehouse.batches.arrivals import ColumnSummary
+from tempura.warehouse.batches.arrivals import SAMPLE_ROWS, ColumnSummary
 from tempura.warehouse.batches.sketch import decoded
-
-SAMPLE_ROWS = 10_000
-"""How many rows of an arrival distinct values are counted in."""
 
 _ARROW_NAMES = {
     "bool": "boolean", "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint",
@@ -50,10 +47,14 @@ class FileSummary:
 
 
 def inspect(
-    path: Path, schema: StructType, partitions: Iterable[str] = (), sample: bool = False, optional: Iterable[str] = ()
+    path: Path,
+    schema: StructType,
+    partitions: Iterable[str] = (),
+    sample: Collection[str] = (),
+    optional: Iterable[str] = (),
 ) -> FileSummary:
-    """Check a file against the table's schema and summarise it. ``partitions`` are the columns that come from its path, ``optional``
-    those that it may lack: they are NULL then.
+    """Check a file against the table's schema and summarise it. ``partitions`` are the columns that come from its path, ``sample`` those
+    whose first values are looked at, ``optional`` those that it may lack: they are NULL then.
 
     Raises TempuraError WRONG_SCHEMA naming file, column, found and expected type; NOT_PARQUET when it cannot be read.
     """
@@ -62,8 +63,7 @@ def inspect(
         expected = [f for f in schema.fields if f.name not in lacking]
         _check(path, file, StructType(expected))
         columns = _footer(file, {f.name for f in expected})
-        if sample:
-            columns |= _sampled(file, columns)
+        columns |= _sampled(file, {name: summary for name, summary in columns.items() if name in sample})
         nulls = ColumnSummary(nulls=file.metadata.num_rows)
         columns |= dict.fromkeys(lacking - set(partitions), nulls)
         return FileSummary(file.metadata.num_rows, _bytes(file), columns)
@@ -212,9 +212,11 @@ def _chunk(chunk: Any) -> ColumnSummary:
 
 def _sampled(file: pq.ParquetFile, columns: Mapping[str, ColumnSummary]) -> dict[str, ColumnSummary]:
     """The summaries with the distinct values of the first rows counted."""
+    if not columns:
+        return {}
     batches = file.iter_batches(batch_size=SAMPLE_ROWS, columns=sorted(columns), use_threads=False)
     batch = next(iter(batches), None)
-    if batch is None or not columns:
+    if batch is None:
         return dict(columns)
     return {name: columns[name] + _drawn(batch.column(name), columns[name]) for name in columns}
 

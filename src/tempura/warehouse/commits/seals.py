@@ -3,8 +3,9 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,17 @@ def file_checksum(path: Path) -> str:
     """The checksum of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, _digest).hexdigest()
+
+
+@contextmanager
+def checksums(paths: Iterable[Path]) -> Iterator[Callable[[Path], str]]:
+    """The checksums of files, which are read side by side while the caller goes on."""
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        found = {path: pool.submit(file_checksum, path) for path in paths}
+        yield lambda path: found[path].result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def sealed(part: Part) -> Part:

@@ -104,7 +104,7 @@ class Prospect:
         feed = self._table.feed
         for batch in feed.pending(live(arrivals), self.schema) if feed else ():
             self._table.check_static(arrivals)
-            arrival = self._counted(batch) if batch.changes else self._table.summarised(batch.in_place)
+            arrival = self._counted(batch) if batch.changes else self._table.summarised(batch.in_place, arrivals)
             arrivals = (*arrivals, arrival)
             yield arrival
 

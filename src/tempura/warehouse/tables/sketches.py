@@ -3,7 +3,8 @@ up to a version, in one file.
 
 It is a cache of what the table's files say, and nothing but estimates is made of it: a file that is missing, damaged, of another
 version or of another table is made anew at the next run, a column that cannot be read has none. It never grows with the number of
-arrivals: what has arrived since is looked at, and merged with what there is.
+arrivals: what has arrived since is looked at, and merged with what there is. Of a table of which a part is looked at this waits until
+so much has come that it would tell: to look at each of many small arrivals took longer than all else that a run does before it plans.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,6 +25,9 @@ from tempura.warehouse.tables.table import Arrivals
 
 VERSION = 3
 """The version of what is stored; others are made anew."""
+
+LITTLE = 1 / 20
+"""The part of a table's rows that what has come since may be and not be looked at: counts of distinct values err by more."""
 
 Sketches = Mapping[str, ColumnSketch]
 _File = tuple[Path, int]
@@ -91,18 +95,24 @@ def _brought_up(
     for name in sorted(name for name in columns if there.issuperset(columns_of(name, there))):
         behind.setdefault(known[name].upto if name in known else base, []).append(name)
     with suppress(*_UNREADABLE):
-        for upto, names in behind.items():
+        for upto, lagging in behind.items():
             arrived = table.inserted_files(upto if upto > base else 0, version) if upto < version else []
             files = [*((Path(path), rows) for path, rows in arrived), *coming]
-            if not files:
-                continue
-            found, mark = (
-                sketches_of([path for path, _ in files], sum(rows for _, rows in files), names),
-                table.mark(version),
-            )
+            more = sum(rows for _, rows in files)
+            names = [name for name in lagging if files and _tells(known.get(name), more)]
+            found = sketches_of([path for path, _ in files], more, names) if names else {}
+            mark = table.mark(version) if names else ""
             for name in names:
                 known[name] = _Known(found.get(name), base, version, mark).after(known.get(name))
     return known
+
+
+def _tells(known: _Known | None, more: int) -> bool:
+    """Whether it has to be looked at what has come since a sketch was made: always where that is of all rows."""
+    if known is None:
+        return True
+    sketch = known.sketch
+    return sketch is not None and (sketch.is_whole or more > LITTLE * sketch.rows)
 
 
 def _there(known: Mapping[str, _Known]) -> Sketches:
