@@ -27,7 +27,7 @@ VERSION = 3
 """The version of what is stored; others are made anew."""
 
 LITTLE = 1 / 20
-"""The part of a table's rows that what has come since may be and not be looked at: counts of distinct values err by more."""
+"""The part of a table's rows that what has come since may be and not be looked at: counts of distinct values err by about as much."""
 
 Sketches = Mapping[str, ColumnSketch]
 _File = tuple[Path, int]
