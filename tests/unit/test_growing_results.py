@@ -105,7 +105,7 @@ def test_rows_that_come_are_appended(world: World) -> None:
     assert [state["bytes"] for state in query.states()] == [0]
 
 
-@pytest.mark.parametrize("methods", ["im1", "im2", "all"])
+@pytest.mark.parametrize("methods", ["im1", "im2", "ojv", "hov", "all"])
 def test_a_view_that_is_columns_of_a_table_grows_with_it(world: World, methods: str) -> None:
     query = world.wh.add_query("chosen", CHOSEN, schedule=Schedule.view())
     query.run(methods=methods)

@@ -364,6 +364,22 @@ def test_little_that_comes_to_much_waits_until_it_tells(world: World, monkeypatc
     assert asked[2:] == [(4, 42_100)]
 
 
+def test_a_column_that_cannot_be_sketched_is_not_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.put("a.parquet", [(1, "a", 1)], age=90)
+    world.query()
+    sales, asked = world.wh.table("sales").arrivals, list[list[str]]()
+
+    def none_of_price(files: list[Path], rows: int, columns: list[str]) -> dict[str, ColumnSketch]:
+        asked.append(columns)
+        return dict(sample.sketches_of(files, rows, [name for name in columns if name != "price"]))
+
+    monkeypatch.setattr(sketches, "sketches_of", none_of_price)
+    brought_up(sales, sales.register(), ["cat", "price"])
+    world.put("b.parquet", [(2, "b", 2)], age=60)
+    assert set(brought_up(sales, sales.register(), ["cat", "price"])) == {"cat"}
+    assert asked == [["cat", "price"], ["cat"]]
+
+
 def test_a_table_that_is_looked_at_wholly_stays_so(world: World) -> None:
     world.put("a.parquet", [(n, "c", 1) for n in range(900)], age=90)
     world.query()

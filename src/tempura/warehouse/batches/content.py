@@ -94,7 +94,7 @@ def described(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:
 
 def well_sampled(arrivals: Sequence[Arrival]) -> frozenset[str]:
     """The columns of which one of the first arrivals that describe the rows after all of them has a good sample. Of two samples the larger
-    one counts: a later one would say nothing more."""
+    one counts: a later one would say little more, or nothing."""
     found = set[str]()
     for arrival in described(arrivals)[:_FIRST]:
         found |= {name for name, summary in arrival.columns.items() if summary.sample >= GOOD_SAMPLE}

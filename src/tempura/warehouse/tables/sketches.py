@@ -93,13 +93,15 @@ def _brought_up(
     behind: dict[int, list[str]] = {}
     there = set(table.schema.names)
     for name in sorted(name for name in columns if there.issuperset(columns_of(name, there))):
-        behind.setdefault(known[name].upto if name in known else base, []).append(name)
+        # A column that could not be sketched once stays without a sketch.
+        if name not in known or known[name].sketch is not None:
+            behind.setdefault(known[name].upto if name in known else base, []).append(name)
     with suppress(*_UNREADABLE):
         for upto, lagging in behind.items():
             arrived = table.inserted_files(upto if upto > base else 0, version) if upto < version else []
             files = [*((Path(path), rows) for path, rows in arrived), *coming]
             more = sum(rows for _, rows in files)
-            names = [name for name in lagging if files and _tells(known.get(name), more)]
+            names = [name for name in lagging if files and _tells(more, known.get(name))]
             found = sketches_of([path for path, _ in files], more, names) if names else {}
             mark = table.mark(version) if names else ""
             for name in names:
@@ -107,12 +109,10 @@ def _brought_up(
     return known
 
 
-def _tells(known: _Known | None, more: int) -> bool:
-    """Whether it has to be looked at what has come since a sketch was made: always where that is of all rows."""
-    if known is None:
-        return True
-    sketch = known.sketch
-    return sketch is not None and (sketch.is_whole or more > LITTLE * sketch.rows)
+def _tells(more: int, known: _Known | None) -> bool:
+    """Whether so many rows that have come since a sketch was made have to be looked at: always where it is of all rows."""
+    sketch = known.sketch if known else None
+    return sketch is None or sketch.is_whole or more > LITTLE * sketch.rows
 
 
 def _there(known: Mapping[str, _Known]) -> Sketches:

@@ -663,17 +663,20 @@ class Arrivals:
         # What the system says of a file is asked before its content is read: so a change meanwhile shows.
         seen = {path: (str(path.relative_to(home)), path.stat()) for path in (*inserted, *deleted)}
 
-        def file(path: Path, sample: Collection[str]) -> DataFile:
-            name, stat = seen[path]
-            summary = inspect(path, self.schema, partition_columns(name), sample, self.spec.added)
-            for column, found in summary.columns.items():
-                columns[column] = columns[column] + found if column in columns else found
-            written = DataFile(name, stat.st_size, stat.st_mtime_ns, summary.rows, summary.bytes)
-            digest = told.get(name) or read(path)
-            return replace(written, checksum=digest) if home == self.copies else replace(written, identity=digest)
-
         with checksums(path for path, (name, _) in seen.items() if not told.get(name)) as read:
-            sides = [tuple(file(p, sample if p == paths[0] else ()) for p in paths) for paths in (inserted, deleted)]
+
+            def file(path: Path, is_first: bool) -> DataFile:
+                name, stat = seen[path]
+                summary = inspect(
+                    path, self.schema, partition_columns(name), sample if is_first else (), self.spec.added
+                )
+                for column, found in summary.columns.items():
+                    columns[column] = columns[column] + found if column in columns else found
+                written = DataFile(name, stat.st_size, stat.st_mtime_ns, summary.rows, summary.bytes)
+                digest = told.get(name) or read(path)
+                return replace(written, checksum=digest) if home == self.copies else replace(written, identity=digest)
+
+            sides = [tuple(file(path, path == paths[0]) for path in paths) for paths in (inserted, deleted)]
         now = self.site.clock().astimezone(UTC).isoformat()
         return Arrival(sides[0], sides[1], columns, self.schema.simpleString(), now)
 
