@@ -45,6 +45,7 @@ from tempura.physical.growth import growth, named_otherwise
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.warehouse.batches.arrivals import ColumnSummary, Rows
 from tempura.warehouse.batches.parquet import FileSummary
+from tempura.warehouse.batches.sketch import sketched
 from tempura.warehouse.declared.kafka import KafkaSpec, refusal
 from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import (
@@ -214,8 +215,7 @@ def listed(rows: Any) -> Sequence[Row]:
 def counted(values: Mapping[Any, int], rows: int) -> ColumnSummary:
     """Of a column, how often each value occurs in ``rows`` rows."""
     low, high = (number(pick(values, default=None)) for pick in (min, max))
-    filled, once = sum(values.values()), sum(n == 1 for n in values.values())
-    return ColumnSummary(rows - filled, low, high, filled, len(values), once)
+    return ColumnSummary(rows - sum(values.values()), low, high)
 
 
 def parse(ddl: str) -> StructType:
@@ -460,7 +460,9 @@ class BagEngine:
         found = arrow_rows(schema, listed(rows))
         counts = {name: Counter(v for v in found[name].to_pylist() if v is not None) for name in schema.names}
         columns = {name: counted(values, found.num_rows) for name, values in counts.items()}
-        return FileSummary(found.num_rows, found.nbytes, columns)
+        sketches = {name: sketched(found[name].chunks, found.num_rows) for name in schema.names}
+        seen = {name: sketch for name, sketch in sketches.items() if sketch}
+        return FileSummary(found.num_rows, found.nbytes, columns, seen)
 
     def count(self, rows: Any) -> int:
         return len(rows)

@@ -34,7 +34,7 @@ def query() -> Rel:
 def test_facts_arrive_in_equal_parts_and_other_tables_are_whole(tmp_path: Path) -> None:
     schema = StructType([StructField("k", LongType())])
     pq.write_table(pa.table({"k": [1, 2, 2, 3, None, 3]}), tmp_path / "t.parquet")
-    summary = inspect(tmp_path / "t.parquet", schema, sample=schema.names)
+    summary = inspect(tmp_path / "t.parquet", schema)
     arriving, whole = (table_facts(summary, schema, 3, arrives) for arrives in (True, False))
     assert arriving.inserted == (2, 4, 6)
     assert arriving.append_only

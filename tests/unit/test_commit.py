@@ -74,7 +74,10 @@ def shape(folder: Path) -> list[str]:
     """The files of a warehouse, identities of attempts replaced."""
     names = []
     for path in sorted((folder / "wh").rglob("*")):
-        parts = ["ID" if len(part.split(".")[0]) == 32 else part for part in path.relative_to(folder / "wh").parts]
+        parts = [
+            "ID" if len(part.split(".")[0].removeprefix("xxh3-")) == 32 else part
+            for part in path.relative_to(folder / "wh").parts
+        ]
         names.append("/".join(parts))
     return sorted(names)
 

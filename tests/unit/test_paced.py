@@ -532,8 +532,11 @@ class TestPlanning:
         assert query.verify()
 
     def test_paces_are_planned_again_when_there_are_other_groups_than_expected(self, world: World) -> None:
-        """The first rows are of one category, the others each of their own."""
-        query = world.query(Schedule.paced(SIX, final_work=0.5, strategy="hand"), SUMMARY)
+        """The first rows are of one category, as somebody has said that all are, the others each of their own."""
+        world.query(Schedule.paced(SIX, final_work=0.5, strategy="hand"), SUMMARY)
+        world.wh.table("sales").set_stats("cat", distinct=1)
+        query = world.wh.query("q")
+        assert isinstance(query, PacedQuery)
         for hour in range(1, 7):
             world.now += timedelta(hours=1)
             rows: Any = [(10 * hour + i, "c" if hour < 3 else f"c{hour}{i}", 50) for i in range(6)]

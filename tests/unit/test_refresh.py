@@ -3,12 +3,14 @@
 import os
 import shutil
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
+from tempura.warehouse.commits import manifests, seals
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
 from tempura.warehouse.times import follow
@@ -63,6 +65,10 @@ class World:
     def arrived(self) -> tuple[int, int]:
         """The rows that came and that left with the last arrival."""
         return self.wh._tables()["sales"].committed()[-1].rows
+
+    def identities(self) -> list[str]:
+        """The checksums of the files that have arrived."""
+        return [origin.identity for a in self.wh._tables()["sales"].committed() for origin in a.seen]
 
 
 @pytest.fixture(autouse=True)
@@ -290,6 +296,51 @@ def held(world: World) -> SignedBag:
     found: object = world.wh.table("sales").df()
     assert isinstance(found, SignedBag)
     return found
+
+
+@pytest.mark.parametrize(
+    ("change", "second_names"),
+    [*product(["touched", "renamed", "moved"], [True, False]), ("gone and back", True)],
+)
+def test_files_that_arrived_with_checksums_of_another_kind(
+    world: World, monkeypatch: pytest.MonkeyPatch, change: str, second_names: bool
+) -> None:
+    """As they had until there were faster ones: they are told by those, and what is known of them is kept."""
+    with monkeypatch.context() as before:
+        before.setattr(seals, "_OF_FILES", "")
+        before.setattr(manifests, "FORMAT", 2)
+        query = world.begun()
+    assert not any(map(_is_of_now, world.identities()))
+    file, came = world.lake / "b.parquet", (0, 0)
+    if change == "touched":
+        aged(file, 1)
+    elif change == "renamed":
+        file.rename(world.lake / "z.parquet")
+    elif change == "gone and back":
+        file.rename(world.folder / "elsewhere")
+        world.wh.table("sales").refresh()
+        (world.folder / "elsewhere").rename(file)
+        aged(file, 1)
+        came = (len(SECOND), 0)
+    else:
+        world.lake = world.lake.rename(world.folder / "moved")
+        for path in world.lake.iterdir():
+            aged(path, 1)
+        world.wh.alter_table("sales", path=world.lake)
+        query = world.wh.query("summary")
+    if not second_names:
+        shutil.rmtree(world.wh.path / "tables/sales/held")
+    world.wh.table("sales").refresh()
+    assert world.arrived() == came
+    world.put("c.parquet", [(8, "c8", 8)], age=80)
+    go_on(world, query)
+    assert any(map(_is_of_now, world.identities()))
+    world.put("c.parquet", [(8, "c8", 9)], age=70)
+    assert refused(query) == "FILE_CHANGED"
+
+
+def _is_of_now(identity: str) -> bool:
+    return identity.startswith("xxh3-")
 
 
 class TestLakes:

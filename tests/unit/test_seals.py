@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from tempura.warehouse.commits import seals
-from tempura.warehouse.commits.seals import any_damage, checksum, checksums, file_damage
+from tempura.warehouse.commits.seals import any_damage, checksum, checksums, file_checksum, file_damage, has_checksum
 
 ROWS = b"these are rows"
+ROWS_CHECKSUM = "xxh3-56e97a0b0b055807ee683f7b0a95563a"
 LATER = 2_000_000_000
 """Nanoseconds until a change that was just made would show."""
 
@@ -22,9 +23,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each file is read, by name."""
     counted, read = Counter[str](), seals.file_checksum
 
-    def counting(path: Path) -> str:
+    def counting(path: Path, *like: str) -> str:
         counted[path.name] += 1
-        return read(path)
+        return read(path, *like)
 
     monkeypatch.setattr(seals, "file_checksum", counting)
     monkeypatch.setattr(seals, "_READ", {})
@@ -46,7 +47,7 @@ def pass_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 def damage(path: Path) -> str | None:
-    return file_damage(path, len(ROWS), checksum(ROWS))
+    return file_damage(path, len(ROWS), ROWS_CHECKSUM)
 
 
 def test_what_was_read_is_not_read_again(tmp_path: Path, reads: Counter[str], pass_by: Callable[[int], None]) -> None:
@@ -106,7 +107,7 @@ def test_of_several_files_the_first_that_is_wrong_is_told(tmp_path: Path, reads:
     paths = [tmp_path / f"rows{i}" for i in range(5)]
     for i, path in enumerate(paths):
         path.write_bytes(ROWS if i in (0, 1) else ROWS[::-1])
-    files = [(path, len(ROWS), checksum(ROWS)) for path in paths]
+    files = [(path, len(ROWS), ROWS_CHECKSUM) for path in paths]
     assert any_damage(files) == f"file {paths[2]} was altered"
     reads.clear()
     assert any_damage(files[:2]) is None
@@ -118,9 +119,28 @@ def test_files_are_read_while_the_caller_goes_on(tmp_path: Path, reads: Counter[
     for path in paths:
         path.write_bytes(path.name.encode())
     with checksums(paths) as read:
-        assert [read(path) for path in paths] == [checksum(path.name.encode()) for path in paths]
+        assert [read(path) for path in paths] == [file_checksum(path) for path in paths]
     assert reads == {"rows0": 1, "rows1": 1, "rows2": 1}
     with pytest.raises(FileNotFoundError), checksums([tmp_path / "gone"]) as read:
         read(tmp_path / "gone")
     with pytest.raises(KeyboardInterrupt), checksums(paths):
         raise KeyboardInterrupt
+
+
+def test_a_file_is_told_by_its_checksum_of_either_kind(
+    tmp_path: Path, reads: Counter[str], pass_by: Callable[[int], None]
+) -> None:
+    """That of today, and the one that files had before, as manifests still have it."""
+    path = tmp_path / "rows"
+    path.write_bytes(ROWS)
+    pass_by(LATER)
+    kinds = (ROWS_CHECKSUM, checksum(ROWS))
+    assert file_checksum(path) == ROWS_CHECKSUM
+    for wanted in (*kinds, *kinds):
+        assert has_checksum(path, wanted)
+        assert file_damage(path, len(ROWS), wanted) is None
+    path.write_bytes(ROWS[::-1])
+    pass_by(LATER)
+    for wanted in (*kinds, "", "xxh3-"):
+        assert not has_checksum(path, wanted)
+        assert file_damage(path, len(ROWS), wanted) == f"file {path} was altered"

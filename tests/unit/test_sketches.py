@@ -25,7 +25,7 @@ from tempura.warehouse.commits.manifests import Entry, sealed, to_bytes
 from tempura.warehouse.tables import sketches
 from tempura.warehouse.tables.facts import table_facts
 from tempura.warehouse.tables.prospect import Prospect
-from tempura.warehouse.tables.sketches import VERSION, brought_up, known_sketches, prospective
+from tempura.warehouse.tables.sketches import VERSION, brought_up, known_sketches
 from tempura.warehouse.times.forecast import Forecast
 from tests.unit.test_refresh import World
 
@@ -126,6 +126,22 @@ def test_rows_that_follow_on_each_other_are_told_from_rows_in_one_piece() -> Non
     assert of(mixed).run == 1
     assert of(ordered).adjacent == of(mixed).adjacent == 10
     assert ColumnSketch.from_json(json.loads(json.dumps(of(ordered).to_json()))).run == 10
+
+
+@pytest.mark.parametrize("each", [300, 2_000, 30_000])
+@pytest.mark.parametrize("arrivals", [1, 3])
+def test_there_are_no_more_values_than_runs_of_equal_ones(each: int, arrivals: int) -> None:
+    """A piece has parts of two runs at its ends, and each was taken for a value seen once: there seemed to be more than twice as many."""
+    rows, size, sketches = 400_000, 1_250, []
+    for arrival in range(arrivals):
+        at = [i * rows // 32 for i in range(32)]
+        pieces = [pa.array([f"{arrival} {n // each}" for n in range(start, start + size)]) for start in at]
+        found = sketched(pieces, rows)
+        assert found is not None
+        sketches.append(ColumnSketch.from_json(json.loads(json.dumps(found.to_json()))))
+    merged, true = reduce(add, sketches), arrivals * -(-rows // each)
+    assert true / 2 <= merged.values() <= 1.5 * true
+    assert merged.pieces == 32 * arrivals
 
 
 def weekly(weeks: range, rows: int = 100_000) -> ColumnSketch:
@@ -297,7 +313,7 @@ def test_a_plan_that_only_looks_has_what_a_run_would_have_and_stores_nothing(wor
     query = world.begun()
     before = stored(world).read_bytes()
     world.put("c.parquet", [(n, "c9", n) for n in range(1_000, 1_500)], age=50)
-    seen = prospective(Prospect(world.wh.table("sales").arrivals), ("o_id", "cat"))
+    seen = known_sketches(Prospect(world.wh.table("sales").arrivals), ("o_id", "cat"))
     assert stored(world).read_bytes() == before
     query.run()
     run = known_sketches(world.wh.table("sales").arrivals)

@@ -41,14 +41,21 @@ def test_what_is_known_and_from_what(world: World) -> None:
     assert key["distinct"] == len({1, 2, 3, 4, 5, 6, 7, *range(100, 400)})
 
 
-def test_before_a_query_runs_a_sample_is_what_there_is(world: World) -> None:
+def test_before_a_query_runs_columns_are_looked_at_and_nothing_is_kept(world: World) -> None:
     world.put("a.parquet", [(1, "a", 1), (2, "a", 1)])
     world.query()
     world.wh.table("sales").arrivals.register()
     about = world.wh.table("sales").stats()["columns"]["cat"]
-    assert (about["distinct"], about["frequent"]) == (1, [])
-    assert about["from"]["distinct"] == "sample of 2 rows"
-    assert world.wh.table("returns").stats()["columns"]["cost"]["from"]["distinct"] == "sample of 2 rows"
+    assert (about["distinct"], about["frequent"]) == (1, [{"value": "a", "share": 1.0}])
+    assert about["from"]["distinct"] == "sketch of 2 of 2 rows"
+    assert world.wh.table("returns").stats()["columns"]["cost"]["from"]["distinct"] == "sketch of 2 of 2 rows"
+    assert not list(world.wh.path.rglob("sketches.json"))
+
+
+def test_of_a_table_without_rows_nothing_is_known(world: World) -> None:
+    world.query()
+    about = world.wh.table("sales").stats()["columns"]["cat"]
+    assert (about["distinct"], about["nulls"], about["from"]) == (None, None, {})
 
 
 def test_what_is_said_by_hand_counts_in_plans_until_it_is_taken_back(world: World) -> None:

@@ -540,7 +540,7 @@ class TestDamage:
     @pytest.mark.parametrize(("number", "expected"), [(99, "FORMAT_NEWER"), (1, "FORMAT_OLDER")])
     def test_a_manifest_of_another_version(self, world: World, query: Query, number: int, expected: str) -> None:
         path = world.wh.path / "queries/summary/steps/2.json"
-        path.write_bytes(path.read_bytes().replace(b'"format": 2', f'"format": {number}'.encode()))
+        path.write_bytes(path.read_bytes().replace(b'"format": 3', f'"format": {number}'.encode()))
         with pytest.raises(TempuraError) as error:
             query.run()
         assert code(error) == expected

@@ -23,14 +23,13 @@ from pyspark.sql.types import (
 from tempura.cost.stats import number
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary
-from tempura.warehouse.batches.content import well_sampled
 from tempura.warehouse.batches.parquet import inspect, partition_columns, spark_type
+from tempura.warehouse.batches.sample import sketches_of
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.declare import DeclarationFile, QuerySpec, TableSpec, check_name
 from tempura.warehouse.sources.folder import data_files
 from tempura.warehouse.tables.facts import column_stats
 from tempura.warehouse.times.schedule import Schedule
-from tests.unit.test_warehouse import SALES, World
 
 
 @pytest.fixture
@@ -110,13 +109,13 @@ class TestFooters:
             s=pa.array(["a", "b", "b", "b", None]),
         )
         types = schema(i=IntegerType(), d=DateType(), m=DecimalType(7, 2), s=StringType())
-        found = inspect(path, types, sample=types.names)
+        found = inspect(path, types)
         assert found.rows == 5
         assert all(column.bytes > 0 for column in found.columns.values())
         counted = {name: replace(column, bytes=0) for name, column in found.columns.items()}
-        assert counted["i"] == ColumnSummary(nulls=1, low=3.0, high=9.0, sample=4, distinct=3, once=2)
+        assert counted["i"] == ColumnSummary(nulls=1, low=3.0, high=9.0)
         assert (found.columns["d"].low, found.columns["m"].high) == (1.0, 1.5)
-        assert counted["s"] == ColumnSummary(nulls=1, sample=4, distinct=2, once=1)
+        assert counted["s"] == ColumnSummary(nulls=1)
 
     @pytest.mark.parametrize(
         ("expected", "told"),
@@ -160,24 +159,22 @@ class TestFooters:
         assert number(True) is None
         assert number(datetime(1970, 1, 1, 0, 0, 1)) == 1e6
 
-    def test_estimated_distinct_values(self) -> None:
-        assert ColumnSummary(sample=100, distinct=100, once=100).stats(1000, step=None).distinct == 1000
-        assert ColumnSummary(sample=100, distinct=5, once=0).stats(1000, step=None).distinct == 5
-        narrow = ColumnSummary(low=1.0, high=50.0, sample=100, distinct=100, once=100)
-        assert narrow.stats(1000, step=1.0).distinct == 50
-        assert 20 < ColumnSummary(sample=100, distinct=20, once=10).stats(1000, step=None).distinct < 100
+    def test_of_a_column_that_was_not_looked_at_each_row_may_have_its_own_value(self) -> None:
+        assert ColumnSummary(nulls=100).stats(1000, step=None).distinct == 900
+        assert ColumnSummary(low=1.0, high=50.0).stats(1000, step=1.0).distinct == 50
 
 
 class TestDistinctValues:
-    """Estimated from the first 10,000 of 200,000 rows, whatever their order: within a factor of two."""
+    """Estimated from 10,000 of 200,000 rows, whatever their order: within a factor of two."""
 
     ROWS = 200_000
 
     def estimated(self, folder: Path, values: pa.Array, type: DataType) -> float:
-        pq.write_table(pa.table({"x": values}), folder / "f.parquet")
-        whole = schema(x=type)
-        found = inspect(folder / "f.parquet", whole, sample=whole.names)
-        return column_stats(found.columns, whole, found.rows)["x"].distinct
+        file, whole = folder / "f.parquet", schema(x=type)
+        pq.write_table(pa.table({"x": values}), file)
+        found = inspect(file, whole)
+        sketches = sketches_of([file], found.rows, whole.names)
+        return column_stats(found.columns, whole, found.rows, sketches)["x"].distinct
 
     @pytest.mark.parametrize("each", [1, 4, 100, 2_000, 20_000, 200_000])
     @pytest.mark.parametrize("order", ["sorted", "shuffled"])
@@ -197,30 +194,13 @@ class TestDistinctValues:
         assert self.estimated(tmp_path, pa.array([None] * 10, pa.int64()), LongType()) == 1
 
 
-def test_a_column_with_a_good_sample_is_not_sampled_again() -> None:
-    def arrival(**samples: int) -> Arrival:
-        return Arrival((), (), {name: ColumnSummary(sample=sample) for name, sample in samples.items()})
-
-    assert well_sampled([]) == set()
-    come = [arrival(a=10_000, b=5_000, c=4_999), arrival(a=20, b=20, c=9_000)]
-    assert well_sampled(come[:1]) == {"a", "b"}
-    assert well_sampled(come) == {"a", "b", "c"}
-    assert well_sampled([*come, Arrival((), (), reset=True)]) == set(), "other rows, of which nothing is known"
-    assert well_sampled([*come, replace(arrival(c=10_000), whole=())]) == {"c"}
-
-
-def test_the_second_arrival_is_sampled_where_the_first_said_too_little(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.wh.add_table("sales", schema=SALES)
-    for _ in range(2):
-        world.wh.table("sales").append([(n, "c" if n % 3 else None, None) for n in range(12_000)])  # type: ignore[arg-type]
-    first, second = world.wh.table("sales").arrivals.arrivals()
-    assert {name: column.sample for name, column in first.columns.items()} == {"o_id": 10_000, "cat": 6_666, "price": 0}
-    assert {name: column.sample for name, column in second.columns.items()} == {"o_id": 0, "cat": 0, "price": 0}
-    assert second.columns["cat"].nulls == 4_000, "what the footer says is known of each"
-    world.wh.table("sales").append([(n, "c", n) for n in range(12_000)])  # type: ignore[arg-type]
-    third = world.wh.table("sales").arrivals.arrivals()[2]
-    assert {name: column.sample for name, column in third.columns.items()} == {"o_id": 0, "cat": 0, "price": 10_000}
+def test_what_manifests_of_format_2_say_of_samples_is_left_out() -> None:
+    footer = {"nulls": 1, "low": 0.0, "high": 9.0, "bytes": 80}
+    sample = {"sample": 10, "distinct": 9, "once": 8, "clustered": False}
+    manifest = Arrival((), (), schema="x BIGINT").to_json()
+    of_before = Arrival.from_json(manifest | {"columns": {"x": footer | sample}})
+    assert of_before == Arrival.from_json(manifest | {"columns": {"x": footer}})
+    assert of_before.columns["x"] == ColumnSummary(nulls=1, low=0.0, high=9.0, bytes=80)
 
 
 def test_files_that_count(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ class Tables:
 
 
 def _facts(path: Path, schema: StructType, times: int, arrives: bool) -> TableFacts:
-    summary = inspect(path, schema, sample=schema.names)
+    summary = inspect(path, schema)
     facts = table_facts(summary, schema, times, arrives, sketches_of([path], summary.rows, schema.names))
     return replace(facts, density=density(path.stat().st_size, summary.rows, schema))
 

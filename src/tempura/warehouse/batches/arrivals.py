@@ -2,49 +2,34 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from math import sqrt
 from typing import Any
 
 from tempura.cost.stats import outer
 from tempura.search.problem import ColumnStats
 from tempura.warehouse.batches.sketch import ColumnSketch
 
-SAMPLE_ROWS = 10_000
-"""How many rows of an arrival distinct values are counted in."""
-
-GOOD_SAMPLE = SAMPLE_ROWS // 2
-"""A sample of so many values that are there is not much smaller than any other."""
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """What a Parquet footer and a sample say of a column: NULLs (None: not known), least and greatest value as numbers, and in a
-    sample of ``sample`` rows ``distinct`` values, ``once`` of which occurred once. ``clustered``: equal values lie side by side.
-    ``bytes`` are those of all values, uncompressed."""
+    """What Parquet footers say of a column: NULLs (None: not known), least and greatest value as numbers, and the bytes of all values,
+    uncompressed."""
 
     nulls: int | None = None
     low: float | None = None
     high: float | None = None
-    sample: int = 0
-    distinct: int = 0
-    once: int = 0
-    clustered: bool = False
     bytes: int = 0
 
     def __add__(self, other: "ColumnSummary") -> "ColumnSummary":
-        larger = self if self.sample >= other.sample else other
         nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
         low, high = outer(min, self.low, other.low), outer(max, self.high, other.high)
-        return ColumnSummary(
-            nulls, low, high, larger.sample, larger.distinct, larger.once, larger.clustered, self.bytes + other.bytes
-        )
+        return ColumnSummary(nulls, low, high, self.bytes + other.bytes)
 
     def stats(self, rows: int, step: float | None, sketch: ColumnSketch | None = None) -> ColumnStats:
-        """Statistics of a column of ``rows`` rows, with the sketch of it if there is one. Where its values are at least a ``step`` apart,
-        it has no more of them than fit between its extremes."""
+        """Statistics of a column of ``rows`` rows, with the sketch of it if there is one; else each row may have a value of its own. Where
+        its values are at least a ``step`` apart, it has no more of them than fit between its extremes."""
         fraction = min(1.0, self.nulls / rows) if self.nulls and rows else 0.0
         present = rows * (1 - fraction)
-        distinct = min(present, sketch.values(self.low, self.high)) if sketch else self._distinct(present)
+        distinct = min(present, sketch.values(self.low, self.high)) if sketch else present
         apart = max(step or 0.0, (sketch.step if sketch else None) or 0.0)
         if apart and self.low is not None and self.high is not None:
             distinct = min(distinct, (self.high - self.low) / apart + 1)
@@ -53,15 +38,10 @@ class ColumnSummary:
         adjacent, run = (sketch.adjacent, sketch.run) if sketch else (1.0, 1.0)
         return ColumnStats(max(1.0, distinct), fraction, self.low, self.high, width, frequent, adjacent, run)
 
-    def _distinct(self, rows: float) -> float:
-        """Of clustered values, other rows have others. Else the guaranteed-error estimator (Charikar et al., PODS 2000): values seen once
-        stand for sqrt(rows / sample) each."""
-        if not self.sample or self.once == self.sample:
-            return rows
-        scale = max(1.0, rows / self.sample)
-        if self.clustered:
-            return min(rows, self.distinct * scale)
-        return min(rows, self.once * sqrt(scale) + self.distinct - self.once)
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "ColumnSummary":
+        """Of a manifest; what format 2 noted of a sample besides is left out."""
+        return ColumnSummary(data["nulls"], data["low"], data["high"], data["bytes"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +154,7 @@ class Arrival:
     def from_json(data: Mapping[str, Any]) -> "Arrival":
         """The inverse of :meth:`to_json`."""
         inserted, deleted = (tuple(DataFile(**f) for f in data[side]) for side in ("inserted", "deleted"))
-        columns = {name: ColumnSummary(**summary) for name, summary in data["columns"].items()}
+        columns = {name: ColumnSummary.from_json(summary) for name, summary in data["columns"].items()}
         origins = tuple(Origin(**o) for o in data.get("origins", ()))
         pushed, transaction = data.get("pushed"), data.get("transaction")
         whole = tuple(DataFile(**f) for f in data["whole"]) if data.get("whole") is not None else None

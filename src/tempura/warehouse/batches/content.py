@@ -5,13 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tempura.warehouse.batches.arrivals import GOOD_SAMPLE, Arrival, DataFile, Origin, totals
+from tempura.warehouse.batches.arrivals import Arrival, DataFile, Origin, totals
 
 MOST_PLACES = 1_000_000
 """So many places take some hundred megabytes in each task. Of a table that has lost more, rows are set off against each other."""
-
-_FIRST = 8
-"""So many arrivals are asked. A table that has begun with more small ones than that goes on to be sampled, which takes as little."""
 
 Placed = tuple[DataFile, str]
 """A file that is read where it is, and the schema under which it arrived."""
@@ -90,15 +87,6 @@ def described(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:
     """The arrivals whose columns describe the rows of the version after all of them."""
     counting = live(arrivals)
     return counting[_base(counting) or 0 :]
-
-
-def well_sampled(arrivals: Sequence[Arrival]) -> frozenset[str]:
-    """The columns of which one of the first arrivals that describe the rows after all of them has a good sample. Of two samples the larger
-    one counts: a later one would say little more, or nothing."""
-    found = set[str]()
-    for arrival in described(arrivals)[:_FIRST]:
-        found |= {name for name, summary in arrival.columns.items() if summary.sample >= GOOD_SAMPLE}
-    return frozenset(found)
 
 
 def _base(counting: Sequence[Arrival]) -> int | None:

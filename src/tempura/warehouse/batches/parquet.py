@@ -1,17 +1,16 @@
-"""What Parquet files say of themselves: the schema, checked against the table's, and statistics from footers and a sample.
+"""What Parquet files say of themselves: the schema, checked against the table's, and statistics from footers.
 
 Read with pyarrow; no Spark job is needed to register files.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.types import (
     ArrayType,
@@ -25,8 +24,8 @@ from pyspark.sql.types import (
 
 from tempura.cost.stats import number
 from tempura.errors import TempuraError
-from tempura.warehouse.batches.arrivals import SAMPLE_ROWS, ColumnSummary
-from tempura.warehouse.batches.sketch import decoded
+from tempura.warehouse.batches.arrivals import ColumnSummary
+from tempura.warehouse.batches.sketch import ColumnSketch
 
 _ARROW_NAMES = {
     "bool": "boolean", "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint",
@@ -39,22 +38,22 @@ _ARROW_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """Rows, uncompressed bytes and columns of a file."""
+    """Rows, uncompressed bytes and columns of a file; of rows that are in none yet there are sketches with it."""
 
     rows: int
     bytes: int
     columns: Mapping[str, ColumnSummary]
+    sketches: Mapping[str, ColumnSketch] = field(default_factory=dict)
 
 
 def inspect(
     path: Path,
     schema: StructType,
     partitions: Iterable[str] = (),
-    sample: Collection[str] = (),
     optional: Iterable[str] = (),
 ) -> FileSummary:
-    """Check a file against the table's schema and summarise it. ``partitions`` are the columns that come from its path, ``sample`` those
-    whose first values are looked at, ``optional`` those that it may lack: they are NULL then.
+    """Check a file against the table's schema and summarise it. ``partitions`` are the columns that come from its path,
+    ``optional`` those that it may lack: they are NULL then.
 
     Raises TempuraError WRONG_SCHEMA naming file, column, found and expected type; NOT_PARQUET when it cannot be read.
     """
@@ -63,7 +62,6 @@ def inspect(
         expected = [f for f in schema.fields if f.name not in lacking]
         _check(path, file, StructType(expected))
         columns = _footer(file, {f.name for f in expected})
-        columns |= _sampled(file, {name: summary for name, summary in columns.items() if name in sample})
         nulls = ColumnSummary(nulls=file.metadata.num_rows)
         columns |= dict.fromkeys(lacking - set(partitions), nulls)
         return FileSummary(file.metadata.num_rows, _bytes(file), columns)
@@ -208,53 +206,3 @@ def _chunk(chunk: Any) -> ColumnSummary:
     nulls = statistics.null_count if statistics.has_null_count else None
     low, high = (statistics.min, statistics.max) if statistics.has_min_max else (None, None)
     return replace(size, nulls=nulls, low=number(low), high=number(high))
-
-
-def _sampled(file: pq.ParquetFile, columns: Mapping[str, ColumnSummary]) -> dict[str, ColumnSummary]:
-    """The summaries with the distinct values of the first rows counted."""
-    if not columns:
-        return {}
-    batches = file.iter_batches(batch_size=SAMPLE_ROWS, columns=sorted(columns), use_threads=False)
-    batch = next(iter(batches), None)
-    if batch is None:
-        return dict(columns)
-    return {name: columns[name] + _drawn(batch.column(name), columns[name]) for name in columns}
-
-
-def _drawn(values: pa.Array, whole: ColumnSummary) -> ColumnSummary:
-    """The sample that the first values of a column are."""
-    try:
-        least, greatest = (number(end.as_py()) for end in pc.min_max(values).values())
-    except (pa.ArrowNotImplementedError, ValueError):  # a type without an order, a date that Python does not have
-        least = greatest = None
-    return counted(values, _share(least, greatest, whole))
-
-
-def _share(least: float | None, greatest: float | None, whole: ColumnSummary) -> float:
-    """How much of a column's range lies between two values; all, when that is not known."""
-    if least is None or greatest is None or whole.low is None or whole.high is None or whole.high <= whole.low:
-        return 1.0
-    return (greatest - least) / (whole.high - whole.low)
-
-
-_FEW = 3
-"""So few values say nothing of their order."""
-
-
-def counted(values: pa.Array, share: float = 1.0) -> ColumnSummary:
-    """Distinct values of a column's first rows, in their order; they span a ``share`` of its range.
-
-    They are *clustered* when equal values lie side by side: the second half has few of the values of the first one, although the halves
-    repeat their own. Of values in any order, as many are in both halves as are repeated in one, twice.
-    """
-    present = decoded(values).drop_null()
-    counts = present.value_counts().field("counts")
-    half = len(present) // 2
-    first, second = present[:half].unique(), present[half:].unique()
-    if len(counts) <= _FEW:
-        clustered = share < 0.5
-    else:
-        expected = min(len(first), len(second), 2 * (half - len(first)))
-        common = pc.sum(pc.is_in(second, value_set=first)).as_py() or 0
-        clustered = common < expected / 2
-    return ColumnSummary(0, None, None, len(present), len(counts), pc.sum(pc.equal(counts, 1)).as_py() or 0, clustered)

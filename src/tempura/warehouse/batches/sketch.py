@@ -60,7 +60,7 @@ class ColumnSketch:
     """What was seen of a column in ``covered`` of ``rows`` rows: ``distinct`` values, ``repeated`` of which were seen in more than one
     piece, and the sketches of both; the ``spans`` in which the values of a piece lie, if they are numbers: apart, and in their order.
     ``grid``: if they are integers, the coarsest that has all of them: the days of a weekly count are seven apart. ``draws`` is the sum of
-    the pieces' distinct values, ``runs`` how often another value follows in them. ``frequent`` weighs values, as
+    the pieces' distinct values, ``runs`` how many runs of equal values there are in the ``pieces``. ``frequent`` weighs values, as
     :func:`tempura.cost.stats.spelled` has them, by the rows that they stand for."""
 
     rows: int
@@ -74,6 +74,7 @@ class ColumnSketch:
     spans: Spans = ()
     grid: Grid | None = None
     runs: int = 0
+    pieces: int = 0
 
     def __add__(self, other: "ColumnSketch") -> "ColumnSketch":
         common = _common(self.seen, other.seen)
@@ -88,7 +89,8 @@ class ColumnSketch:
         frequent.merge(other.frequent)
         counts = (self.rows + other.rows, self.covered + other.covered, self.draws + other.draws)
         spans, grid = _apart([*self.spans, *other.spans]), _both(self.grid, other.grid)
-        return ColumnSketch(*counts, distinct, repeated, seen, again, frequent, spans, grid, self.runs + other.runs)
+        runs, pieces = self.runs + other.runs, self.pieces + other.pieces
+        return ColumnSketch(*counts, distinct, repeated, seen, again, frequent, spans, grid, runs, pieces)
 
     @property
     def is_whole(self) -> bool:
@@ -97,13 +99,20 @@ class ColumnSketch:
 
     def values(self, low: float | None = None, high: float | None = None) -> float:
         """Distinct values of all rows, which lie between ``low`` and ``high`` and of which a part was looked at. Those of a part of that
-        range are taken for what the rest of it has, too."""
+        range are taken for what the rest of it has, too. There are no more values than runs of equal ones."""
         if self.is_whole or not self.distinct:
             return self.distinct
         share, once = self.covered / self.rows, self.distinct - self.repeated
         left = max(self.draws - once * (1 - share), self.draws * share)
         drawn = max(self.distinct * self.draws / left, self.distinct / self._of_range(low, high))
-        return min(max(self.distinct, drawn), self.distinct / share)
+        return max(self.distinct, min(drawn, self.distinct / share, self._all_runs))
+
+    @property
+    def _all_runs(self) -> float:
+        """Runs of equal values in all rows, told by how often another value follows on one. A piece has parts of two at its ends. One more
+        is taken to have been seen, so that none says something."""
+        follows = self.runs - self.pieces + 1
+        return follows * self.rows / max(1, self.covered - self.pieces)
 
     def _of_range(self, low: float | None, high: float | None) -> float:
         """How much of a range was looked at, if the values of each piece span so little of it that rows must lie in their order; else all.
@@ -146,6 +155,7 @@ class ColumnSketch:
             "spans": [list(span) for span in self.spans],
             "grid": list(self.grid) if self.grid else None,
             "runs": self.runs,
+            "pieces": self.pieces,
             "seen": _text(self.seen.serialize()),
             "again": _text(self.again.serialize()),
             "frequent": _text(self.frequent.serialize()),
@@ -161,8 +171,8 @@ class ColumnSketch:
         spans = tuple((float(low), float(high)) for low, high in data["spans"])
         base, step = map(int, data["grid"]) if data["grid"] is not None else (0, -1)
         grid = (base, step) if step >= 0 else None
-        runs = int(data["runs"])
-        return ColumnSketch(rows, covered, draws, distinct, repeated, seen, again, frequent, spans, grid, runs)
+        runs, pieces = int(data["runs"]), int(data["pieces"])
+        return ColumnSketch(rows, covered, draws, distinct, repeated, seen, again, frequent, spans, grid, runs, pieces)
 
 
 def _apart(spans: Iterable[tuple[float, float]]) -> Spans:
@@ -239,7 +249,7 @@ def sketched(pieces: Sequence[pa.Array], rows: int) -> ColumnSketch | None:
             frequent.update(value, round(count * rows / covered))
     counts = (rows, covered, seen.total(), float(len(seen)), float(len(again)))
     runs = sum(len(pc.run_end_encode(piece).values) for piece in plain)
-    return ColumnSketch(*counts, _of(seen), _of(again), frequent, _apart(spans), _grid(seen), runs)
+    return ColumnSketch(*counts, _of(seen), _of(again), frequent, _apart(spans), _grid(seen), runs, len(plain))
 
 
 def _span(values: Sequence[Any]) -> Iterator[tuple[float, float]]:
@@ -267,12 +277,21 @@ def decoded(values: pa.Array) -> pa.Array:
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
+def _told(values: pa.Array) -> pa.Array:
+    """Values as they are, and bytes as text that spells them."""
+    found = decoded(values)
+    if not any(is_of_bytes(found.type) for is_of_bytes in _OF_BYTES):
+        return found
+    return pa.array([None if value is None else value.hex() for value in found.to_pylist()], pa.string())
+
+
+_OF_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+
+
 def _plain(values: pa.Array) -> pa.Array | None:
     """Values that are there, as integers, floats or texts: of dates and times as :func:`tempura.cost.stats.number` has them."""
-    type = values.type
-    if pa.types.is_dictionary(type):
-        return _plain(decoded(values))
-    present = values.drop_null()
+    present = _told(values).drop_null()
+    type = present.type
     if pa.types.is_boolean(type):
         return present
     if pa.types.is_integer(type) and type != pa.uint64():
@@ -292,7 +311,7 @@ def as_one_text(columns: Sequence[pa.Array]) -> pa.Array:
     """What several columns of a row have, as one text, NULL where one is NULL; a column that cannot be sketched, if there is one."""
     if (unknown := next((column for column in columns if _plain(column) is None), None)) is not None:
         return unknown
-    return pc.binary_join_element_wise(*(decoded(column).cast(pa.string()) for column in columns), "\x1f")
+    return pc.binary_join_element_wise(*(_told(column).cast(pa.string()) for column in columns), "\x1f")
 
 
 def merged(sketches: Sequence[ColumnSketch]) -> ColumnSketch:

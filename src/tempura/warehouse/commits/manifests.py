@@ -15,8 +15,11 @@ from tempura.warehouse.commits.seals import checksum
 T = TypeVar("T")
 Json = Mapping[str, Any]
 
-FORMAT = 2
-"""The format of what is committed; others are refused."""
+FORMAT = 3
+"""The format of what is committed; newer ones are refused. Since 3 checksums of files are of another kind (``seals.py``)."""
+
+_OLDEST = 2
+"""The oldest format that is read."""
 
 _REMEMBERED = 64 << 20
 """How many bytes of manifests a process keeps in memory."""
@@ -80,7 +83,7 @@ def _read(path: Path) -> Entry:
     if data["format"] > FORMAT:
         what = f"{path} has format {data['format']}; this version of Tempura knows formats up to {FORMAT}."
         raise TempuraError("FORMAT_NEWER", what, "Use a newer version of Tempura.")
-    if data["format"] < FORMAT:
+    if data["format"] < _OLDEST:
         what = f"{path} has format {data['format']}, which only versions before the first release wrote."
         raise TempuraError("FORMAT_OLDER", what, "Make the warehouse anew.")
     if not _is_as_sealed(written, data.pop("checksum", None)):

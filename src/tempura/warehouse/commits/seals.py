@@ -10,9 +10,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import xxhash
+
 from tempura.execute.contract import FileSeal, Part, StoredState
 
 _digest = partial(hashlib.blake2b, digest_size=16)
+"""Of manifests, and of files that were committed when files had such checksums, too."""
+
+_OF_FILES = "xxh3-"
+"""What checksums of files begin with: they are XXH3's, of 128 bits. Disks and programs that write are watched, and nobody who would mean
+to deceive: he could write manifests as well. A cryptographic one took seven times as long, more than all else that a look does."""
 
 _LOOKED_AT_AGAIN = 3600.0
 """Seconds after which a file that nobody has touched is read again all the same: disks fail in silence."""
@@ -32,6 +39,10 @@ class _Read:
     checksum: str
     at: float
 
+    def is_of(self, about: tuple[int, ...], kind: str) -> bool:
+        """Whether it is of a file as it is now, and of this kind."""
+        return self.about == about and _kind(self.checksum) == kind
+
 
 _READ: dict[Path, _Read] = {}
 
@@ -41,10 +52,21 @@ def checksum(data: bytes) -> str:
     return _digest(data).hexdigest()
 
 
-def file_checksum(path: Path) -> str:
-    """The checksum of a file's content."""
+def file_checksum(path: Path, like: str = _OF_FILES) -> str:
+    """The checksum of a file's content, of the kind that another one is."""
+    kind = _kind(like)
     with path.open("rb") as file:
-        return hashlib.file_digest(file, _digest).hexdigest()
+        return kind + hashlib.file_digest(file, xxhash.xxh3_128 if kind else _digest).hexdigest()
+
+
+def has_checksum(path: Path, checksum: str) -> bool:
+    """Whether a file's content is what it was when it had this checksum. Reads it."""
+    return file_checksum(path, checksum) == checksum
+
+
+def _kind(checksum: str) -> str:
+    """What a checksum begins with; nothing, if it is of the kind that files had before."""
+    return _OF_FILES if checksum.startswith(_OF_FILES) else ""
 
 
 @contextmanager
@@ -93,7 +115,7 @@ def file_damage(path: Path, size: int, checksum: str) -> str | None:
     found = path.stat().st_size
     if found != size:
         return f"file {path} has {found:,} bytes where {size:,} were written"
-    return None if _known_checksum(path) == checksum else f"file {path} was altered"
+    return None if _known_checksum(path, checksum) == checksum else f"file {path} was altered"
 
 
 def read_all_again() -> None:
@@ -101,13 +123,14 @@ def read_all_again() -> None:
     _READ.clear()
 
 
-def _known_checksum(path: Path) -> str:
-    """The checksum of a file: of when it was read, if that was not long ago and it has not been touched since."""
+def _known_checksum(path: Path, like: str) -> str:
+    """The checksum of a file, of the kind that another one is: of when it was read, if that was not long ago and it has not been touched
+    since."""
     about, at = _about(path), time.monotonic()
     known = _READ.get(path)
-    if known and known.about == about and at - known.at < _LOOKED_AT_AGAIN:
+    if known and known.is_of(about, _kind(like)) and at - known.at < _LOOKED_AT_AGAIN:
         return known.checksum
-    found = file_checksum(path)
+    found = file_checksum(path, like)
     *_, changed = about
     if _about(path) == about and time.time_ns() - changed > _SETTLED:
         if len(_READ) >= _MOST:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tempura.algebra.rel import Aggregate
+from tempura.algebra.rel import Aggregate, Scan
 from tempura.cost.model import CostModel
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.explain.paces import cut_tree
@@ -24,7 +24,6 @@ from tempura.search.counts import Rows
 from tempura.warehouse.paces.cycle import Cycle
 from tempura.warehouse.tables.clock import Clock, Input, clock_facts
 from tempura.warehouse.tables.facts import table_facts
-from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.sketches import known_sketches
 from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.deadline import Deadline
@@ -190,7 +189,8 @@ def search(known: Known, deadline: Deadline) -> Searched | None:
     """Look for paces by what is known; None while no rows are there or expected. Raises TempuraError BAD_PACES."""
     made, total, chosen = known.cut, known.cycle.total(known.came, known.now), deadline.chosen_by
     facts = {
-        name: _in_the_end(table, total.get(name, 0) - known.came.get(name, 0)) for name, table in known.tables.items()
+        name: _in_the_end(table, total.get(name, 0) - known.came.get(name, 0), _used(made, name))
+        for name, table in known.tables.items()
     }
     if not any(found.rows(0) for name, found in facts.items() if not isinstance(known.tables[name], Clock)):
         return None
@@ -282,14 +282,19 @@ def _past(known: Known, steps: int) -> Mask | None:
     return past
 
 
-def _in_the_end(table: Input, to_come: int) -> TableFacts:
-    """What is known of a table as it will be when the result is due."""
+def _used(made: Cut, table: str) -> set[str]:
+    """The columns of a table that a query uses."""
+    scanned = (path.rel for path in made.paths if path.table == table)
+    return {name for scan in scanned if isinstance(scan, Scan) for name in scan.fields}
+
+
+def _in_the_end(table: Input, to_come: int, used: set[str]) -> TableFacts:
+    """What is known of a table as it will be when the result is due, of the columns that are ``used``."""
     if isinstance(table, Clock):
         return clock_facts([table.register()], 1)
     assert isinstance(table, Use)
     nothing = Forecast(table.name, (), "")
-    stored = table.table.table if isinstance(table.table, Prospect) else table.table
-    found = table_facts(table, [table.version], nothing, known_sketches(stored))
+    found = table_facts(table, [table.version], nothing, known_sketches(table.table, used))
     rows = found.rows(0)
     grown = {name: _grown(stats, rows, rows + to_come) for name, stats in found.columns.items()}
     return replace(found, inserted=(rows + to_come,), deleted=(0,), columns=grown)

@@ -30,7 +30,7 @@ from tempura.warehouse.tables.clock import Input
 from tempura.warehouse.tables.facts import Versions, forecast_of, table_facts
 from tempura.warehouse.tables.kept import kept
 from tempura.warehouse.tables.prospect import Prospect
-from tempura.warehouse.tables.sketches import brought_up, prospective
+from tempura.warehouse.tables.sketches import brought_up, known_sketches
 from tempura.warehouse.tables.table import Arrivals, Site
 from tempura.warehouse.tables.transaction import untorn
 from tempura.warehouse.tables.uses import Use
@@ -239,9 +239,9 @@ def _sketches(table: Input, version: int, lifted: Lifted) -> Mapping[str, Column
     none."""
     used = {name for scan in scans(lifted.rel) if scan.table == table.name for name in scan.fields}
     used |= {several(fields) for name, fields in known_together(lifted.rel) if name == table.name}
-    if isinstance(table, Prospect):
-        return prospective(table, used)
     stored = table.table if isinstance(table, Use) else table
+    if isinstance(stored, Prospect):
+        return known_sketches(stored, used)
     return brought_up(stored, version, used) if isinstance(stored, Arrivals) else {}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tempura.warehouse.batches.arrivals import DataFile
 from tempura.warehouse.commits.files import Files
-from tempura.warehouse.commits.seals import file_checksum
+from tempura.warehouse.commits.seals import has_checksum
 from tempura.warehouse.sources.folder import data_files
 
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
@@ -46,7 +46,7 @@ class Held:
         if stat.st_size != file.size:
             return None
         # Whoever writes into the file, or touches it, does so under both of its names.
-        return path if stat.st_mtime_ns == file.mtime or file_checksum(path) == file.identity else None
+        return path if stat.st_mtime_ns == file.mtime or has_checksum(path, file.identity) else None
 
     def without(self, needed: Iterable[DataFile]) -> Iterator[Path]:
         """The second names of all other files."""

@@ -25,27 +25,29 @@ def table_stats(table: Arrivals) -> dict[str, Any]:
     check_columns(table.name, table.spec.stats, table.schema.names)
     arrivals = table.arrivals()
     inserted, deleted = content(arrivals).rows
-    seen, sketches = summarise(summaries(described(arrivals), table.schema)), known_sketches(table)
+    seen, sketches = summarise(summaries(described(arrivals), table.schema)), known_sketches(table, table.schema.names)
     known = column_stats(seen, table.schema, inserted + deleted, sketches, table.spec.stats)
     columns = {}
     for field in table.schema.fields:
         summary, told = seen.get(field.name, ColumnSummary()), table.spec.stats.get(field.name, ColumnTold())
         columns[field.name] = {
             "type": field.dataType.simpleString(),
-            **_figures(known.get(field.name), summary, told, field.dataType),
+            **_figures(known.get(field.name), summary, sketches.get(field.name), told, field.dataType),
             "from": dict(_sources(summary, sketches.get(field.name), told)),
         }
     return {"table": table.name, "version": len(arrivals), "rows": inserted - deleted, "columns": columns}
 
 
-def _figures(stats: ColumnStats | None, summary: ColumnSummary, told: ColumnTold, type: DataType) -> dict[str, Any]:
+def _figures(
+    stats: ColumnStats | None, summary: ColumnSummary, sketch: ColumnSketch | None, told: ColumnTold, type: DataType
+) -> dict[str, Any]:
     """What is not known is None: what the planner assumes then is no knowledge."""
     if stats is None:
         return dict.fromkeys(("distinct", "nulls", "least", "greatest", "width")) | {"frequent": []}
-    known_nulls = told.nulls is not None or summary.nulls is not None
+    known_values, known_nulls = told.distinct is not None or sketch, told.nulls is not None or summary.nulls is not None
     named = sorted(stats.frequent.items(), key=lambda pair: -pair[1])
     return {
-        "distinct": round(stats.distinct),
+        "distinct": round(stats.distinct) if known_values else None,
         "nulls": stats.null_fraction if known_nulls else None,
         "least": shown(stats.low, type),
         "greatest": shown(stats.high, type),
@@ -57,8 +59,8 @@ def _figures(stats: ColumnStats | None, summary: ColumnSummary, told: ColumnTold
 def _sources(summary: ColumnSummary, sketch: ColumnSketch | None, told: ColumnTold) -> Iterator[tuple[str, str]]:
     """What each figure is taken from."""
     looked = f"sketch of {sketch.covered:,} of {sketch.rows:,} rows" if sketch else ""
-    drawn = f"sample of {summary.sample:,} rows" if summary.sample else "the number of rows"
-    yield "distinct", HAND if told.distinct is not None else looked or drawn
+    if looked or told.distinct is not None:
+        yield "distinct", HAND if told.distinct is not None else looked
     for name, said, found in (
         ("nulls", told.nulls, summary.nulls),
         ("least", told.least, summary.low),

@@ -1,6 +1,6 @@
 """Tables as they would be if all that has come were registered now: for plans and dry runs, which write nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from pyspark.sql.types import StructType
@@ -9,6 +9,7 @@ from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, DataFile, totals
 from tempura.warehouse.batches.content import live
 from tempura.warehouse.batches.places import place_columns, with_places
+from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.declared.declare import TableSpec
 from tempura.warehouse.engine import Source
 from tempura.warehouse.sources.feed import Batch
@@ -22,6 +23,7 @@ class Prospect:
     def __init__(self, table: Arrivals) -> None:
         self._table = table
         self._updates = False
+        self._sketches: dict[str, ColumnSketch] = {}
 
     @property
     def name(self) -> str:
@@ -82,6 +84,11 @@ class Prospect:
         return self._coming
 
     @property
+    def sketches(self) -> Mapping[str, ColumnSketch]:
+        """Those of what they would bring that is in no file yet."""
+        return self._sketches if self._coming else {}
+
+    @property
     def waiting(self) -> str:
         """For people: the rows that wait, and which of them are an estimate; empty when none do."""
         if not self._coming:
@@ -104,7 +111,7 @@ class Prospect:
         feed = self._table.feed
         for batch in feed.pending(live(arrivals), self.schema) if feed else ():
             self._table.check_static(arrivals)
-            arrival = self._counted(batch) if batch.changes else self._table.summarised(batch.in_place, arrivals)
+            arrival = self._counted(batch) if batch.changes else self._table.summarised(batch.in_place)
             arrivals = (*arrivals, arrival)
             yield arrival
 
@@ -114,10 +121,11 @@ class Prospect:
         self._table.check_changes(changes)
         columns: dict[str, ColumnSummary] = {}
         inserted, deleted, updated = (
-            self._side(rows, columns) for rows in (changes.inserts, changes.deletes, changes.updates)
+            self._side(rows, columns, stay)
+            for rows, stay in ((changes.inserts, True), (changes.deletes, False), (changes.updates, True))
         )
         # Places are no columns of the table.
-        placed = self._side(changes.placed, {}, with_places(self.schema, place_columns(self.schema.names)))
+        placed = self._side(changes.placed, {}, False, with_places(self.schema, place_columns(self.schema.names)))
         self._updates = self._updates or bool(updated)
         # Of an update only reading all keys says whether it replaces a row.
         return Arrival(
@@ -129,11 +137,14 @@ class Prospect:
         )
 
     def _side(
-        self, rows: object | None, columns: dict[str, ColumnSummary], schema: StructType | None = None
+        self, rows: object | None, columns: dict[str, ColumnSummary], stay: bool, schema: StructType | None = None
     ) -> tuple[DataFile, ...]:
+        """Rows as a file that they would be; what is known of them is added to ``columns``, and to sketches if they ``stay``."""
         if rows is None:
             return ()
         found = self._table.site.engine.look(rows, schema or self.schema, self.name)
         for name, summary in found.columns.items():
             columns[name] = columns[name] + summary if name in columns else summary
+        for name, sketch in found.sketches.items() if stay else ():
+            self._sketches[name] = self._sketches[name] + sketch if name in self._sketches else sketch
         return (DataFile("", 0, 0, found.rows, found.bytes),) if found.rows else ()

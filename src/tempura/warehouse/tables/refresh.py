@@ -14,7 +14,7 @@ from typing import Any
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, Origin
 from tempura.warehouse.batches.content import Placed, content, live, seeing, seen_files
-from tempura.warehouse.commits.seals import file_checksum
+from tempura.warehouse.commits.seals import has_checksum
 from tempura.warehouse.engine import Changes, Source
 from tempura.warehouse.sources.feed import Batch, anew
 from tempura.warehouse.sources.folder import Folder
@@ -53,7 +53,7 @@ def check_moved(table: Arrivals) -> None:
     table.feed.check_there()
     for origin in seen_files(arrivals).values():
         path = table.feed.path / origin.path
-        if not path.is_file() or (not _is_same(path, origin) and file_checksum(path) != origin.identity):
+        if not path.is_file() or (not _is_same(path, origin) and not has_checksum(path, origin.identity)):
             code, verb = ("FILE_CHANGED", "has other bytes") if path.is_file() else ("FILE_GONE", "is not there")
             what = f"Table {table.name}: file {path}, which has arrived from another folder, {verb}."
             raise TempuraError(code, what, "Bring it there as it was, or add a table of another name.")
@@ -193,7 +193,7 @@ def _found(origin: Origin, free: Mapping[str, Path]) -> str | None:
     """The name under which the bytes of a file are now, its own first, in a folder that spells the same values."""
     names = sorted(free, key=lambda name: (name != origin.path, name))
     alike = (n for n in names if free[n].stat().st_size == origin.size and _values(n) == _values(origin.path))
-    return next((name for name in alike if origin.identity and file_checksum(free[name]) == origin.identity), None)
+    return next((name for name in alike if origin.identity and has_checksum(free[name], origin.identity)), None)
 
 
 def _values(name: str) -> tuple[str, ...]:

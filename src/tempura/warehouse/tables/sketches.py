@@ -23,7 +23,7 @@ from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.table import Arrivals
 
-VERSION = 3
+VERSION = 4
 """The version of what is stored; others are made anew."""
 
 LITTLE = 1 / 20
@@ -62,10 +62,19 @@ class _Known:
         return _Known(sketch, int(data["base"]), int(data["upto"]), str(data["mark"]))
 
 
-def known_sketches(table: Arrivals) -> Sketches:
-    """What is stored of a table as it is now, however long ago that was looked at. Nothing is written."""
-    base = _base(table, table.version())
-    return _there({name: known for name, known in _read(_file(table)).items() if _counts(known, table, base)})
+def known_sketches(table: Arrivals | Prospect, columns: Collection[str] = ()) -> Sketches:
+    """What is stored of a table as it is now, however long ago that was looked at; of ``columns`` the sketches that a run would have of it
+    and of what waits in its feed. Nothing is written."""
+    if isinstance(table, Arrivals):
+        return _there(_brought_up(table, table.version(), columns, _read(_file(table))))
+    stored = table.table
+    coming = [(stored.home_of(a) / file.path, file.rows) for a in table.coming for file in a.inserted if file.path]
+    found = _there(_brought_up(stored, stored.version(), columns, _read(_file(stored)), coming))
+    # Of rows that would be copied nothing is in a file.
+    for name, sketch in table.sketches.items():
+        if name in columns:
+            found[name] = found[name] + sketch if name in found else sketch
+    return found
 
 
 def brought_up(table: Arrivals, version: int, columns: Collection[str]) -> Sketches:
@@ -75,14 +84,6 @@ def brought_up(table: Arrivals, version: int, columns: Collection[str]) -> Sketc
     if known != stored:
         _write(table, known)
     return _there(known)
-
-
-def prospective(prospect: Prospect, columns: Collection[str]) -> Sketches:
-    """The sketches that a run would have of a table and what waits in its feed; nothing is written. Of rows that would be copied only
-    the run has them."""
-    table = prospect.table
-    coming = [(table.home_of(a) / file.path, file.rows) for a in prospect.coming for file in a.inserted if file.path]
-    return _there(_brought_up(table, table.version(), columns, _read(_file(table)), coming))
 
 
 def _brought_up(
@@ -115,7 +116,7 @@ def _tells(more: int, known: _Known | None) -> bool:
     return sketch is None or sketch.is_whole or more > LITTLE * sketch.rows
 
 
-def _there(known: Mapping[str, _Known]) -> Sketches:
+def _there(known: Mapping[str, _Known]) -> dict[str, ColumnSketch]:
     return {name: entry.sketch for name, entry in known.items() if entry.sketch is not None}
 
 

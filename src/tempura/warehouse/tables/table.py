@@ -1,6 +1,6 @@
 """Tables: rows arrive by new files in a folder, or are pushed; every promise is checked before an arrival is committed."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -15,7 +15,7 @@ from tempura.rules.modules import extended
 from tempura.rules.registry import Registry
 from tempura.warehouse.batches.arrivals import FORGOTTEN, Arrival, ColumnSummary, DataFile, Pushed, Rows
 from tempura.warehouse.batches.compaction import Blocks
-from tempura.warehouse.batches.content import Content, Placed, content, last_reset, live, well_sampled
+from tempura.warehouse.batches.content import Content, Placed, content, last_reset, live
 from tempura.warehouse.batches.parquet import inspect, partition_columns
 from tempura.warehouse.batches.places import files_hit, place_columns, with_places
 from tempura.warehouse.commits.fates import COMMITTED, Fates
@@ -427,7 +427,7 @@ class Arrivals:
         self.compact(arrivals)
         with attempt(self.site.files, self.site.attempts) as work:
             if batch.changes is None:
-                arrival = replace(self.summarised(batch.in_place, arrivals), ignored=batch.ignored)
+                arrival = replace(self.summarised(batch.in_place), ignored=batch.ignored)
                 arrival = self._keyed(arrivals, arrival)
                 self._hold(arrival.inserted)
                 self.ledger.append(work, number, arrival.to_json())
@@ -455,7 +455,7 @@ class Arrivals:
         written = _Written() if changes.is_empty else self._written(folder, arrivals, changes)
         for origin in batch.origins:
             Folder(self.site.engine, self.name, self.spec, self.folder).check_unchanged(origin)
-        summary = self._summarised(written.inserted, written.deleted, self.copies, sampled=well_sampled(arrivals))
+        summary = self._summarised(written.inserted, written.deleted, self.copies)
         summary = replace(summary, places=written.places, hit=files_hit(written.deleted, written.places))
         pushed = replace(batch.pushed, rows=_given(summary)) if batch.pushed else None
         summary = replace(summary, origins=batch.origins, position=batch.position, ignored=batch.ignored)
@@ -644,9 +644,9 @@ class Arrivals:
 
     # --- summaries --------------------------------------------------------------------------------------------------
 
-    def summarised(self, files: Sequence[Path], arrivals: Sequence[Arrival]) -> Arrival:
-        """The arrival that new files of the table's folder are, after others. Raises TempuraError WRONG_SCHEMA, NOT_PARQUET."""
-        return self._summarised(files, (), self.folder, sampled=well_sampled(arrivals))
+    def summarised(self, files: Sequence[Path]) -> Arrival:
+        """The arrival that new files of the table's folder are. Raises TempuraError WRONG_SCHEMA, NOT_PARQUET."""
+        return self._summarised(files, (), self.folder)
 
     def _summarised(
         self,
@@ -654,29 +654,25 @@ class Arrivals:
         deleted: Sequence[Path],
         home: Path,
         known: Mapping[str, str] | None = None,
-        sampled: Collection[str] = (),
     ) -> Arrival:
-        """An arrival of these files. ``known`` are the checksums of some of them; the columns that are ``sampled`` need not be once more.
-        Raises TempuraError WRONG_SCHEMA, NOT_PARQUET."""
+        """An arrival of these files. ``known`` are the checksums of some of them. Raises TempuraError WRONG_SCHEMA, NOT_PARQUET."""
         columns: dict[str, ColumnSummary] = {}
-        sample, told = set(self.schema.names).difference(sampled), known or {}
+        told = known or {}
         # What the system says of a file is asked before its content is read: so a change meanwhile shows.
         seen = {path: (str(path.relative_to(home)), path.stat()) for path in (*inserted, *deleted)}
 
         with checksums(path for path, (name, _) in seen.items() if not told.get(name)) as read:
 
-            def file(path: Path, is_first: bool) -> DataFile:
+            def file(path: Path) -> DataFile:
                 name, stat = seen[path]
-                summary = inspect(
-                    path, self.schema, partition_columns(name), sample if is_first else (), self.spec.added
-                )
+                summary = inspect(path, self.schema, partition_columns(name), self.spec.added)
                 for column, found in summary.columns.items():
                     columns[column] = columns[column] + found if column in columns else found
                 written = DataFile(name, stat.st_size, stat.st_mtime_ns, summary.rows, summary.bytes)
                 digest = told.get(name) or read(path)
                 return replace(written, checksum=digest) if home == self.copies else replace(written, identity=digest)
 
-            sides = [tuple(file(path, path == paths[0]) for path in paths) for paths in (inserted, deleted)]
+            sides = [tuple(map(file, paths)) for paths in (inserted, deleted)]
         now = self.site.clock().astimezone(UTC).isoformat()
         return Arrival(sides[0], sides[1], columns, self.schema.simpleString(), now)
 
