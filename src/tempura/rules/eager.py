@@ -217,13 +217,21 @@ def split_aggregate_below_many(
     """aggregate(T ⋈ R ⋈ S ⋈ ...) = aggregate'(partial(T) ⋈ R ⋈ S ⋈ ...)      by what on and keys read of T
 
     For inner joins of three or more relations, whichever two the text joins first: the others are joined in any order then, before
-    and after T. Two at a time T would meet what the text joins it with, and no other.
+    and after T. Two at a time T would meet what the text joins it with, and no other. Where only groups are asked for, those of R, S, ...
+    of which there are far fewer are taken, too: one by one, there would be a way for each set of them.
     """
-    split = _Split.of(T, on, keys, aggs)
+    split, rest = _Split.of(T, on, keys, aggs), others
+    pays = len(others) > 1 and split.pays(always, expected)
+    if pays and not aggs:
+        sides = tuple(_Split.of(other, on, keys, aggs) for other in others)
+        alike = [side for side in sides if side.pays(always, expected)]
+        rest = tuple(side.partial if side in alike else side.side for side in sides)
+        # Each of them as T gives the same: the first by its name is.
+        pays = all(T.columns[0].id < side.side.columns[0].id for side in alike)
     return rewrite(
         joined((T, *others), on).aggregate(keys, aggs),
-        split.whole(joined((split.partial, *others), on)),
-        where=len(others) > 1 and split.pays(always, expected),
+        split.whole(joined((split.partial, *rest), on)),
+        where=pays,
     )
 
 
