@@ -20,7 +20,7 @@ from tempura.cost.stats import spelled
 from tempura.warehouse.batches import sample
 from tempura.warehouse.batches.arrivals import ColumnSummary
 from tempura.warehouse.batches.sample import several, sketches_of, spread
-from tempura.warehouse.batches.sketch import COLUMN_BYTES, ColumnSketch, sketched
+from tempura.warehouse.batches.sketch import COLUMN_BYTES, ColumnSketch, as_one_text, sketched
 from tempura.warehouse.commits.manifests import Entry, sealed, to_bytes
 from tempura.warehouse.tables import sketches
 from tempura.warehouse.tables.facts import table_facts
@@ -142,6 +142,19 @@ def test_there_are_no_more_values_than_runs_of_equal_ones(each: int, arrivals: i
     merged, true = reduce(add, sketches), arrivals * -(-rows // each)
     assert true / 2 <= merged.values() <= 1.5 * true
     assert merged.pieces == 32 * arrivals
+
+
+def test_bytes_are_values_and_documents_are_not() -> None:
+    keys = pa.array([bytes([200 + n % 4, n % 2]) if n % 5 else None for n in range(1_000)])
+    for values in (keys, keys.cast(pa.large_binary()), keys.cast(pa.binary(2)), keys.dictionary_encode()):
+        found = sketched([values], 1_000)
+        assert found is not None
+        assert found.values() == 4
+        assert set(found.shares()) == {"'c800'", "'c901'", "'ca00'", "'cb01'"}
+    documents = pa.array([bytes([n % 4]) * 1_000 for n in range(100)])
+    assert sketched([documents], 100) is None
+    assert as_one_text([keys, keys]).drop_null().unique().to_pylist()[0] == "c901\x1fc901"
+    assert as_one_text([keys[:100], documents]).type == pa.binary()
 
 
 def weekly(weeks: range, rows: int = 100_000) -> ColumnSketch:

@@ -6,6 +6,7 @@ must not fail; the sums themselves have room for any number of rows. The other w
 """
 
 from dataclasses import dataclass
+from itertools import compress
 
 from tempura.algebra.failing import call_can_fail
 from tempura.algebra.scalar import AggregateOutput, Column, Expr, Output, Ref, substitute, substitute_in_call
@@ -223,11 +224,11 @@ def split_aggregate_below_many(
     split, rest = _Split.of(T, on, keys, aggs), others
     pays = len(others) > 1 and split.pays(always, expected)
     if pays and not aggs:
-        sides = tuple(_Split.of(other, on, keys, aggs) for other in others)
-        alike = [side for side in sides if side.pays(always, expected)]
-        rest = tuple(side.partial if side in alike else side.side for side in sides)
-        # Each of them as T gives the same: the first by its name is.
-        pays = all(T.columns[0].id < side.side.columns[0].id for side in alike)
+        sides = [_Split.of(other, on, keys, aggs) for other in others]
+        few = [side.pays(always, expected) for side in sides]
+        rest = tuple(side.partial if is_few else side.side for side, is_few in zip(sides, few, strict=True))
+        # Whichever of them is T, the same comes of it: so T is the first of them by name.
+        pays = all(T.columns[0].id < other.columns[0].id for other in compress(others, few))
     return rewrite(
         joined((T, *others), on).aggregate(keys, aggs),
         split.whole(joined((split.partial, *rest), on)),

@@ -278,12 +278,15 @@ def decoded(values: pa.Array) -> pa.Array:
 
 
 def _told(values: pa.Array) -> pa.Array:
-    """Values as they are, and bytes as text that spells them."""
+    """Values as they are, and bytes as text that spells them, unless they are too many to be what rows are told by."""
     found = decoded(values)
-    if not any(is_of_bytes(found.type) for is_of_bytes in _OF_BYTES):
+    if not any(is_of_bytes(found.type) for is_of_bytes in _OF_BYTES) or found.nbytes > _WIDE * len(found):
         return found
     return pa.array([None if value is None else value.hex() for value in found.to_pylist()], pa.string())
 
+
+_WIDE = 256
+"""Values of so many bytes and more are documents and pictures."""
 
 _OF_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
 

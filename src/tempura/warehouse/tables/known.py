@@ -44,7 +44,8 @@ def _figures(
     """What is not known is None: what the planner assumes then is no knowledge."""
     if stats is None:
         return dict.fromkeys(("distinct", "nulls", "least", "greatest", "width")) | {"frequent": []}
-    known_values, known_nulls = told.distinct is not None or sketch, told.nulls is not None or summary.nulls is not None
+    known_values = told.distinct is not None or sketch is not None
+    known_nulls = told.nulls is not None or summary.nulls is not None
     named = sorted(stats.frequent.items(), key=lambda pair: -pair[1])
     return {
         "distinct": round(stats.distinct) if known_values else None,
