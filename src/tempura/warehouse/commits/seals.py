@@ -19,7 +19,7 @@ _digest = partial(hashlib.blake2b, digest_size=16)
 
 _OF_FILES = "xxh3-"
 """What checksums of files begin with: they are XXH3's, of 128 bits. Disks and programs that write are watched, and nobody who would mean
-to deceive: he could write manifests as well. A cryptographic one took seven times as long, more than all else that a look does."""
+to deceive: he could write manifests as well. A cryptographic one took eight times as long, more than half of a look."""
 
 _LOOKED_AT_AGAIN = 3600.0
 """Seconds after which a file that nobody has touched is read again all the same: disks fail in silence."""
