@@ -218,8 +218,9 @@ def split_aggregate_below_many(
     """aggregate(T ⋈ R ⋈ S ⋈ ...) = aggregate'(partial(T) ⋈ R ⋈ S ⋈ ...)      by what on and keys read of T
 
     For inner joins of three or more relations, whichever two the text joins first: the others are joined in any order then, before
-    and after T. Two at a time T would meet what the text joins it with, and no other. Where only groups are asked for, those of R, S, ...
-    of which there are far fewer are taken, too: one by one, there would be a way for each set of them.
+    and after T. Two at a time T would meet what the text joins it with, and no other. Without
+    aggregates, groups(T ⋈ R ⋈ S ⋈ ...) = groups(groups(T) ⋈ groups(R) ⋈ S ⋈ ...), of all relations that have far fewer at once: one
+    at a time there would be a way for each set of them.
     """
     split, rest = _Split.of(T, on, keys, aggs), others
     pays = len(others) > 1 and split.pays(always, expected)

@@ -24,7 +24,7 @@ from tempura.search.counts import Rows
 from tempura.warehouse.paces.cycle import Cycle
 from tempura.warehouse.tables.clock import Clock, Input, clock_facts
 from tempura.warehouse.tables.facts import table_facts
-from tempura.warehouse.tables.sketches import known_sketches
+from tempura.warehouse.tables.sketches import sketches_for
 from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.deadline import Deadline
 from tempura.warehouse.times.forecast import Forecast
@@ -294,7 +294,7 @@ def _in_the_end(table: Input, to_come: int, used: set[str]) -> TableFacts:
         return clock_facts([table.register()], 1)
     assert isinstance(table, Use)
     nothing = Forecast(table.name, (), "")
-    found = table_facts(table, [table.version], nothing, known_sketches(table.table, used))
+    found = table_facts(table, [table.version], nothing, sketches_for(table, table.version, used))
     rows = found.rows(0)
     grown = {name: _grown(stats, rows, rows + to_come) for name, stats in found.columns.items()}
     return replace(found, inserted=(rows + to_come,), deleted=(0,), columns=grown)

@@ -30,10 +30,9 @@ from tempura.warehouse.tables.clock import Input
 from tempura.warehouse.tables.facts import Versions, forecast_of, table_facts
 from tempura.warehouse.tables.kept import kept
 from tempura.warehouse.tables.prospect import Prospect
-from tempura.warehouse.tables.sketches import brought_up, known_sketches
+from tempura.warehouse.tables.sketches import sketches_for
 from tempura.warehouse.tables.table import Arrivals, Site
 from tempura.warehouse.tables.transaction import untorn
-from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.correction import NONE, Correction, correction_of
 from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
 from tempura.warehouse.times.forecast import Forecast, intervals, of_a_view, points_to_come
@@ -235,14 +234,10 @@ def counted_by(steps: Sequence[StepManifest]) -> dict[str, tuple[float, float]]:
 
 
 def _sketches(table: Input, version: int, lifted: Lifted) -> Mapping[str, ColumnSketch]:
-    """The sketches of the columns that a query uses, and of those by several of which it joins or groups; a plan that only looks stores
-    none."""
+    """The sketches of the columns that a query uses, and of those by several of which it joins or groups."""
     used = {name for scan in scans(lifted.rel) if scan.table == table.name for name in scan.fields}
     used |= {several(fields) for name, fields in known_together(lifted.rel) if name == table.name}
-    stored = table.table if isinstance(table, Use) else table
-    if isinstance(stored, Prospect):
-        return known_sketches(stored, used)
-    return brought_up(stored, version, used) if isinstance(stored, Arrivals) else {}
+    return sketches_for(table, version, used)
 
 
 def names_read(lifted: Lifted) -> tuple[str, ...]:

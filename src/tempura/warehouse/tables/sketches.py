@@ -20,8 +20,10 @@ from tempura.warehouse.batches.content import described
 from tempura.warehouse.batches.sample import columns_of, sketches_of
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to_bytes
+from tempura.warehouse.tables.clock import Input
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.uses import Use
 
 VERSION = 4
 """The version of what is stored; others are made anew."""
@@ -84,6 +86,14 @@ def brought_up(table: Arrivals, version: int, columns: Collection[str]) -> Sketc
     if known != stored:
         _write(table, known)
     return _there(known)
+
+
+def sketches_for(table: Input, version: int, columns: Collection[str]) -> Sketches:
+    """The sketches of the ``columns`` that a query uses of what it reads, brought up to a version; what only looks stores none."""
+    stored = table.table if isinstance(table, Use) else table
+    if isinstance(stored, Prospect):
+        return known_sketches(stored, columns)
+    return brought_up(stored, version, columns) if isinstance(stored, Arrivals) else {}
 
 
 def _brought_up(
