@@ -1,5 +1,6 @@
 """The planner's choices: what is taken, what it relies on, and how a plan reads."""
 
+import gc
 import json
 import sys
 from collections.abc import Callable
@@ -13,15 +14,18 @@ import pytest
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Aggregate, Join, Project, Rel, Scan, Union
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Output, Ref, equal
+from tempura.cost.estimate import Estimator
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.errors import TempuraError
 from tempura.explain.text import explain, to_json
 from tempura.memo.events import ClassCreated
+from tempura.memo.memo import Memo
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Course, ProgressivePlan, Save, Step
 from tempura.rules.methods import TEMPURA
 from tempura.search import planner
 from tempura.search.events import EffortCounter, GroupCreated, PlanCosted, RuleApplied, Trace
+from tempura.search.facts import PlanFacts
 from tempura.search.graph import Graph
 from tempura.search.improve import first_candidate, improve
 from tempura.search.joins import JoinOrders
@@ -532,3 +536,19 @@ def test_what_a_course_knew_of_joins_is_nothing_to_those_who_compare() -> None:
     assert compared.course is not lost
     assert compared.cost == plan.cost
     assert compared.course == plan.course
+
+
+def test_planning_leaves_nothing_to_be_collected() -> None:
+    """What a search found out goes with it: nothing in it refers to what holds it, so nobody has to look for circles, which takes a
+    twelfth of the time of planning, in a pause."""
+    parts = (Memo, Estimator, PlanFacts, Graph)
+    gc.collect()
+    before = {id(known) for known in gc.get_objects() if isinstance(known, parts)}
+    gc.disable()
+    try:
+        plan = make_plan(problem(facts(1_000_000, 1_010_000, 1_020_000), facts(1_000, 1_010, 1_020), DEADLINE))
+        left = [known for known in gc.get_objects() if isinstance(known, parts) and id(known) not in before]
+    finally:
+        gc.enable()
+    assert plan.effort.classes
+    assert not left

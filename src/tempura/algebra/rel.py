@@ -8,7 +8,7 @@ must be *positive* (no negative weight): :attr:`Rel.set_like` says which, and th
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Literal as OneOf
@@ -27,7 +27,7 @@ _PARTS: dict[type, Callable[[object], object]] = {}
 def compared(node: type) -> tuple[str, ...]:
     """The fields of a class of nodes that take part in equality; looked up once per class."""
     if node not in _COMPARED:
-        _COMPARED[node] = tuple(field.name for field in fields(node) if field.compare)
+        _COMPARED[node] = tuple(known.name for known in fields(node) if known.compare)
     return _COMPARED[node]
 
 
@@ -41,22 +41,24 @@ def _parts_of(node: type) -> Callable[[object], object]:
 class Rel:
     """A relational expression. Subclasses are frozen dataclasses; fields of type ``Rel`` (or tuples of them) are inputs."""
 
-    @cached_property
-    def _key(self) -> tuple[object, ...]:
-        return (type(self), _parts_of(type(self))(self))
-
-    @cached_property
-    def _hash(self) -> int:
-        # Plans are DAGs that share much: a node's hash is computed once, from its inputs' stored hashes.
-        return hash(self._key)
+    _key: tuple[object, ...]
+    _hash: int
 
     def __hash__(self) -> int:
-        return self._hash
+        # Plans are DAGs that share much: a node's hash is computed once, from its inputs' stored hashes.
+        try:
+            return self._hash
+        except AttributeError:
+            pass
+        key = (type(self), _parts_of(type(self))(self))
+        found = hash(key)
+        self.__dict__.update(_key=key, _hash=found)
+        return found
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Rel) or self._hash != other._hash or self._key != other._key:
+        if not isinstance(other, Rel) or hash(self) != hash(other) or self._key != other._key:
             return False
         # From now on both have the same parts, so that they are not compared again, however deep they are.
         other.__dict__["_key"] = self._key
@@ -192,12 +194,8 @@ class Opaque(Rel):
     tables: tuple[Rel, ...]
     outputs: tuple[Column, ...]
     key: str
-    reason: Reason
-    handle: object = None
-
-    @cached_property
-    def _key(self) -> tuple[object, ...]:
-        return (type(self), self.tables, self.outputs, self.key)
+    reason: Reason = field(compare=False)
+    handle: object = field(default=None, compare=False)
 
     @property
     def inputs(self) -> tuple[Rel, ...]:

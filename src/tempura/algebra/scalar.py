@@ -136,9 +136,7 @@ class Call(Scalar):
 
     @cached_property
     def conjuncts(self) -> tuple["Expr", ...]:
-        """The parts of a conjunction; what is none is its only part."""
-        if self.function != "And":
-            return (self,)
+        """The parts of a conjunction."""
         return tuple(part for operand in self.operands for part in conjuncts(operand))
 
     @property
@@ -258,7 +256,9 @@ def disjunction(first: Expr, *others: Expr) -> Expr:
 
 def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
     """The parts of a conjunction; none for TRUE."""
-    return predicate.conjuncts if isinstance(predicate, Call) else () if predicate == TRUE else (predicate,)
+    if isinstance(predicate, Call) and predicate.function == "And":
+        return predicate.conjuncts
+    return () if predicate == TRUE else (predicate,)
 
 
 def substitute(expr: Expr, new: Mapping[Column, Expr]) -> Expr:

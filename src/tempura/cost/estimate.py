@@ -8,6 +8,7 @@ rows join (``cost.keys``, ``cost.matches``), how many groups there are (``cost.g
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from math import inf
+from weakref import proxy
 
 from tempura.algebra.canonical import Resolve, as_it_is
 from tempura.algebra.expand import Expand
@@ -101,16 +102,22 @@ class Estimator:
         self._rows: dict[Rel, float] = {}
         self._widths: dict[Rel, float] = {}
         self.layouts: dict[int, object] = {}  # how joins are made by these estimates, for ``cost.joins.joins_of``
-        # They need each other: each knows those before it, and asks for rows, and those after it, by a function.
-        self._origins = Origins(tables, meaning, self.rows)
-        self._values = DistinctValues(self._origins, self.rows, lambda join, column: self._keys.within(join, column))
+        # They need each other: each knows those before it, and asks for rows, and those after it, by a function. None of them holds what
+        # holds it, or all that was found out would stay until Python looks for circles.
+        me: Estimator = proxy(self)
+
+        def rows(rel: Rel) -> float:
+            return me.rows(rel)
+
+        self._origins = Origins(tables, meaning, rows)
+        self._values = DistinctValues(self._origins, rows, lambda join, column: me._keys.within(join, column))
         self._keys = JoinKeys(self._origins, self._values)
         self._selectivity = Selectivity(
-            self._origins, self._values, self.rows, lambda join, of_left: self._matches.padded(join, of_left)
+            self._origins, self._values, rows, lambda join, of_left: me._matches.padded(join, of_left)
         )
-        self._matches = Matches(self._origins, self._values, self._keys, self._selectivity, self.rows)
-        self._groups = Groups(self._origins, self._values, self.rows)
-        self._deletions = Deletions(tables, staircase, self.rows)
+        self._matches = Matches(self._origins, self._values, self._keys, self._selectivity, rows)
+        self._groups = Groups(self._origins, self._values, rows)
+        self._deletions = Deletions(tables, staircase, rows)
 
     @cached_property
     def last(self) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
 from math import inf, log10
+from weakref import proxy
 
 from tempura.algebra.multi_join import MultiJoin, in_order
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel
@@ -222,8 +223,8 @@ def joins_of(prices: Prices, estimate: Estimator) -> Joins:
     """How joins are made by some prices and estimates; what was found out is remembered with the estimates."""
     known = estimate.layouts.get(id(prices))
     if not isinstance(known, Joins):
-        # What is remembered holds the prices, so that no others get their id.
-        known = estimate.layouts[id(prices)] = Joins(prices, estimate)
+        # What is remembered holds the prices, so that no others get their id; and not the estimates, which hold it.
+        known = estimate.layouts[id(prices)] = Joins(prices, proxy(estimate))
     return known
 
 

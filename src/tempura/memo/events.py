@@ -1,6 +1,6 @@
 """What the search tells whoever listens: plain data, no logging. Traces and effort counters subscribe."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -65,3 +65,14 @@ Listener = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """For searches that nobody listens to."""
+
+
+def telling(listeners: Iterable[Listener]) -> Listener:
+    """A listener that lets others know."""
+    known = tuple(listeners)
+
+    def tell(event: Event) -> None:
+        for listener in known:
+            listener(event)
+
+    return tell

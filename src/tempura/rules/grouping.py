@@ -6,6 +6,7 @@ aggregation, without what the relation has to say about its groups.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from tempura.algebra.equalities import equated
 from tempura.algebra.failing import call_can_fail, can_fail
@@ -42,18 +43,18 @@ class Grouped:
         )
         return Grouped(T, others, by, rest, keys, aggs)
 
-    @property
+    @cached_property
     def rest(self) -> Tvr:
         if len(self.others) > 1:
             return joined(self.others, self.on)
         return self.others[0] if self.on == TRUE else self.others[0].filter(self.on)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         read = self.by.columns | read_by(self.keys)
         return tuple(column for other in self.others for column in other.columns if column in read)
 
-    @property
+    @cached_property
     def pairs(self) -> list[tuple[Column, Column]]:
         """The columns of T and of the rest that are equal where a row of T is met."""
         found = (pair for part in conjuncts(self.by) if (pair := equated(part)))
@@ -64,7 +65,7 @@ class Grouped:
         """The columns of T by whose values its row is found."""
         return tuple(c for c in self.T.columns if any(c in pair for pair in self.pairs))
 
-    @property
+    @cached_property
     def of_one(self) -> dict[Column, Expr]:
         """The aggregates of T, as values of its one row."""
         read = ((a, a.call) for a in self.aggs if a.call.columns and a.call.columns <= frozenset(self.T.columns))
@@ -74,7 +75,7 @@ class Grouped:
             if repeats_do_not_count(call) and call.filter is None and call.operands[0].type == call.type
         }
 
-    @property
+    @cached_property
     def own(self) -> tuple[AggregateOutput, ...]:
         return tuple(a for a in self.aggs if a.column not in self.of_one)
 

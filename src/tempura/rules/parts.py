@@ -1,7 +1,7 @@
 """Aggregates in parts: over groups, and over groups of groups. For sums of sums that are exact in every type."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref
 from tempura.algebra.states import decimal_of, has_exact_state
@@ -45,7 +45,7 @@ class Parts:
         if not all(can_be_split(a.call) for a in aggs):
             return Parts((), (), ())
         taken = [_Part(a.column, a.call, bool(keys)) for a in aggs if a not in beside]
-        lower, upper = ([o for part in taken for o in outputs(part)] for outputs in (_Part.lower, _Part.upper))
+        lower, upper = [o for part in taken for o in part.lower], [o for part in taken for o in part.upper]
         final = {part.column: part.final() for part in taken}
         outputs = (Output(a.column, final.get(a.column, Ref(a.column))) for a in aggs)
         return Parts(tuple(lower), (*upper, *beside), tuple(outputs))
@@ -68,14 +68,13 @@ class _Part:
     call: AggregateCall
     keyed: bool
 
-    def lower(self) -> Iterator[AggregateOutput]:
+    @cached_property
+    def lower(self) -> tuple[AggregateOutput, ...]:
         """What is aggregated in each group below."""
         if self.call.function in ("Min", "Max"):
-            yield self._named("part", self.call)
-            return
-        yield self._named("parts", replace(self.call, function="Count", type="bigint", detail="", handle=None))
-        if self.call.function != "Count":
-            yield self._named("part", self._sum())
+            return (self._named("part", self.call),)
+        count = self._named("parts", replace(self.call, function="Count", type="bigint", detail="", handle=None))
+        return (count,) if self.call.function == "Count" else (count, self._named("part", self._sum()))
 
     def _sum(self) -> AggregateCall:
         (arg,) = self.call.operands
@@ -91,17 +90,20 @@ class _Part:
         """How sums overflow; counts are added as the session adds."""
         return self.call.detail if self.call.function in ("Sum", "Average") else ""
 
-    def upper(self) -> Iterator[AggregateOutput]:
+    @cached_property
+    def upper(self) -> tuple[AggregateOutput, ...]:
         """What is aggregated over those."""
-        for part in self.lower():
-            function = self.call.function if self.call.function in ("Min", "Max") else "Sum"
-            type = part.column.type if function != "Sum" else sum_type(part.column.type)
-            call = AggregateCall(function, (Ref(part.column),), type, detail=self._mode if function == "Sum" else "")
-            yield AggregateOutput(replace(part.column, id=part.column.id + "s", type=type), call)
+        return tuple(map(self._over, self.lower))
+
+    def _over(self, part: AggregateOutput) -> AggregateOutput:
+        function = self.call.function if self.call.function in ("Min", "Max") else "Sum"
+        type = part.column.type if function != "Sum" else sum_type(part.column.type)
+        call = AggregateCall(function, (Ref(part.column),), type, detail=self._mode if function == "Sum" else "")
+        return AggregateOutput(replace(part.column, id=part.column.id + "s", type=type), call)
 
     def final(self) -> Expr:
         """The value of the aggregate."""
-        found: list[Expr] = [Ref(output.column) for output in self.upper()]
+        found: list[Expr] = [Ref(output.column) for output in self.upper]
         if self.call.function in ("Min", "Max"):
             return found[0]
         count: Expr = Call("Coalesce", (found[0], Literal(0, "bigint")), "bigint")

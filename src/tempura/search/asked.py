@@ -3,7 +3,6 @@ more of the sizes; what is estimated to be cheaper is done."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 
 from tempura.algebra.rel import Rel, Scan
 from tempura.cost.as_written import AsWritten
@@ -23,13 +22,15 @@ class Asking:
     def __init__(self, space: Space, written: Rel) -> None:
         self._space = space
         self._written = written
-        self._parts = cache(self._parts_at)
+        self._known: dict[int, tuple[int, int]] = {}
 
-    def _parts_at(self, t: int) -> tuple[int, int]:
+    def _parts(self, t: int) -> tuple[int, int]:
         """What it costs at a time point, and the part of it that does not depend on rows."""
-        tables = self._space.problem.tables
-        estimate, class_of = self._sizes()
-        return self._space.model.parts(AsWritten(self._written, t, tables, estimate, class_of).cost)
+        if t not in self._known:
+            tables = self._space.problem.tables
+            estimate, class_of = self._sizes()
+            self._known[t] = self._space.model.parts(AsWritten(self._written, t, tables, estimate, class_of).cost)
+        return self._known[t]
 
     def _sizes(self) -> tuple[Estimator, Callable[[Rel], Edge]]:
         """The sizes of the plans that it is compared with; of a query that was rewritten, its own, for what it was is no part of the

@@ -34,6 +34,7 @@ from tempura.memo.edge import Edge
 from tempura.memo.memo import Member, Memo
 from tempura.physical.operators import Load, Read
 from tempura.rules.helpers import is_order_sensitive
+from tempura.search.moves import Moves
 from tempura.search.partners import Partners
 from tempura.search.standing import Standing
 from tempura.tvr.staircase import Staircase, Time
@@ -62,10 +63,10 @@ class PlanFacts:
         self._together = together
         self._insert_only: dict[tuple[Rel, Time, Time], bool] = {}
         self._lineage: dict[Rel, frozenset[Rel]] = {}
-        self._read: dict[Rel, frozenset[str]] = {}
         self._netted: set[Rel] = set()
-        self._partners = Partners(tables, memo, staircase, self.is_unchanged)
-        self._standing = Standing(memo, self.tables_of)
+        self._moves = Moves(tables, memo, staircase)
+        self._partners = Partners(tables, memo, staircase, self._moves.is_unchanged)
+        self._standing = Standing(memo, self._moves.tables_of)
 
     def beginning_by(self, t: int) -> "PlanFacts":
         """The same facts, with incremental work that begins at a time point or earlier. What is found out is shared."""
@@ -121,11 +122,7 @@ class PlanFacts:
 
     def tables_of(self, rel: Rel) -> frozenset[str]:
         """The tables that an expression reads."""
-        if rel not in self._read:
-            rel_or_class = self._memo.representative(rel)
-            own = {rel_or_class.table} if isinstance(rel_or_class, Scan) else ()
-            self._read[rel] = frozenset(own).union(*map(self.tables_of, rel_or_class.inputs))
-        return self._read[rel]
+        return self._moves.tables_of(rel)
 
     def move_apart(self, one: Tvr, other: Tvr, t: Time, u: Time) -> bool:
         """Whether two TVRs read no table that moves in common, and tables may be looked at one by one: not where values depend on the
@@ -143,9 +140,7 @@ class PlanFacts:
 
     def moving(self, rel: Rel, t: Time, u: Time) -> tuple[str, ...]:
         """The tables that an expression reads and that change from one point to another."""
-        seen = self._staircase.seen
-        moved = (n for n in self.tables_of(rel) if not self._tables[n].is_unchanged(seen(n, t), seen(n, u)))
-        return tuple(sorted(moved))
+        return self._moves.moving(rel, t, u)
 
     def has_order_sensitive_values(self, rel: Rel) -> bool:
         """Whether two computations of an expression over the same tables may differ."""
@@ -173,8 +168,7 @@ class PlanFacts:
 
     def is_unchanged(self, rel: Rel, t: Time, u: Time) -> bool:
         """Whether nothing that the TVR reads changes after t up to u."""
-        seen = self._staircase.seen
-        return all(self._tables[name].is_unchanged(seen(name, t), seen(name, u)) for name in self.tables_of(rel))
+        return self._moves.is_unchanged(rel, t, u)
 
     def normal(self, rel: Rel, at: ViewKind) -> ViewKind | None:
         """The one name of a view: its times are restricted to the tables that it reads, and a snapshot or state has the first of

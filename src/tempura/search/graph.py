@@ -8,11 +8,12 @@ is cyclic (snapshot = snapshot + delta, delta = snapshot - snapshot); choosing c
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
 from tempura.algebra.rel import Aggregate, Rel
 from tempura.cost.stats import StoredFacts
+from tempura.memo.memo import Memo
 from tempura.physical.deletions import are_few
 from tempura.physical.growth import Growth, growth
 from tempura.physical.operators import Load, StateKey
@@ -95,8 +96,9 @@ class Graph:
         self._sinces = since if space.has_values_computed_once else (0,)
         self.searches = tuple(self._searches(len(sets)))
         once = {since: Rewriter(space, sets, since, since) for since in self._sinces}
+        key = partial(state_key, self.memo)
         self.lineages = {
-            search: Lineage(once[search.since], self._rewriter, search.number, self.problem, search.since, self.key)
+            search: Lineage(once[search.since], self._rewriter, search.number, self.problem, search.since, key)
             for search in self.searches
         }
         self._goals: dict[tuple[View, int], Goal] = {}
@@ -375,5 +377,10 @@ class Graph:
 
     def key(self, view: View) -> StateKey:
         """The name under which a view is stored."""
-        kind = "snapshot" if isinstance(view.at, Snapshot) else "state"
-        return StateKey(self.memo.fingerprint(view.tvr), kind, whole(view.at.t))
+        return state_key(self.memo, view)
+
+
+def state_key(memo: Memo, view: View) -> StateKey:
+    """The name under which a view of a memo's class is stored."""
+    kind = "snapshot" if isinstance(view.at, Snapshot) else "state"
+    return StateKey(memo.fingerprint(view.tvr), kind, whole(view.at.t))

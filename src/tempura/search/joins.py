@@ -233,14 +233,13 @@ class JoinOrders:
 
     def _typical(self, rel: MultiJoin) -> MultiJoin:
         """The same join of the last snapshots and of all that changes until then."""
+        return replace(rel, terms=tuple(map(self._at_the_end, rel.terms)))
 
-        def at_the_end(leaf: Rel) -> Rel:
-            if isinstance(leaf, View | Read) and isinstance(leaf.at, Snapshot | Delta):
-                last = self._estimate.last
-                return replace(leaf, at=Snapshot(last) if isinstance(leaf.at, Snapshot) else Delta(0, last))
-            return leaf.with_inputs(*map(at_the_end, leaf.inputs))
-
-        return replace(rel, terms=tuple(map(at_the_end, rel.terms)))
+    def _at_the_end(self, leaf: Rel) -> Rel:
+        if isinstance(leaf, View | Read) and isinstance(leaf.at, Snapshot | Delta):
+            last = self._estimate.last
+            return replace(leaf, at=Snapshot(last) if isinstance(leaf.at, Snapshot) else Delta(0, last))
+        return leaf.with_inputs(*map(self._at_the_end, leaf.inputs))
 
     def _exact(self, rel: MultiJoin) -> Order:
         """Dynamic programming over sets of terms: per set, the cheapest way to have joined it (Selinger et al., SIGMOD 1979)."""

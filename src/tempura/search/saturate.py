@@ -113,7 +113,7 @@ class Saturation:
                     if self.fired >= budget:
                         return False
                     self.matched += 1
-                    self._fire(number, self._memo.find(edge), bindings, seen=partial(_by_twos, columns=columns))
+                    self._fire(number, self._memo.find(edge), bindings, seen=partial(_columns_by_twos, columns=columns))
         return True
 
     def _clusters(self) -> Iterator[tuple[Edge, Rel, tuple[Column, ...]]]:
@@ -205,14 +205,15 @@ class Groups:
         return rel.with_inputs(*map(self._memo.add, rel.inputs))
 
 
-def _by_twos(rel: Rel, columns: tuple[Column, ...]) -> Rel:
-    """Joins of many as joins of two; some columns of it."""
+def _by_twos(rel: Rel) -> Rel:
+    """Joins of many as joins of two."""
+    made = rel.with_inputs(*map(_by_twos, rel.inputs))
+    return in_order(made) if isinstance(made, MultiJoin) else made
 
-    def by_twos(rel: Rel) -> Rel:
-        made = rel.with_inputs(*map(by_twos, rel.inputs))
-        return in_order(made) if isinstance(made, MultiJoin) else made
 
-    return keep(by_twos(rel), columns)
+def _columns_by_twos(rel: Rel, columns: tuple[Column, ...]) -> Rel:
+    """The same, and some columns of it."""
+    return keep(_by_twos(rel), columns)
 
 
 class Inside:

@@ -4,11 +4,12 @@ from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from types import MappingProxyType
 
 from tempura.algebra.rel import Rel
 from tempura.cost.estimate import Estimator
-from tempura.memo.events import Event, Listener
+from tempura.memo.events import Listener, telling
 from tempura.memo.memo import Memo
 from tempura.rules.dsl import Rule
 from tempura.search.counts import Counts
@@ -53,7 +54,7 @@ class Space:
         without: Collection[str] = (),
         switches: Switches = ALL_ON,
     ) -> None:
-        self._listeners = listeners
+        self.tell = telling(listeners)
         self._without = frozenset(without)
         self.memo = Memo(self.tell)
         self.query = self.memo.add(problem.query)
@@ -93,9 +94,9 @@ class Space:
         tables, meaning, self.staircase = problem.tables, self.memo.representative, staircase(problem.tables)
         self.facts = PlanFacts(tables, self.memo, 0, self.staircase, self._relied_on_promises)
         self.has_values_computed_once = any(map(self.facts.is_computed_once, self.memo.classes))
-        self._counted = {key.expression: facts.rows for key, facts in problem.stored.items()}
+        stored = {key.expression: facts.rows for key, facts in problem.stored.items()}
         self.counts = self._counts()
-        told = (self._rows_counted, self.counts.rows, self.counts.rows_by_whole)
+        told = (partial(_rows_stored, self.memo, stored), self.counts.rows, self.counts.rows_by_whole)
         self.estimate = Estimator(tables, meaning, self.staircase, *told)
         self.orders = JoinOrders(self.model, self.estimate, self.counts.name_at_the_end, orders)
 
@@ -103,10 +104,6 @@ class Space:
         """What runs have counted, now that the classes are known."""
         expected = Estimator(self.problem.tables, self.memo.representative, self.staircase)
         return Counts(self.problem.counted, expected, self.memo, self.facts, self.staircase)
-
-    def _rows_counted(self, rel: Rel) -> float | None:
-        """The rows that a class had at the point of the past, if some run has stored them."""
-        return self._counted.get(self.memo.fingerprint(rel)) if self._counted else None
 
     def rules_of(self, methods: tuple[str, ...]) -> tuple[Rule, ...]:
         """The rules of a set of methods that may be used."""
@@ -137,7 +134,7 @@ class Space:
         """One object for equal expressions, so that comparing them is cheap."""
         return self._expressions.setdefault(rel, rel)
 
-    def tell(self, event: Event) -> None:
-        """Let every listener know."""
-        for listener in self._listeners:
-            listener(event)
+
+def _rows_stored(memo: Memo, stored: Mapping[str, float | None], rel: Rel) -> float | None:
+    """The rows that a class had at the point of the past, if some run has stored them."""
+    return stored.get(memo.fingerprint(rel)) if stored else None
