@@ -1,15 +1,15 @@
 """Only tables that a query's text names become leaves; names are found as Spark finds them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from tempura.algebra.rel import scans
 from tempura.errors import TempuraError
 from tempura.frontend.lift import lift_sql
-from tempura.frontend.marker import schema_leaf
+from tempura.frontend.marker import view_tables
 from tempura.frontend.session import clone
 
 DDL = "id INT, v INT"
@@ -66,11 +66,11 @@ def leaves(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The tables that became leaves."""
     made: set[str] = set()
 
-    def noted(session: SparkSession, name: str, schema: StructType) -> DataFrame:
-        made.add(name)
-        return schema_leaf(session, name, schema)
+    def noted(session: SparkSession, tables: Mapping[str, tuple[str, StructType]]) -> None:
+        made.update(tables)
+        view_tables(session, tables)
 
-    monkeypatch.setattr("tempura.frontend.lift.schema_leaf", noted)
+    monkeypatch.setattr("tempura.frontend.lift.view_tables", noted)
     return made
 
 

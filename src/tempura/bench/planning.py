@@ -22,9 +22,8 @@ from tempura.bench.suites import SUITES, chosen
 from tempura.data.tpcds import Dataset
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import analyse_sql
-from tempura.frontend.compiled import compiled
 from tempura.frontend.lift import lift_sql
-from tempura.frontend.marker import schema_leaf
+from tempura.frontend.marker import view_tables
 from tempura.frontend.session import active, clone
 from tempura.memo.events import Event
 from tempura.search.events import PlanCosted
@@ -208,9 +207,7 @@ def _catalyst_seconds(spark: SparkSession, schemas: Mapping[str, StructType], sq
     """Spark's own time to parse, analyse and optimise a text, over tables without rows."""
     work = clone(spark)
     with active(work):
-        for name, schema in schemas.items():
-            schema_leaf(work, name, schema).createOrReplaceTempView(name)
-        compiled(work, "Walk")  # which is not Spark's own time
+        view_tables(work, {name: (name, schema) for name, schema in schemas.items()})
         started = time.perf_counter()
         execution = work._jsparkSession.sessionState().executePlan(analyse_sql(work, sql), _normal_mode(work))
         execution.optimizedPlan()

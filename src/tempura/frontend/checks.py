@@ -70,7 +70,7 @@ def _run_dependent(spark: SparkSession, analysed: JavaObject, text: str) -> Iter
     """What depends on the run, as SQL: expressions, and words in the place of a time, which Spark reads when it parses or optimises."""
     if contains(spark, analysed, "CURRENT_LIKE"):
         yield _sql(next(time_dependent(spark, analysed), None))
-    for source in (text, *compiled(spark, "Walk").viewTexts(analysed)):
+    for source in (text, *listed(compiled(spark, "Walk").viewTexts(analysed))):
         yield from (found[0] for found in _WORD_AS_TIME.finditer(source))
     if compiled(spark, "Walk").hasTimeWords(analysed):
         casts = (node for node in expressions(spark, analysed, ("Cast",)) if node.child().foldable())

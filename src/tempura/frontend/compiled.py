@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tempura.frontend.java import Java, java
 
-_SOURCES = ("Given", "Walk", "Names", "Rules", "Tree", "Plans", "Leaves", "Settings", "Rows", "Answers")
+_SOURCES = ("Given", "Tables", "Walk", "Names", "Rules", "Tree", "Plans", "Leaves", "Settings", "Rows", "Answers")
 """The classes. Each may use those before it."""
 
 END = "\0"

@@ -18,7 +18,7 @@ from tempura.frontend.catalyst import JavaObject, analyse, class_of, first_line,
 from tempura.frontend.checks import leaves, refuse_other_sources, refuse_unrepeatable
 from tempura.frontend.clock import with_clocks
 from tempura.frontend.compiled import compiled
-from tempura.frontend.marker import MARKER, schema_leaf
+from tempura.frontend.marker import MARKER, view_tables
 from tempura.frontend.narrow import narrow, why_not_storable
 from tempura.frontend.opaque import text_of
 from tempura.frontend.operators import Part, PlanLifter, sort_of
@@ -72,8 +72,7 @@ def analysed(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
 
 def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) -> JavaObject:
     parsed = parse_sql(work, sql)
-    for name in _named(work, parsed, tuple(tables)):
-        schema_leaf(work, name, tables[name]).createOrReplaceTempView(name)
+    view_tables(work, {name: (name, tables[name]) for name in _named(work, parsed, tuple(tables))})
     return with_clocks(work, analyse(work, parsed))
 
 

@@ -1,10 +1,12 @@
 """Leaves of a plan that stand for tables."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from tempura.frontend.catalyst import JavaObject
-from tempura.frontend.compiled import compiled
+from tempura.frontend.compiled import compiled, ended
 from tempura.frontend.session import no_rows
 
 MARKER = "tempura.table"
@@ -14,10 +16,20 @@ MARKER = "tempura.table"
 def schema_leaf(session: SparkSession, name: str, schema: StructType) -> DataFrame:
     """A DataFrame without rows that stands for a table: no rule can fold its data, and its columns carry the table's
     name."""
-    marked = StructType(
+    return no_rows(session, _marked(name, schema))
+
+
+def view_tables(session: SparkSession, tables: Mapping[str, tuple[str, StructType]]) -> None:
+    """Temporary views of such leaves, by name: each stands for a table."""
+    schemas = (_marked(table, schema).json() for table, schema in tables.values())
+    compiled(session, "Tables").view(session._jsparkSession, ended(tables), ended(schemas))
+
+
+def _marked(name: str, schema: StructType) -> StructType:
+    """A table's columns, which carry its name."""
+    return StructType(
         [StructField(f.name, f.dataType, f.nullable, {**(f.metadata or {}), MARKER: name}) for f in schema]
     )
-    return no_rows(session, marked)
 
 
 def marked_table(session: SparkSession, leaf: JavaObject) -> str:

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import JavaObject
-from tempura.frontend.compiled import compile_beforehand
+from tempura.frontend.compiled import compile_beforehand, compiled
 
 
 def clone(spark: SparkSession) -> SparkSession:
@@ -56,10 +56,7 @@ def current() -> SparkSession | None:
 def no_rows(session: SparkSession, schema: StructType) -> DataFrame:
     """A DataFrame without rows and without partitions. ``session.createDataFrame`` would start Python workers to make it, and make
     the session the process's active one."""
-    java = session._jsparkSession
-    return DataFrame(
-        java.createDataFrame(session.sparkContext._jsc.emptyRDD(), java.parseDataType(schema.json())), session
-    )
+    return DataFrame(compiled(session, "Tables").empty(session._jsparkSession, schema.json()), session)
 
 
 @contextmanager

@@ -174,7 +174,8 @@ class Tree:
     """The nodes of some plans of one session. The same object of the JVM is the same node."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._tree = compiled(spark, "Tree").make(MARKER, "\n".join(_IGNORED))
+        gateway: Any = spark.sparkContext._gateway
+        self._tree = compiled(spark, "Tree").make(MARKER, "\n".join(_IGNORED), gateway.java_gateway_server)
         self._nodes: list[Node] = []
         self._forms: list[Form] = []
         self._types: list[str] = []

@@ -10,6 +10,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -25,6 +26,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.DataType;
+import py4j.GatewayServer;
 import scala.Option;
 import scala.Product;
 import scala.collection.Iterator;
@@ -39,6 +41,7 @@ import scala.collection.Seq;
  */
 public final class Tree {
     private static final Type[] NO_TYPES = new Type[0];
+    private static final Map<Class, boolean[]> HOLDING_TREES = new ConcurrentHashMap<Class, boolean[]>();
 
     private final List<Object> objects = new ArrayList<Object>();
     private final Map<Object, Integer> positions = new IdentityHashMap<Object, Integer>();
@@ -47,16 +50,18 @@ public final class Tree {
     private final Map<String, Integer> types = new HashMap<String, Integer>();
     private String marker;
     private Set<String> ignored;
+    private GatewayServer server;
     private StringBuilder newForms;
     private StringBuilder newTypes;
     private StringBuilder newNodes;
 
     /**
      * A tree without nodes. A leaf is of the table that the metadata of its columns names under {@code marker}. Constructor arguments with
-     * the names in {@code ignored}, a line each, are not told.
+     * the names in {@code ignored}, a line each, are not told. {@code server}: the one that is asked.
      */
-    public Tree make(String marker, String ignored) {
+    public Tree make(String marker, String ignored, GatewayServer server) {
         Tree tree = new Tree();
+        tree.server = server;
         tree.marker = marker;
         tree.ignored = new HashSet<String>();
         for (String name : ignored.split("\n")) {
@@ -86,6 +91,7 @@ public final class Tree {
         newNodes = new StringBuilder();
         StringBuilder at = new StringBuilder();
         list(at, nodes);
+        Given.answeredAtOnce(server);
         return "{\"at\":" + at + ",\"forms\":[" + newForms + "],\"types\":[" + newTypes + "],\"nodes\":[" + newNodes + "]}";
     }
 
@@ -219,10 +225,11 @@ public final class Tree {
         trait(text, object instanceof UserDefinedExpression, "UserDefinedExpression");
         trait(text, object instanceof Generator, "Generator");
         text.append("],[");
-        boolean[] detail = new boolean[object.productArity()];
+        boolean[] trees = holdingTrees(kind, object);
+        boolean[] detail = new boolean[trees.length];
         for (int i = 0; i < detail.length; i++) {
             String name = object.productElementName(i);
-            detail[i] = !ignored.contains(name) && !holdsTree(declared(kind, name));
+            detail[i] = !ignored.contains(name) && !trees[i];
             quoted(text.append(i > 0 ? ",[" : "["), name).append(',').append(detail[i]).append(']');
         }
         text.append("]]");
@@ -237,15 +244,28 @@ public final class Tree {
         }
     }
 
+    /** Which of a class's constructor arguments hold nodes: found out once in a JVM, for to look through fields takes longer than a node. */
+    private static boolean[] holdingTrees(Class kind, Product object) {
+        boolean[] known = (boolean[]) HOLDING_TREES.get(kind);
+        if (known == null) {
+            known = new boolean[object.productArity()];
+            for (int i = 0; i < known.length; i++) {
+                known[i] = holdsTree(declared(kind, object.productElementName(i)));
+            }
+            HOLDING_TREES.put(kind, known);
+        }
+        return known;
+    }
+
     /** The generic type of a constructor argument, which a class may leave to the one that it extends; null when it is kept under
      * another name. */
-    private static Type declared(Class kind, String field) {
+    private static Type declared(Class kind, String name) {
         for (Class at = kind; at != null; at = at.getSuperclass()) {
-            try {
-                Field found = at.getDeclaredField(field);
-                return found.getGenericType();
-            } catch (NoSuchFieldException error) {
-                continue;
+            Field[] fields = at.getDeclaredFields();
+            for (int i = 0; i < fields.length; i++) {
+                if (fields[i].getName().equals(name)) {
+                    return fields[i].getGenericType();
+                }
             }
         }
         return null;
