@@ -10,7 +10,6 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -41,7 +40,6 @@ import scala.collection.Seq;
  */
 public final class Tree {
     private static final Type[] NO_TYPES = new Type[0];
-    private static final Map<Class, boolean[]> HOLDING_TREES = new ConcurrentHashMap<Class, boolean[]>();
 
     private final List<Object> objects = new ArrayList<Object>();
     private final Map<Object, Integer> positions = new IdentityHashMap<Object, Integer>();
@@ -225,11 +223,10 @@ public final class Tree {
         trait(text, object instanceof UserDefinedExpression, "UserDefinedExpression");
         trait(text, object instanceof Generator, "Generator");
         text.append("],[");
-        boolean[] trees = holdingTrees(kind, object);
-        boolean[] detail = new boolean[trees.length];
+        boolean[] detail = new boolean[object.productArity()];
         for (int i = 0; i < detail.length; i++) {
             String name = object.productElementName(i);
-            detail[i] = !ignored.contains(name) && !trees[i];
+            detail[i] = !ignored.contains(name) && !holdsTree(declared(kind, name));
             quoted(text.append(i > 0 ? ",[" : "["), name).append(',').append(detail[i]).append(']');
         }
         text.append("]]");
@@ -244,28 +241,15 @@ public final class Tree {
         }
     }
 
-    /** Which of a class's constructor arguments hold nodes: found out once in a JVM, for to look through fields takes longer than a node. */
-    private static boolean[] holdingTrees(Class kind, Product object) {
-        boolean[] known = (boolean[]) HOLDING_TREES.get(kind);
-        if (known == null) {
-            known = new boolean[object.productArity()];
-            for (int i = 0; i < known.length; i++) {
-                known[i] = holdsTree(declared(kind, object.productElementName(i)));
-            }
-            HOLDING_TREES.put(kind, known);
-        }
-        return known;
-    }
-
     /** The generic type of a constructor argument, which a class may leave to the one that it extends; null when it is kept under
      * another name. */
-    private static Type declared(Class kind, String name) {
+    private static Type declared(Class kind, String field) {
         for (Class at = kind; at != null; at = at.getSuperclass()) {
-            Field[] fields = at.getDeclaredFields();
-            for (int i = 0; i < fields.length; i++) {
-                if (fields[i].getName().equals(name)) {
-                    return fields[i].getGenericType();
-                }
+            try {
+                Field found = at.getDeclaredField(field);
+                return found.getGenericType();
+            } catch (NoSuchFieldException error) {
+                continue;
             }
         }
         return null;
