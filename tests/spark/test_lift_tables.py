@@ -66,7 +66,7 @@ def leaves(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The tables that became leaves."""
     made: set[str] = set()
 
-    def noted(session: SparkSession, tables: Mapping[str, tuple[str, StructType]]) -> None:
+    def noted(session: SparkSession, tables: Mapping[str, StructType]) -> None:
         made.update(tables)
         view_tables(session, tables)
 

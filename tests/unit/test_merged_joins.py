@@ -135,7 +135,7 @@ def test_larger_sides_are_sent_where_their_rows_were_counted() -> None:
     """What is a guess may be many times as large as it seems."""
     some = filtered(R)
     known = {some: 2.0 * 10**5}
-    estimates = {False: estimator(), True: Estimator(estimator().tables, known=known.get)}
+    estimates = {False: estimator(), True: Estimator(estimator()._tables, known=known.get)}
     model = replace(MODEL, counted_bytes=10_000_000)
     for is_counted, estimate in estimates.items():
         for rel in (some, renamed(some)):

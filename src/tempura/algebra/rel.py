@@ -41,24 +41,22 @@ def _parts_of(node: type) -> Callable[[object], object]:
 class Rel:
     """A relational expression. Subclasses are frozen dataclasses; fields of type ``Rel`` (or tuples of them) are inputs."""
 
-    _key: tuple[object, ...]
-    _hash: int
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        return (type(self), _parts_of(type(self))(self))
+
+    @cached_property
+    def _hash(self) -> int:
+        # Plans are DAGs that share much: a node's hash is computed once, from its inputs' stored hashes.
+        return hash(self._key)
 
     def __hash__(self) -> int:
-        # Plans are DAGs that share much: a node's hash is computed once, from its inputs' stored hashes.
-        try:
-            return self._hash
-        except AttributeError:
-            pass
-        key = (type(self), _parts_of(type(self))(self))
-        found = hash(key)
-        self.__dict__.update(_key=key, _hash=found)
-        return found
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Rel) or hash(self) != hash(other) or self._key != other._key:
+        if not isinstance(other, Rel) or self._hash != other._hash or self._key != other._key:
             return False
         # From now on both have the same parts, so that they are not compared again, however deep they are.
         other.__dict__["_key"] = self._key

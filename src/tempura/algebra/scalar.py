@@ -135,8 +135,8 @@ class Call(Scalar):
         return frozenset[Column]().union(*(operand.columns for operand in self.operands))
 
     @cached_property
-    def conjuncts(self) -> tuple["Expr", ...]:
-        """The parts of a conjunction."""
+    def _conjuncts(self) -> tuple["Expr", ...]:
+        """Of a conjunction its parts, looked for once (:func:`conjuncts`)."""
         return tuple(part for operand in self.operands for part in conjuncts(operand))
 
     @property
@@ -257,7 +257,7 @@ def disjunction(first: Expr, *others: Expr) -> Expr:
 def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
     """The parts of a conjunction; none for TRUE."""
     if isinstance(predicate, Call) and predicate.function == "And":
-        return predicate.conjuncts
+        return predicate._conjuncts
     return () if predicate == TRUE else (predicate,)
 
 

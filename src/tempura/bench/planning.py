@@ -207,7 +207,7 @@ def _catalyst_seconds(spark: SparkSession, schemas: Mapping[str, StructType], sq
     """Spark's own time to parse, analyse and optimise a text, over tables without rows."""
     work = clone(spark)
     with active(work):
-        view_tables(work, {name: (name, schema) for name, schema in schemas.items()})
+        view_tables(work, schemas)
         started = time.perf_counter()
         execution = work._jsparkSession.sessionState().executePlan(analyse_sql(work, sql), _normal_mode(work))
         execution.optimizedPlan()

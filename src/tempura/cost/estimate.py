@@ -92,7 +92,7 @@ class Estimator:
         known: Callable[[Rel], float | None] = lambda rel: None,
         alike: Callable[[Rel], float | None] = lambda rel: None,
     ) -> None:
-        self.tables = tables
+        self._tables = tables
         self._meaning = meaning
         self._staircase = staircase
         self._counted = counted
@@ -122,7 +122,7 @@ class Estimator:
     @cached_property
     def last(self) -> int:
         """The last time point."""
-        return max((len(t.inserted) for t in self.tables.values()), default=1) - 1
+        return max((len(t.inserted) for t in self._tables.values()), default=1) - 1
 
     def rows(self, rel: Rel) -> float:
         """Estimated number of rows (for signed bags: of entries), at least 0."""
@@ -255,7 +255,7 @@ class Estimator:
                 return sum(map(self.rows, rel.inputs))
 
     def _scan(self, scan: Scan, at: Snapshot | Delta) -> float:
-        table, seen = self.tables[scan.table], partial(self._staircase.seen, scan.table)
+        table, seen = self._tables[scan.table], partial(self._staircase.seen, scan.table)
         return table.rows(seen(at.t)) if isinstance(at, Snapshot) else table.changed_rows(seen(at.t), seen(at.u))
 
     def _correction(self, rel: Rel) -> float:

@@ -6,7 +6,7 @@ from pyspark.sql.types import DataType, DateType, StructField, StructType, Times
 
 from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, contains, jvm_of
 from tempura.frontend.checks import expressions, time_dependent
-from tempura.frontend.marker import view_tables
+from tempura.frontend.marker import schema_leaf
 
 NOW = "current_timestamp()"
 """The clock of a run's logical time. Its name, as that of all clocks, is none that a user's table can have."""
@@ -74,6 +74,6 @@ def _value(spark: SparkSession, node: JavaObject) -> JavaObject | None:
 
 def _reading(spark: SparkSession, clock: str, form: str = "({})") -> JavaObject:
     """A scalar sub-query over a clock, in an expression of this form."""
-    view_tables(spark, {"clock": (clock, clock_schema(clock))})
+    schema_leaf(spark, clock, clock_schema(clock)).createOrReplaceTempView("clock")
     analysed = analyse_sql(spark, f"SELECT {form.format(f'SELECT {_COLUMN} FROM clock')}")
     return analysed.expressions().apply(0).child()

@@ -72,7 +72,7 @@ def analysed(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
 
 def _analysed(work: SparkSession, sql: str, tables: Mapping[str, StructType]) -> JavaObject:
     parsed = parse_sql(work, sql)
-    view_tables(work, {name: (name, tables[name]) for name in _named(work, parsed, tuple(tables))})
+    view_tables(work, {name: tables[name] for name in _named(work, parsed, tuple(tables))})
     return with_clocks(work, analyse(work, parsed))
 
 

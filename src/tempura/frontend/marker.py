@@ -19,9 +19,9 @@ def schema_leaf(session: SparkSession, name: str, schema: StructType) -> DataFra
     return no_rows(session, _marked(name, schema))
 
 
-def view_tables(session: SparkSession, tables: Mapping[str, tuple[str, StructType]]) -> None:
-    """Temporary views of such leaves, by name: each stands for a table."""
-    schemas = (_marked(table, schema).json() for table, schema in tables.values())
+def view_tables(session: SparkSession, tables: Mapping[str, StructType]) -> None:
+    """Make such leaves of tables, as temporary views of their names."""
+    schemas = (_marked(name, schema).json() for name, schema in tables.items())
     compiled(session, "Tables").view(session._jsparkSession, ended(tables), ended(schemas))
 
 

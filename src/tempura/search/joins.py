@@ -236,6 +236,7 @@ class JoinOrders:
         return replace(rel, terms=tuple(map(self._at_the_end, rel.terms)))
 
     def _at_the_end(self, leaf: Rel) -> Rel:
+        """A term as it is when all has come."""
         if isinstance(leaf, View | Read) and isinstance(leaf.at, Snapshot | Delta):
             last = self._estimate.last
             return replace(leaf, at=Snapshot(last) if isinstance(leaf.at, Snapshot) else Delta(0, last))

@@ -1,12 +1,9 @@
 package tempura;
 
 import java.lang.reflect.Constructor;
-import java.net.SocketException;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.api.python.PythonUtils;
-import py4j.GatewayServer;
-import py4j.Py4JPythonClientPerThread;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
@@ -28,22 +25,6 @@ public final class Given {
     /** A Scala sequence of nothing. */
     public static Seq none() {
         return seq(new ArrayList());
-    }
-
-    /**
-     * Have a long answer to this call sent at once. py4j gives it to its socket in pieces of 8,000 bytes, which would wait there, each until
-     * Python acknowledges the one before, and that it does after 40 ms.
-     */
-    public static void answeredAtOnce(GatewayServer server) {
-        Object client = server.getCallbackClient();
-        if (!(client instanceof Py4JPythonClientPerThread)) {
-            return; // connections are those of no thread: it takes longer
-        }
-        try {
-            ((Py4JPythonClientPerThread) client).getPerThreadConnection().getSocket().setTcpNoDelay(true);
-        } catch (SocketException error) {
-            return; // the same
-        }
     }
 
     /** By the only constructor, whose further parameters, options all of them, some versions of Spark have and others do not. */

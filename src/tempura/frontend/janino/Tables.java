@@ -8,9 +8,9 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.reflect.ClassTag$;
 
-/** What has columns and no rows. A session's own way to make it would start Python workers, or compile how to turn the rows into its own. */
+/** What has columns and no rows: made of Spark's own rows, so that it need not compile how to turn others into them. */
 public final class Tables {
-    /** A relation with the columns of a schema (JSON), without rows and without partitions, which no rule can tell. */
+    /** A relation with the columns of a schema (JSON), without rows and without partitions; no rule of Catalyst's knows that it is empty. */
     public Dataset empty(SparkSession session, String schema) {
         RDD none = session.sparkContext().emptyRDD(ClassTag$.MODULE$.apply(InternalRow.class));
         return session.internalCreateDataFrame(none, (StructType) DataType.fromJson(schema), false);
