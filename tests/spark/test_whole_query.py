@@ -99,6 +99,33 @@ def test_as_many_columns_come_as_a_leaf_has(spark: SparkSession) -> None:
         made.answer(spark, [Draft.of(rows.select("g")).plan])
 
 
+TWICE = """
+    WITH sums AS (SELECT t.g, u.h, sum(t.v) AS s FROM t JOIN u ON t.k = u.k GROUP BY t.g, u.h)
+    SELECT g, h, s FROM sums UNION SELECT g, NULL, sum(s) FROM sums GROUP BY g
+"""
+COLUMNS = {"t": "k INT, g STRING, v INT", "u": "k INT, h STRING"}
+
+
+def test_what_spark_computes_once_it_computes_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Two parts of a query that are the same are the same over its tables' files."""
+    session, texts = spark.newSession(), {"t": "0 AS k, 'a' AS g, 1 AS v", "u": "0 AS k, 'b' AS h"}
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    files = {name: str(tmp_path / name) for name in texts}
+    for name, values in texts.items():
+        session.sql(f"SELECT {values}").write.parquet(files[name])
+        session.read.parquet(files[name]).createOrReplaceTempView(name)
+    schemas = {name: session.read.schema(columns).parquet(files[name]).schema for name, columns in COLUMNS.items()}
+    made = opaque.whole(session, lift_sql(session, TWICE, schemas).analysed)
+    rows = [
+        Draft.parquet(session, [files[table]], schemas[table].json()).select(*schemas[table].names)
+        for table in made.tables
+    ]
+    answer = Draft(session, made.answer(session, [draft.plan for draft in rows])).dataframe()
+    plans = [str(frame._jdf.queryExecution().executedPlan().toString()) for frame in (answer, session.sql(TWICE))]
+    assert [plan.count("ReusedExchange") for plan in plans] == [1, 1]
+    assert sorted(map(tuple, answer.collect()), key=str) == sorted(map(tuple, session.sql(TWICE).collect()), key=str)
+
+
 def test_ties_are_broken_alike_by_a_recomputation_and_by_maintenance(
     spark: SparkSession, tmp_path: Path, asked: list[str]
 ) -> None:

@@ -1,6 +1,6 @@
 """The What layer: what is one class, what stays apart, and what mergers imply."""
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from random import Random
 
 import pytest
@@ -9,7 +9,19 @@ from hypothesis import strategies as st
 
 from tempura.algebra.canonical import canonical_text, fingerprint
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Sort, Union
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Literal, Output, Ref, SortKey, equal
+from tempura.algebra.scalar import (
+    AggregateCall,
+    AggregateOutput,
+    Call,
+    Column,
+    Literal,
+    Output,
+    Ref,
+    SortKey,
+    conjunction,
+    disjunction,
+    equal,
+)
 from tempura.memo.edge import Edge
 from tempura.memo.events import ClassCreated, ClassesMerged, Event
 from tempura.memo.memo import Memo
@@ -125,6 +137,46 @@ def test_what_differs_in_a_parameter_or_an_input_stays_apart() -> None:
         join(table("a"), table("b")), Join(table("a"), table("b"), "left", join(table("a"), table("b")).on),
     )  # fmt: skip
     assert len({memo.add(rel).id for rel in different}) == len(different)
+
+
+P, Q, R = (
+    Call(test, (Ref(Column("1x", "x", "int")), Literal(n, "int")), "boolean")
+    for test, n in (("LessThan", 9), ("GreaterThan", 2), ("EqualTo", 5))
+)
+PLUS_ONE = Call("Add", (Ref(Column("1x", "x", "int")), Literal(1, "int")), "int", detail="EvalMode.ANSI")
+FAILS = Call("LessThan", (PLUS_ONE, Literal(9, "int")), "boolean")
+WAYS = {
+    "AND": (conjunction(P, Q), conjunction(Q, P)),
+    "AND of three": (conjunction(P, Q, R), Call("And", (R, conjunction(Q, P)), "boolean")),
+    "OR": (disjunction(P, Q, R), disjunction(R, disjunction(P, Q))),
+    "equation": (equal(*R.operands), equal(*reversed(R.operands))),
+    "OR in AND": (conjunction(disjunction(P, Q), R), conjunction(R, disjunction(Q, P))),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_operands_that_may_change_places_make_no_other_class(way: str) -> None:
+    one, other = WAYS[way]
+    memo = Memo()
+    assert memo.add(Filter(table("1"), one)).id == memo.add(Filter(table("1"), other)).id
+    joins = (Join(table("1"), table("2"), "left", on) for on in (one, other))
+    assert len({memo.add(join).id for join in joins}) == 1
+    tests = (Project(table("1"), (Output(Column(f"{i}t", "t", "boolean"), on),)) for i, on in enumerate((one, other)))
+    assert len({memo.add(project).id for project in tests}) == 1
+
+
+def test_what_can_fail_is_asked_when_the_query_asks_it() -> None:
+    """Where ``P`` is FALSE first, ``FAILS`` is not computed."""
+    memo = Memo()
+    first, last = (memo.add(Filter(table("1"), on)) for on in (conjunction(P, FAILS), conjunction(FAILS, P)))
+    assert first.id != last.id
+
+
+def test_operands_of_other_functions_stay_where_they_are() -> None:
+    memo = Memo()
+    assert memo.add(Filter(table("1"), P)).id != memo.add(Filter(table("1"), replace(P, operands=P.operands[::-1]))).id
+    both = (conjunction(disjunction(P, Q), R), disjunction(conjunction(P, Q), R))
+    assert len({memo.add(Filter(table("1"), on)).id for on in both}) == 2
 
 
 def test_relations_that_are_both_empty_now_stay_apart() -> None:

@@ -7,11 +7,12 @@ differ only in column identities, are written once, so the text grows with the D
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.failing import can_fail
 from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
@@ -31,7 +32,7 @@ from tempura.algebra.rel import (
     Union,
     Values,
 )
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Expr, Literal, Output, Ref, SortKey
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref, SortKey
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Frame, Window, WindowOutput
 from tempura.errors import TempuraError
@@ -65,6 +66,12 @@ def operator_text(rel: Rel, inputs: Iterable[str] = ()) -> str:
     """The canonical text of one operator, over inputs of the given names: equal for two operators exactly if renaming columns
     makes them equal. Raises TempuraError ``NOT_CANONICAL`` for an operator that is bound to a time."""
     return " ".join([type(rel).__name__, *inputs, *_parameters(rel, _Columns(rel.inputs))])
+
+
+def meaning_text(rel: Rel) -> str:
+    """The same for an operator over any inputs, with operands that may change places in an order of their own, unless one of them can fail:
+    of two uses of one sub-query Spark may have written ``p AND q`` and ``q AND p``, and they give the same rows."""
+    return " ".join([type(rel).__name__, *_parameters(rel, _InAnyOrder(rel.inputs))])
 
 
 @dataclass(slots=True)
@@ -138,6 +145,26 @@ class _Columns:
     def order(self, keys: tuple[SortKey, ...]) -> str:
         """The text of an ORDER BY."""
         return _listed(f"{self.expr(k.expr)} asc={k.ascending} nulls_first={k.nulls_first}" for k in keys)
+
+
+_EITHER_WAY = frozenset(("And", "Or", "EqualTo", "EqualNullSafe"))
+"""Functions whose operands may change places."""
+
+
+class _InAnyOrder(_Columns):
+    """Operands that may change places are told apart by what they are, and not by where they stand."""
+
+    def expr(self, expr: Expr) -> str:
+        if not isinstance(expr, Call) or expr.function not in _EITHER_WAY or expr.detail or can_fail(expr):
+            return super().expr(expr)
+        return f"{expr.function}{_listed(sorted(map(self.expr, _terms(expr, expr.function))))}"
+
+
+def _terms(expr: Expr, function: str) -> Iterator[Expr]:
+    """The operands of a function, and in the place of those that are calls of AND in AND, or of OR in OR, theirs."""
+    for operand in expr.operands if isinstance(expr, Call) else ():
+        nested = function in ("And", "Or") and isinstance(operand, Call) and operand.function == function
+        yield from _terms(operand, function) if nested else (operand,)
 
 
 def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:

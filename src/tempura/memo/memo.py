@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
 
-from tempura.algebra.canonical import fingerprint, operator_text
+from tempura.algebra.canonical import fingerprint, meaning_text
 from tempura.algebra.rel import Rel, renamed
 from tempura.algebra.scalar import Column
 from tempura.memo.edge import Edge
@@ -84,7 +84,7 @@ class Memo:
         return self._member(rel.with_inputs(*map(self.add, rel.inputs))).rel
 
     def _member(self, rel: Rel, rule: str = "", source: Member | None = None) -> Member:
-        number = self._operators.setdefault(operator_text(rel), len(self._operators))
+        number = self._operators.setdefault(meaning_text(rel), len(self._operators))
         key = (number, *_ids(rel))
         if key not in self._members:
             id = len(self._parent)

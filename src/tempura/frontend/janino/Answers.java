@@ -3,6 +3,7 @@ package tempura;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -12,6 +13,7 @@ import scala.PartialFunction;
 import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Map$;
+import scala.collection.immutable.Seq;
 
 /** What a query answers over given rows. */
 public final class Answers {
@@ -38,6 +40,41 @@ public final class Answers {
         if (leaf.output().size() != rows.output().size()) {
             throw new IllegalArgumentException(rows.output().size() + " columns in the place of " + leaf.output().size());
         }
+        return isRead(leaf, rows) ? identified(leaf, rows) : renamed(leaf, rows);
+    }
+
+    /** Whether rows are columns of one relation, under the leaf's names. */
+    private static boolean isRead(LogicalPlan leaf, LogicalPlan rows) {
+        Seq read = rows.collectLeaves();
+        if (read.size() != 1 || !rows.outputSet().subsetOf(((LogicalPlan) read.head()).outputSet())) {
+            return false;
+        }
+        Iterator columns = rows.output().iterator();
+        Iterator wanted = leaf.output().iterator();
+        while (columns.hasNext()) {
+            if (!((NamedExpression) columns.next()).name().equals(((NamedExpression) wanted.next()).name())) {
+                return false;
+            }
+        }
+        return rows.outputSet().size() == rows.output().size();
+    }
+
+    /**
+     * Rows whose relation has the leaf's identities from the start. A column that only has another identity is left where a union needs it and
+     * goes elsewhere: then two parts of a plan that compute the same are not alike any more, and both are computed.
+     */
+    private static LogicalPlan identified(LogicalPlan leaf, LogicalPlan rows) {
+        Map exchanged = Map$.MODULE$.empty();
+        Iterator columns = rows.output().iterator();
+        Iterator wanted = leaf.output().iterator();
+        while (columns.hasNext()) {
+            Attribute column = (Attribute) columns.next();
+            exchanged = (Map) exchanged.updated(column, column.withExprId(((NamedExpression) wanted.next()).exprId()));
+        }
+        return (LogicalPlan) rows.transformAllExpressions((PartialFunction) exchanged);
+    }
+
+    private static LogicalPlan renamed(LogicalPlan leaf, LogicalPlan rows) {
         List named = new ArrayList();
         Iterator columns = rows.output().iterator();
         Iterator wanted = leaf.output().iterator();
