@@ -93,3 +93,7 @@ def test_all_queries_are_run_by_one_command_the_upper_ones_last(tempura: Tempura
     assert result.stderr.startswith("[RUNS_FAILED] 1 of 3 queries failed: fails.")
     assert json.loads(tempura("result", "a_few", "--json").stdout)["rows"] == [[3, 18]]
     assert "nothing to do" in tempura("run", "a_few", "sums", code=3).stdout
+    lines = tempura("verify", "--all").stdout.splitlines()
+    assert [line.split(" (")[0] for line in lines] == [
+        "totals: no result yet", "sums: equal: 3 rows", "a_few: equal: 1 rows", "fails: no result yet", "2 of 2 equal",
+    ]  # fmt: skip

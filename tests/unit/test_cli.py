@@ -18,7 +18,8 @@ from tempura.algebra.rel import Scan
 from tempura.algebra.scalar import Column
 from tempura.cli.demo import MARKER, percent, verdict, workspace
 from tempura.cli.main import main
-from tempura.cli.queries import Rows, method_names, plain
+from tempura.cli.options import method_names
+from tempura.cli.queries import Rows, plain
 from tempura.cli.shell import Shell, cell, told
 from tempura.errors import Reason, TempuraError, TempuraWarning
 from tempura.physical.operators import StateKey
@@ -29,7 +30,7 @@ from tempura.warehouse.garbage import Removed
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.together import Outcome
+from tempura.warehouse.together import Outcome, Verified
 from tempura.warehouse.warehouse import open_site
 from tests.unit.bag_engine import BagEngine
 
@@ -111,6 +112,7 @@ class FakeQuery:
 class FakeWarehouse:
     q: FakeQuery = field(default_factory=FakeQuery)
     outcomes: tuple[Outcome, ...] = ()
+    verified: tuple[Verified, ...] = ()
     added: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def query(self, name: str) -> FakeQuery:
@@ -125,6 +127,15 @@ class FakeWarehouse:
         if any(outcome.error for outcome in self.outcomes):
             raise TempuraError("RUNS_FAILED", "1 of 2 queries failed: costs.", "Mend it.")
         return tuple(outcome.report for outcome in self.outcomes if outcome.report)
+
+    def verify(
+        self, names: tuple[str, ...], tell: Callable[[Verified], None], progress: Callable[[str], None]
+    ) -> tuple[Verified, ...]:
+        self.q.calls.append({"names": names})
+        for verified in self.verified:
+            progress(verified.query)
+            tell(verified)
+        return self.verified
 
     def add_table(self, name: str, **given: Any) -> None:
         self.added.append((name, given))
@@ -420,6 +431,55 @@ def test_verify_tells_by_its_exit_code(tempura: Tempura, warehouse: FakeWarehous
     assert result.exit_code == code
     assert ("Row(a=1)" in result.stdout) != equal
     assert json.loads(tempura("verify", "revenue", "--json").stdout)["equal"] is equal
+
+
+EQUAL = Verified("revenue", Verification(True, 3, (), (), "as bags"))
+UNEQUAL = Verified("costs", Verification(False, 3, ("Row(a=1)",), (), "as bags"))
+NEW = Verified("new", error=TempuraError("NO_RESULT", "Query new has no result yet.", "Run it."))
+TORN = Verified("torn", error=TempuraError("CORRUPT", "A file is cut short.", "Restore it."))
+
+
+def test_all_results_are_verified_and_each_is_told(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    warehouse.verified = (EQUAL, NEW)
+    result = tempura("verify", "--all")
+    told = ["revenue: equal: 3 rows (as bags)", "new: no result yet", "1 of 1 equal"]
+    assert (result.exit_code, result.stdout.splitlines()) == (0, told), "what has no result yet is no failure"
+    assert warehouse.q.calls[-1]["names"] == ()
+
+
+def test_of_several_results_those_that_are_not_equal_are_named(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    warehouse.verified = (UNEQUAL, TORN, EQUAL)
+    result = tempura("verify", "--all")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "costs: NOT equal (as bags)", "- Row(a=1)", "revenue: equal: 3 rows (as bags)", "1 of 3 equal; not: costs, torn",
+    ]  # fmt: skip
+    assert result.stderr == "torn: [CORRUPT] A file is cut short. Restore it.\n"
+    lines = [json.loads(line) for line in tempura("verify", "--all", "--json").stdout.splitlines()]
+    assert [line["query"] for line in lines] == ["costs", "torn", "revenue"]
+    assert [line.get("equal") for line in lines] == [False, None, True]
+    assert lines[1]["error"]["code"] == "CORRUPT"
+
+
+def test_a_query_that_is_named_needs_a_result(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    warehouse.verified = (NEW, EQUAL)
+    result = tempura("verify", "new", "revenue")
+    assert (result.exit_code, result.stderr) == (1, "new: [NO_RESULT] Query new has no result yet. Run it.\n")
+
+
+@pytest.mark.parametrize("verified", [(), (NEW,)])
+def test_where_there_is_no_result_there_is_nothing_to_verify(
+    tempura: Tempura, warehouse: FakeWarehouse, verified: tuple[Verified, ...]
+) -> None:
+    warehouse.verified = verified
+    assert tempura("verify", "--all").exit_code == 3
+
+
+@pytest.mark.parametrize("arguments", [(), ("revenue", "--all")])
+def test_what_to_verify_is_said_in_one_way(
+    tempura: Tempura, warehouse: FakeWarehouse, arguments: tuple[str, ...]
+) -> None:
+    assert tempura("verify", *arguments).exit_code == 2
 
 
 def test_history_status_and_gc(tempura: Tempura, warehouse: FakeWarehouse) -> None:

@@ -1,4 +1,4 @@
-"""Several queries run in one process, over an engine without a JVM."""
+"""Several queries run, or verified, in one process, over an engine without a JVM."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.runs.report import RunReport
-from tempura.warehouse.together import Outcome
+from tempura.warehouse.together import Outcome, Verified
 from tests.unit.bag_engine import COUNT
 from tests.unit.test_warehouse import SECOND, World
 from tests.unit.test_warehouse_outputs import VIEW, held, one_above_another
@@ -114,3 +114,35 @@ def test_a_query_that_cannot_be_read_says_so_when_it_runs(world: World, monkeypa
         again.run(["beside", "above", "summary"], outcomes.append)
     assert [o.query for o in outcomes] == ["beside", "summary", "above"]
     assert "CANNOT_LIFT" in str(outcomes[0].error)
+
+
+def test_last_results_are_verified_together(world: World) -> None:
+    outcomes: list[Verified] = []
+    said: list[str] = []
+    found = world.wh.verify(tell=outcomes.append, progress=said.append)
+    assert list(found) == outcomes
+    assert {v.query: bool(v.found) for v in found} == {"above": True, "beside": False, "summary": True}
+    assert [v.query for v in found if v.is_without_result] == ["beside"]
+    assert said == [f"{v.query} ({n} of 3)" for n, v in enumerate(found, 1)]
+    assert [v.query for v in world.wh.verify(["summary", "above", "summary"])] == ["summary", "above"]
+
+
+def test_one_that_cannot_be_verified_keeps_none_from_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = ZeroDivisionError("a defect")
+
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(world.wh.query("summary"), "verify", fails)
+    found = world.wh.verify(["summary", "above"])
+    assert [(v.error, bool(v.found), v.is_without_result) for v in found] == [
+        (error, False, False), (None, True, False),
+    ]  # fmt: skip
+
+
+def test_an_unknown_query_is_refused_before_anything_is_verified(world: World) -> None:
+    outcomes: list[Verified] = []
+    with pytest.raises(TempuraError, match="summry") as raised:
+        world.wh.verify(["summary", "summry"], outcomes.append)
+    assert raised.value.code == "UNKNOWN_QUERY"
+    assert outcomes == []

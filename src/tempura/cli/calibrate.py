@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import click
 
 from tempura.bench.calibration import SECONDS, calibrate
-from tempura.cli.queries import json_option
+from tempura.cli.options import json_option
 from tempura.cli.shell import DONE, FAILED, NOTHING_TO_DO, Shell, example
 from tempura.cost.calibration import Calibration, calibration_of, forget, keep
 from tempura.execute.machine import machine_of

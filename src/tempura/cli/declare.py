@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 import tempura as tp
-from tempura.cli.queries import (
+from tempura.cli.options import (
     budget_option,
     json_option,
     method_names,

@@ -16,7 +16,8 @@ import tempura as tp
 from tempura.bench.account import Taken
 from tempura.bench.effectiveness import recomputed
 from tempura.bench.lake import SetClock
-from tempura.cli.queries import Rows, method_names, print_plan
+from tempura.cli.options import method_names
+from tempura.cli.queries import Rows, print_plan
 from tempura.cli.shell import FAILED, Shell, example
 from tempura.data.tpcds import Dataset, cut_dates, generate, split_by_date
 from tempura.errors import TempuraError

@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from tempura.cli.declare import init, query, table
-from tempura.cli.queries import changes, explain, history, json_option, plan, result, run, verify
+from tempura.cli.options import json_option
+from tempura.cli.queries import changes, explain, history, plan, result
+from tempura.cli.running import run, verify
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
 from tempura.cli.stats import stats
 from tempura.cli.tables import OF_QUERIES, OF_TABLES, tell_broken

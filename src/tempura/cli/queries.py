@@ -1,7 +1,6 @@
-"""Commands on one query: ``plan``, ``explain``, ``run``, ``result``, ``changes``, ``verify``, ``history``."""
+"""Commands that look at one query: ``plan``, ``explain``, ``result``, ``changes``, ``history``."""
 
 import datetime
-import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,49 +9,17 @@ from typing import Any
 import click
 from pyspark.sql import DataFrame
 
-from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, prices, told
-from tempura.errors import TempuraError
+from tempura.cli.options import json_option, method_names, methods_option, name_argument, require_option
+from tempura.cli.shell import Shell, example, prices
 from tempura.explain.paces import cut_tree, explain_paces, paces_json, paces_picture
 from tempura.explain.text import ASSUMED
 from tempura.pace.cut import Cut
 from tempura.plan.progressive import Step
-from tempura.warehouse.declared.declare import NO_DEMAND, REQUIRED
 from tempura.warehouse.paces.paced import PacedQuery
-from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, flush_text, listed
+from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, flush_text, listed
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.together import Asked, Outcome
 
 Command = Callable[..., None]
-
-name_argument = click.argument("name", metavar="QUERY")
-methods_option = click.option(
-    "--methods", help="Incremental methods to choose from: all, or im1,batch …; those declared, else all, unless given."
-)
-require_option = click.option(
-    "--require",
-    type=click.Choice((REQUIRED, NO_DEMAND)),
-    help="incremental: refuse, rather than to recompute the whole query; none: do not. As declared unless given.",
-)
-budget_option = click.option(
-    "--state-budget",
-    metavar="SIZE",
-    help='The most that states may take on disk, such as "200 MB"; none: any. As declared unless given.',
-)
-storage_option = click.option(
-    "--storage-price",
-    type=float,
-    metavar="SECONDS",
-    help="CPU seconds that each GB of a state counts as which a plan keeps; 0: none. As declared unless given.",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for a program.")
-
-
-def method_names(text: str | None) -> str | list[str] | None:
-    """``all`` as it is, ``im1,batch`` as a list; None when nothing was given."""
-    if text is None:
-        return None
-    names = [part.strip() for part in text.split(",") if part.strip()]
-    return text if names == ["all"] else names
 
 
 @click.command(epilog=example("tempura plan revenue --times 12:00=0.2,24:00=1 --methods im1,batch"))
@@ -191,143 +158,6 @@ def explain(
         shell.say(future.explain(show, step), *(f"waiting: {text}" for text in future.waiting))
 
 
-@click.command(epilog=example("tempura run revenue --at 19:00", "tempura run report --follow", "tempura run --all"))
-@click.argument("names", metavar="[QUERY]...", nargs=-1)
-@click.option("--all", "every_query", is_flag=True, help="Run all queries that are declared.")
-@click.option("--at", help="Run this time of the schedule, which is due or came earlier.")
-@click.option("--now", is_flag=True, help="Run outside the schedule: all that has arrived, with a result.")
-@click.option("--force", is_flag=True, help="With --at: also a time that has not come. Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option(
-    "--follow", is_flag=True, help="Of a query with a deadline (--until): flush what is due until then, a line each."
-)
-@click.option(
-    "--every", default=5.0, show_default=True, help="With --follow: how many seconds to wait between two looks."
-)
-@methods_option
-@require_option
-@json_option
-@click.pass_context
-def run(
-    ctx: click.Context,
-    names: tuple[str, ...],
-    every_query: bool,
-    at: str | None,
-    now: bool,
-    force: bool,
-    dry_run: bool,
-    follow: bool,
-    every: float,
-    methods: str | None,
-    require: str | None,
-    as_json: bool,
-) -> None:
-    """Run the next step that is due.
-
-    Several queries, or all, share one start of Spark. A query runs after those whose results it reads; one that fails does not keep
-    the others from running. With --json an object per line is printed for them.
-
-    Of a query with a deadline: flush the paths that are due, all of them when it has come. With --follow a line is printed for each flush,
-    with --json an object per line.
-
-    Exit code 0: done, 1: one failed, 3: nothing to do for any. A time of --at that has not come is run after a question, on a terminal,
-    or with --force.
-    """
-    shell = ctx.ensure_object(Shell)
-    if bool(names) == every_query:
-        raise click.UsageError("Name queries, or give --all.")
-    shell.runs_steps = True
-    if follow:
-        if at or now or force or dry_run or every_query or len(names) > 1:
-            raise click.UsageError("--follow goes with one query, and with none of --at, --now, --force and --dry-run.")
-        follow_flushes(shell, names[0], every, method_names(methods), require, as_json)
-        return
-    asked: Asked = {"at": at, "methods": method_names(methods), "dry_run": dry_run, "now": now, "force": force}
-    asked["require"] = require
-    if len(names) == 1:
-        reports: tuple[RunReport, ...] = (run_one(shell, names[0], asked, as_json),)
-    else:
-        reports = run_several(shell, names, asked, as_json)
-    ctx.exit(NOTHING_TO_DO if all(report.nothing for report in reports) else 0)
-
-
-def run_one(shell: Shell, name: str, asked: Asked, as_json: bool) -> RunReport:
-    """Run a query and print its report; on a terminal, ask before a time that has not come."""
-    try:
-        report = execute(shell, name, asked)
-    except TempuraError as error:
-        if error.code != "TIME_AHEAD" or as_json or not shell.is_asked(f"{error.what} Run it all the same?"):
-            raise
-        report = execute(shell, name, asked | {"force": True})
-    if as_json:
-        shell.json(report.to_json())
-    else:
-        print_report(shell, report)
-    return report
-
-
-def run_several(shell: Shell, names: Sequence[str], asked: Asked, as_json: bool) -> tuple[RunReport, ...]:
-    """Run queries, all if none is named, and print what became of each at once. Raises TempuraError RUNS_FAILED if one failed."""
-    with shell.progress("running") as progress:
-
-        def tell(outcome: Outcome) -> None:
-            if as_json:
-                click.echo(json.dumps(outcome_json(outcome), default=str, ensure_ascii=False))
-            elif outcome.report:
-                print_report(shell, outcome.report)
-            elif outcome.error:
-                shell.fail(outcome.error, outcome.query)
-
-        reports = shell.warehouse.run(names, tell, **(asked | {"progress": progress}))
-    if not reports and not as_json:
-        shell.say("no query is declared")
-    return reports
-
-
-def outcome_json(outcome: Outcome) -> dict[str, Any]:
-    """A report as plain data, or of an error ``query``, and ``error`` with its code, what is wrong and what to do."""
-    if outcome.error is None:
-        return outcome.report.to_json() if outcome.report else {}
-    return {"query": outcome.query, "error": dict(zip(("code", "what", "remedy"), told(outcome.error), strict=True))}
-
-
-def follow_flushes(
-    shell: Shell, name: str, every: float, methods: str | list[str] | None, require: str | None, as_json: bool
-) -> None:
-    """Flush what is due until the last flush has been, and say so at once, in a pipe too. Raises TempuraError BAD_RUN for a query without
-    a deadline."""
-    query = shell.warehouse.query(name)
-    if not isinstance(query, PacedQuery):
-        what = f"Query {name} has no deadline up to which it could be followed."
-        raise TempuraError("BAD_RUN", what, "Declare it with Schedule.paced.", "Declare it with --until.")
-
-    def tell(report: RunReport) -> None:
-        click.echo(json.dumps(report.to_json(), default=str) if as_json else flush_line(report))
-
-    with shell.progress(f"following {name}") as progress:
-        query.follow(tell, every, progress, methods=methods, require=require)
-
-
-def flush_line(report: RunReport) -> str:
-    """A flush in one line."""
-    rows = "" if report.rows is None else f", {report.rows:,} rows"
-    predicted = "" if report.predicted_cost is None else f" ({report.predicted_cost / 1e9:,.2f} predicted)"
-    took = f"{report.all_cpu_seconds:,.2f} CPU s{predicted}, {report.run_wall_seconds:,.1f} s"
-    failed = "".join(f"; {reason}" for reason in report.fallbacks)
-    return f"{report.label} at {report.progress or 0:.1%}: {', '.join(report.paths)}{rows}; {took}{failed}"
-
-
-def execute(shell: Shell, name: str, asked: Asked) -> RunReport:
-    """Run a query, saying on a terminal what is done."""
-    with shell.progress(f"running {name}") as progress:
-        return shell.warehouse.query(name).run(**(asked | {"progress": progress}))
-
-
-def print_report(shell: Shell, report: RunReport) -> None:
-    """What a run did, estimated against actual."""
-    shell.say(report.table())
-
-
 @click.command(epilog=example("tempura result revenue --limit 10"))
 @name_argument
 @click.option("--limit", default=100, show_default=True, help="At most this many rows; 0 for all.")
@@ -396,26 +226,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
     return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
-
-
-@click.command(epilog=example("tempura verify revenue"))
-@name_argument
-@json_option
-@click.pass_context
-def verify(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Recompute the last result and compare.
-
-    The query is run by Spark alone, over the same rows. Exit code 0: equal, 1: not.
-    """
-    shell = ctx.ensure_object(Shell)
-    with shell.progress("recomputing"):
-        found = shell.warehouse.query(name).verify()
-    if as_json:
-        data = {"equal": found.equal, "rows": found.rows, "missing": found.missing, "extra": found.extra}
-        shell.json(data | {"how": found.how})
-    else:
-        shell.say(str(found))
-    ctx.exit(0 if found.equal else FAILED)
 
 
 @click.command(epilog=example("tempura history revenue"))

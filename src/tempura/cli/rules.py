@@ -4,7 +4,7 @@ from types import ModuleType
 
 import click
 
-from tempura.cli.queries import json_option
+from tempura.cli.options import json_option
 from tempura.cli.shell import FAILED, Shell, example, is_warehouse
 from tempura.errors import TempuraError
 from tempura.laws.examine import CASES, Outcome, as_test, examine

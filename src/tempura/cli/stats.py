@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tempura.cli.queries import json_option
+from tempura.cli.options import json_option
 from tempura.cli.shell import Commands, Shell, example
 
 table_argument = click.argument("name", metavar="TABLE")

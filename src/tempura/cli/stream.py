@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tempura.cli.queries import json_option
+from tempura.cli.options import json_option
 from tempura.cli.shell import FAILED, Commands, Shell, example
 from tempura.errors import TempuraError
 from tempura.frontend.start import start_session, usable_cores

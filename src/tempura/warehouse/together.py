@@ -1,4 +1,4 @@
-"""Several queries run one after the other, in one process: starting Spark for each takes longer than many a refresh."""
+"""Several queries run, or verified, one after the other in one process: starting Spark for each takes longer than many a refresh."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 
 from tempura.errors import TempuraError
 from tempura.warehouse.derived import Upstream
-from tempura.warehouse.engine import Progress
+from tempura.warehouse.engine import Progress, Verification
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.report import RunReport
 
@@ -30,6 +30,41 @@ class Outcome:
     query: str
     report: RunReport | None = None
     error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What became of a query's verification: what was found, or the error that it ended with."""
+
+    query: str
+    found: Verification | None = None
+    error: Exception | None = None
+
+    @property
+    def is_without_result(self) -> bool:
+        """Whether there is nothing to verify yet."""
+        return isinstance(self.error, TempuraError) and self.error.code == "NO_RESULT"
+
+
+def verify_together(
+    queries: Sequence[Query], tell: Callable[[Verified], None], progress: Progress | None = None
+) -> tuple[Verified, ...]:
+    """Verify queries one after the other, and ``tell`` what is found of each when it is there. One that cannot be verified does not keep
+    the others from it."""
+    found: list[Verified] = []
+    for query in queries:
+        if progress:
+            progress(f"{query.name} ({len(found) + 1} of {len(queries)})")
+        found.append(_verified(query))
+        tell(found[-1])
+    return tuple(found)
+
+
+def _verified(query: Query) -> Verified:
+    try:
+        return Verified(query.name, query.verify())
+    except Exception as error:  # a defect, too: the other queries do not have it
+        return Verified(query.name, error=error)
 
 
 def run_together(

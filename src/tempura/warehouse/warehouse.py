@@ -36,7 +36,7 @@ from tempura.warehouse.declared.references import check_reference, references_of
 from tempura.warehouse.declared.references import declared as declared_references
 from tempura.warehouse.declared.text import check_format
 from tempura.warehouse.derived import Upstream, check_acyclic
-from tempura.warehouse.engine import Engine, schema_of
+from tempura.warehouse.engine import Engine, Progress, schema_of
 from tempura.warehouse.garbage import Removed, Sweep, collect
 from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.query import Methods, Query
@@ -59,7 +59,7 @@ from tempura.warehouse.tables.transaction import Transaction, transaction
 from tempura.warehouse.times.forecast import check_expect
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import zone_of
-from tempura.warehouse.together import Asked, Outcome, run_together, upstream_first
+from tempura.warehouse.together import Asked, Outcome, Verified, run_together, upstream_first, verify_together
 
 _KINDS = {"tables": "table", "queries": "query"}
 """What a section of ``tempura.toml`` declares."""
@@ -714,10 +714,27 @@ class Warehouse:
 
         Raises TempuraError UNKNOWN_QUERY before anything is run; RUNS_FAILED after all others have run, if any failed.
         """
-        chosen = tuple(map(self.query, dict.fromkeys(names))) or self.queries()
+        chosen = self._chosen(names)
         if any(spec.query for spec in self._declarations.read().tables.values()):
             chosen = upstream_first(chosen)
         return run_together(chosen, tell, **asked)
+
+    def verify(
+        self,
+        names: Iterable[str] = (),
+        tell: Callable[[Verified], None] = lambda verified: None,
+        progress: Progress | None = None,
+    ) -> tuple[Verified, ...]:
+        """Compare the last results of several queries with recomputations, in one session: of those named, in that order, or of all.
+        ``tell`` is called with what is found of each as soon as it is there. Returns it; errors are told and not raised.
+
+        Raises TempuraError UNKNOWN_QUERY before anything is verified.
+        """
+        return verify_together(self._chosen(names), tell, progress)
+
+    def _chosen(self, names: Iterable[str]) -> tuple[Query, ...]:
+        """The queries of some names, once each, or all."""
+        return tuple(map(self.query, dict.fromkeys(names))) or self.queries()
 
     def remove_query(self, name: str) -> tuple[Path, ...]:
         """Remove a query with its results, states and history. Returns the paths at which it was published: what is there stays.
