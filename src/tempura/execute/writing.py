@@ -1,7 +1,8 @@
 """Writing Parquet files: by which settings, and into a folder that nobody looks at before all is there.
 
-Hadoop starts a process, ``chmod``, for each folder and file that it makes on this machine: nine for a file of one row.
-So folders are made before, and what is of no use here is not made: the mark that all was written, which a ledger is.
+Hadoop starts a process, ``chmod``, for each folder and file that it makes on this machine: nine for a file of one row. In sessions
+that Tempura starts it does not (``frontend/janino/Disk.java``). For others folders are made before, and what is of no use here is not
+made: the mark that all was written, which a ledger is.
 """
 
 from collections.abc import Mapping

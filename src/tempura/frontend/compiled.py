@@ -36,6 +36,13 @@ def compile_beforehand(spark: SparkSession) -> None:
         _compiled[gateway] = _compile_all(gateway)
 
 
+def compiled_alone(spark: SparkSession, name: str) -> Any:
+    """An object of a class that uses none of the others, which need not be compiled for it."""
+    gateway: Any = spark.sparkContext._gateway
+    jvm = java(gateway.jvm)
+    return _object(gateway, jvm, _compile(jvm, name, _spark_classes(jvm)), name)
+
+
 def ended(texts: Iterable[str]) -> str:
     """Several texts as one."""
     return "".join(text + END for text in texts)
@@ -43,13 +50,21 @@ def ended(texts: Iterable[str]) -> str:
 
 def _compile_all(gateway: Any) -> dict[str, Any]:
     jvm = java(gateway.jvm)
-    loader = jvm.static("org.apache.spark.util.Utils", "getSparkClassLoader")()
-    none = [gateway.new_array(getattr(jvm, f"java.lang.{kind}"), 0) for kind in ("Class", "Object")]
-    objects = {}
+    loader, objects = _spark_classes(jvm), {}
     for name in _SOURCES:
         loader = _compile(jvm, name, loader)
-        objects[name] = loader.loadClass(f"tempura.{name}").getConstructor(none[0]).newInstance(none[1])
+        objects[name] = _object(gateway, jvm, loader, name)
     return objects
+
+
+def _spark_classes(jvm: Java) -> Any:
+    """The class loader that has Spark's classes."""
+    return jvm.static("org.apache.spark.util.Utils", "getSparkClassLoader")()
+
+
+def _object(gateway: Any, jvm: Java, loader: Any, name: str) -> Any:
+    none = [gateway.new_array(getattr(jvm, f"java.lang.{kind}"), 0) for kind in ("Class", "Object")]
+    return loader.loadClass(f"tempura.{name}").getConstructor(none[0]).newInstance(none[1])
 
 
 def _compile(jvm: Java, name: str, parent: Any) -> Any:

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
 from tempura.frontend.archive import Archive
+from tempura.frontend.compiled import compiled_alone
 
 LEAST_JAVA = 17
 """The oldest Java on which Spark 4 runs."""
@@ -213,11 +214,11 @@ def start_session(
     """
     cores = cores or usable_cores()
     builder = SparkSession.builder
+    # A session that runs has been set up by somebody, who goes on using it.
+    is_new = SparkContext._active_spark_context is None
     with ExitStack() as stack:
         settings, archive = dict(config or {}), None
-        if (
-            SparkContext._active_spark_context is None
-        ):  # a session that runs has been set up by somebody, who goes on using it
+        if is_new:
             settings = _settings(cores) | settings
             builder = builder.master(f"local[{cores}]").appName(app_name)
         if not _has_java_machine():
@@ -233,6 +234,8 @@ def start_session(
         for key, value in settings.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
+    if is_new:
+        compiled_alone(session, "Disk").serve(session._jsparkSession)
     if archive and noting:
         jvm: Any = session._jvm
         machine, modules = jvm.java.lang, jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptionArray()
