@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempura.algebra.canonical import canonical_text, fingerprint
+from tempura.algebra.evaluate_scalar import evaluate
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Sort, Union
 from tempura.algebra.scalar import (
     AggregateCall,
@@ -163,6 +164,13 @@ def test_operands_that_may_change_places_make_no_other_class(way: str) -> None:
     assert len({memo.add(join).id for join in joins}) == 1
     tests = (Project(table("1"), (Output(Column(f"{i}t", "t", "boolean"), on),)) for i, on in enumerate((one, other)))
     assert len({memo.add(project).id for project in tests}) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_they_have_the_same_value_for_every_row(way: str) -> None:
+    one, other = WAYS[way]
+    for x in (None, *range(12)):
+        assert evaluate(one, {Column("1x", "x", "int"): x}) == evaluate(other, {Column("1x", "x", "int"): x})
 
 
 def test_what_can_fail_is_asked_when_the_query_asks_it() -> None:
