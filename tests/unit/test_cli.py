@@ -30,7 +30,7 @@ from tempura.warehouse.garbage import Removed
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.together import Outcome, Verified
+from tempura.warehouse.together import Outcome
 from tempura.warehouse.warehouse import open_site
 from tests.unit.bag_engine import BagEngine
 
@@ -111,8 +111,8 @@ class FakeQuery:
 @dataclass
 class FakeWarehouse:
     q: FakeQuery = field(default_factory=FakeQuery)
-    outcomes: tuple[Outcome, ...] = ()
-    verified: tuple[Verified, ...] = ()
+    outcomes: tuple[Outcome[RunReport], ...] = ()
+    verified: tuple[Outcome[Verification], ...] = ()
     added: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def query(self, name: str) -> FakeQuery:
@@ -120,17 +120,19 @@ class FakeWarehouse:
             raise TempuraError("UNKNOWN_QUERY", f"There is no query {name!r}.", "There are: revenue.")
         return self.q
 
-    def run(self, names: tuple[str, ...], tell: Callable[[Outcome], None], **asked: Any) -> tuple[RunReport, ...]:
+    def run(
+        self, names: tuple[str, ...], tell: Callable[[Outcome[RunReport]], None], **asked: Any
+    ) -> tuple[RunReport, ...]:
         self.q.calls.append({"names": names} | asked)
         for outcome in self.outcomes:
             tell(outcome)
         if any(outcome.error for outcome in self.outcomes):
             raise TempuraError("RUNS_FAILED", "1 of 2 queries failed: costs.", "Mend it.")
-        return tuple(outcome.report for outcome in self.outcomes if outcome.report)
+        return tuple(outcome.found for outcome in self.outcomes if outcome.found)
 
     def verify(
-        self, names: tuple[str, ...], tell: Callable[[Verified], None], progress: Callable[[str], None]
-    ) -> tuple[Verified, ...]:
+        self, names: tuple[str, ...], tell: Callable[[Outcome[Verification]], None], progress: Callable[[str], None]
+    ) -> tuple[Outcome[Verification], ...]:
         self.q.calls.append({"names": names})
         for verified in self.verified:
             progress(verified.query)
@@ -433,10 +435,10 @@ def test_verify_tells_by_its_exit_code(tempura: Tempura, warehouse: FakeWarehous
     assert json.loads(tempura("verify", "revenue", "--json").stdout)["equal"] is equal
 
 
-EQUAL = Verified("revenue", Verification(True, 3, (), (), "as bags"))
-UNEQUAL = Verified("costs", Verification(False, 3, ("Row(a=1)",), (), "as bags"))
-NEW = Verified("new", error=TempuraError("NO_RESULT", "Query new has no result yet.", "Run it."))
-TORN = Verified("torn", error=TempuraError("CORRUPT", "A file is cut short.", "Restore it."))
+EQUAL = Outcome("revenue", Verification(True, 3, (), (), "as bags"))
+UNEQUAL = Outcome("costs", Verification(False, 3, ("Row(a=1)",), (), "as bags"))
+NEW: Outcome[Verification] = Outcome("new", error=TempuraError("NO_RESULT", "Query new has no result yet.", "Run it."))
+TORN: Outcome[Verification] = Outcome("torn", error=TempuraError("CORRUPT", "A file is cut short.", "Restore it."))
 
 
 def test_all_results_are_verified_and_each_is_told(tempura: Tempura, warehouse: FakeWarehouse) -> None:
@@ -469,7 +471,7 @@ def test_a_query_that_is_named_needs_a_result(tempura: Tempura, warehouse: FakeW
 
 @pytest.mark.parametrize("verified", [(), (NEW,)])
 def test_where_there_is_no_result_there_is_nothing_to_verify(
-    tempura: Tempura, warehouse: FakeWarehouse, verified: tuple[Verified, ...]
+    tempura: Tempura, warehouse: FakeWarehouse, verified: tuple[Outcome[Verification], ...]
 ) -> None:
     warehouse.verified = verified
     assert tempura("verify", "--all").exit_code == 3

@@ -8,8 +8,9 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
+from tempura.warehouse.engine import Verification
 from tempura.warehouse.runs.report import RunReport
-from tempura.warehouse.together import Outcome, Verified
+from tempura.warehouse.together import Outcome
 from tests.unit.bag_engine import COUNT
 from tests.unit.test_warehouse import SECOND, World
 from tests.unit.test_warehouse_outputs import VIEW, held, one_above_another
@@ -23,10 +24,10 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def told(world: World, *names: str, **asked: Any) -> list[Outcome]:
-    outcomes: list[Outcome] = []
+def told(world: World, *names: str, **asked: Any) -> list[Outcome[RunReport]]:
+    outcomes: list[Outcome[RunReport]] = []
     reports = world.wh.run(names, outcomes.append, **asked)
-    assert [outcome.report for outcome in outcomes] == [*reports]
+    assert [outcome.found for outcome in outcomes] == [*reports]
     return outcomes
 
 
@@ -38,7 +39,7 @@ def test_a_query_runs_after_those_whose_results_it_reads(world: World, names: tu
     assert sorted(ran) == sorted(names or ("above", "beside", "summary"))
     assert ran.index("summary") < ran.index("above")
     assert held(world.wh.query("above")) == SignedBag.of([(1, 1), (0, 2)]), "the last result of summary"
-    assert all(outcome.report and outcome.report.nothing for outcome in told(world, *names)), "run twice"
+    assert all(outcome.found and outcome.found.nothing for outcome in told(world, *names)), "run twice"
 
 
 def test_else_they_run_as_they_are_named_and_each_once(world: World) -> None:
@@ -56,11 +57,11 @@ def test_one_that_fails_keeps_none_from_running(
         raise error
 
     monkeypatch.setattr(world.wh.query("summary"), "run", fails)
-    outcomes: list[Outcome] = []
+    outcomes: list[Outcome[RunReport]] = []
     with pytest.raises(TempuraError, match="1 of 3 queries failed: summary") as raised:
         world.wh.run(tell=outcomes.append)
     assert raised.value.code == "RUNS_FAILED"
-    assert {o.query: bool(o.report) for o in outcomes} == {"summary": False, "above": True, "beside": True}
+    assert {o.query: bool(o.found) for o in outcomes} == {"summary": False, "above": True, "beside": True}
     assert [o.error for o in outcomes if o.error] == [error]
     assert held(world.wh.query("above")) == SignedBag.of([(1, 1), (0, 1)]), "the result of before"
 
@@ -70,7 +71,7 @@ def test_ctrl_c_ends_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(world.wh.query("beside"), "run", interrupted)
-    outcomes: list[Outcome] = []
+    outcomes: list[Outcome[RunReport]] = []
     with pytest.raises(KeyboardInterrupt):
         world.wh.run(["beside", "summary"], outcomes.append)
     assert outcomes == []
@@ -78,7 +79,7 @@ def test_ctrl_c_ends_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_unknown_query_is_refused_before_anything_is_run(world: World) -> None:
     world.put("b", SECOND)
-    outcomes: list[Outcome] = []
+    outcomes: list[Outcome[RunReport]] = []
     with pytest.raises(TempuraError, match="summry") as raised:
         world.wh.run(["summary", "summry"], outcomes.append)
     assert raised.value.code == "UNKNOWN_QUERY"
@@ -108,7 +109,7 @@ def test_a_query_that_cannot_be_read_says_so_when_it_runs(world: World, monkeypa
 
     monkeypatch.setattr(world.engine, "lift", lifted)
     world.put("b", SECOND)
-    outcomes: list[Outcome] = []
+    outcomes: list[Outcome[RunReport]] = []
     again = world.open()
     with pytest.raises(TempuraError, match="1 of 3 queries failed: beside"):
         again.run(["beside", "above", "summary"], outcomes.append)
@@ -117,7 +118,7 @@ def test_a_query_that_cannot_be_read_says_so_when_it_runs(world: World, monkeypa
 
 
 def test_last_results_are_verified_together(world: World) -> None:
-    outcomes: list[Verified] = []
+    outcomes: list[Outcome[Verification]] = []
     said: list[str] = []
     found = world.wh.verify(tell=outcomes.append, progress=said.append)
     assert list(found) == outcomes
@@ -141,7 +142,7 @@ def test_one_that_cannot_be_verified_keeps_none_from_it(world: World, monkeypatc
 
 
 def test_an_unknown_query_is_refused_before_anything_is_verified(world: World) -> None:
-    outcomes: list[Verified] = []
+    outcomes: list[Outcome[Verification]] = []
     with pytest.raises(TempuraError, match="summry") as raised:
         world.wh.verify(["summary", "summry"], outcomes.append)
     assert raised.value.code == "UNKNOWN_QUERY"

@@ -157,14 +157,16 @@ class _InAnyOrder(_Columns):
     def expr(self, expr: Expr) -> str:
         if not isinstance(expr, Call) or expr.function not in _EITHER_WAY or expr.detail or can_fail(expr):
             return super().expr(expr)
-        return f"{expr.function}{_listed(sorted(map(self.expr, _terms(expr, expr.function))))}"
+        return f"{expr.function}{_listed(sorted(map(self.expr, _terms(expr))))}"
 
 
-def _terms(expr: Expr, function: str) -> Iterator[Expr]:
-    """The operands of a function, and in the place of those that are calls of AND in AND, or of OR in OR, theirs."""
-    for operand in expr.operands if isinstance(expr, Call) else ():
-        nested = function in ("And", "Or") and isinstance(operand, Call) and operand.function == function
-        yield from _terms(operand, function) if nested else (operand,)
+def _terms(call: Call) -> Iterator[Expr]:
+    """The operands of a call, and in the place of an AND in an AND, or of an OR in an OR, its operands."""
+    for operand in call.operands:
+        if isinstance(operand, Call) and operand.function == call.function and call.function in ("And", "Or"):
+            yield from _terms(operand)
+        else:
+            yield operand
 
 
 def _parameters(rel: Rel, columns: _Columns) -> tuple[str, ...]:

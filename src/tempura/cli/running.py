@@ -12,7 +12,7 @@ from tempura.errors import TempuraError
 from tempura.warehouse.engine import Verification
 from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.runs.report import RunReport
-from tempura.warehouse.together import Asked, Outcome, Verified
+from tempura.warehouse.together import Asked, Outcome
 
 
 @click.command(epilog=example("tempura run revenue --at 19:00", "tempura run report --follow", "tempura run --all"))
@@ -74,6 +74,12 @@ def run(
     ctx.exit(NOTHING_TO_DO if all(report.nothing for report in reports) else 0)
 
 
+def check_named(names: Sequence[str], every_query: bool) -> None:
+    """Raises click.UsageError unless queries are named or all of them are meant."""
+    if bool(names) == every_query:
+        raise click.UsageError("Name queries, or give --all.")
+
+
 def run_one(shell: Shell, name: str, asked: Asked, as_json: bool) -> RunReport:
     """Run a query and print its report; on a terminal, ask before a time that has not come."""
     try:
@@ -93,11 +99,11 @@ def run_several(shell: Shell, names: Sequence[str], asked: Asked, as_json: bool)
     """Run queries, all if none is named, and print what became of each at once. Raises TempuraError RUNS_FAILED if one failed."""
     with shell.progress("running") as progress:
 
-        def tell(outcome: Outcome) -> None:
+        def tell(outcome: Outcome[RunReport]) -> None:
             if as_json:
                 click.echo(json.dumps(outcome_json(outcome), default=str, ensure_ascii=False))
-            elif outcome.report:
-                print_report(shell, outcome.report)
+            elif outcome.found:
+                print_report(shell, outcome.found)
             elif outcome.error:
                 shell.fail(outcome.error, outcome.query)
 
@@ -107,10 +113,10 @@ def run_several(shell: Shell, names: Sequence[str], asked: Asked, as_json: bool)
     return reports
 
 
-def outcome_json(outcome: Outcome) -> dict[str, Any]:
+def outcome_json(outcome: Outcome[RunReport]) -> dict[str, Any]:
     """A report as plain data, or of an error ``query``, and ``error`` with its code, what is wrong and what to do."""
     if outcome.error is None:
-        return outcome.report.to_json() if outcome.report else {}
+        return outcome.found.to_json() if outcome.found else {}
     return {"query": outcome.query} | error_json(outcome.error)
 
 
@@ -185,38 +191,31 @@ def verify_one(shell: Shell, name: str, as_json: bool) -> int:
     return 0 if found.equal else FAILED
 
 
-def check_named(names: Sequence[str], every_query: bool) -> None:
-    """Raises click.UsageError unless queries are named or all of them are meant."""
-    if bool(names) == every_query:
-        raise click.UsageError("Name queries, or give --all.")
-
-
 def verify_several(shell: Shell, names: Sequence[str], as_json: bool) -> int:
     """Verify queries, all if none is named, and print what is found of each at once. Returns the exit code: of all queries, those without a
     result are none that fail."""
     with shell.progress("recomputing") as progress:
 
-        def tell(verified: Verified) -> None:
+        def tell(outcome: Outcome[Verification]) -> None:
             if as_json:
-                click.echo(json.dumps(verified_json(verified), default=str, ensure_ascii=False))
-            elif verified.found is not None:
-                shell.say(f"{verified.query}: {verified.found}")
-            elif verified.is_without_result and not names:
-                shell.say(f"{verified.query}: no result yet")
-            elif verified.error:
-                shell.fail(verified.error, verified.query)
+                click.echo(json.dumps(verified_json(outcome), default=str, ensure_ascii=False))
+            elif outcome.found is not None:
+                shell.say(f"{outcome.query}: {outcome.found}")
+            elif outcome.is_without_result and not names:
+                shell.say(f"{outcome.query}: no result yet")
+            elif outcome.error:
+                shell.fail(outcome.error, outcome.query)
 
         outcomes = shell.warehouse.verify(names, tell, progress)
     if not outcomes and not as_json:
         shell.say("no query is declared")
-    counted = [verified for verified in outcomes if names or not verified.is_without_result]
+    counted = [outcome for outcome in outcomes if names or not outcome.is_without_result]
     if not counted:
         return NOTHING_TO_DO
-    wrong = [verified.query for verified in counted if not verified.found]
+    wrong = [outcome.query for outcome in counted if not outcome.found]
     if not as_json:
-        shell.say(
-            f"{len(counted) - len(wrong)} of {len(counted)} equal" + (f"; not: {', '.join(wrong)}" if wrong else "")
-        )
+        failed = f"; not: {', '.join(wrong)}" if wrong else ""
+        shell.say(f"{len(counted) - len(wrong)} of {len(counted)} equal{failed}")
     return FAILED if wrong else 0
 
 
@@ -226,7 +225,7 @@ def verification_json(found: Verification) -> dict[str, Any]:
     return data | {"how": found.how}
 
 
-def verified_json(verified: Verified) -> dict[str, Any]:
+def verified_json(outcome: Outcome[Verification]) -> dict[str, Any]:
     """The query, and its verification as plain data, or the error that it ended with."""
-    found = {} if verified.found is None else verification_json(verified.found)
-    return {"query": verified.query} | found | error_json(verified.error)
+    found = {} if outcome.found is None else verification_json(outcome.found)
+    return {"query": outcome.query} | found | error_json(outcome.error)

@@ -234,7 +234,7 @@ def start_session(
         for key, value in settings.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
-    if is_new:
+    if is_new:  # what a program's own session does to files stays as it is
         compiled_alone(session, "Disk").serve(session._jsparkSession)
     if archive and noting:
         jvm: Any = session._jvm

@@ -2,9 +2,9 @@
 
 A class holds operators over classes (*members*) that are equal **at all times**; what is equal at one time only, such as two
 relations that are both empty, stays apart. A class owns its columns, and operators are recognised whatever their columns are
-called: all scans of the same columns of a table, both uses of a CTE and both sides of a self-join are one class each, reached by
-edges that name its columns. To find two classes equal merges them, and every two operators that only differed in them
-(congruence closure with deferred rebuilding: Willsey et al., POPL 2021).
+called, and wherever those operands stand that may change places: all scans of the same columns of a table, both uses of a CTE and
+both sides of a self-join are one class each, reached by edges that name its columns. To find two classes equal merges them, and
+every two operators that only differed in them (congruence closure with deferred rebuilding: Willsey et al., POPL 2021).
 """
 
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ class Memo:
         return self.find(self._known[rel])
 
     def operator(self, rel: Rel) -> Rel:
-        """The member that stands for an operator: it has the same parameters and inputs, whatever its columns are called."""
+        """The member that stands for an operator: it has the same inputs, and parameters that mean the same."""
         return self._member(rel.with_inputs(*map(self.add, rel.inputs))).rel
 
     def _member(self, rel: Rel, rule: str = "", source: Member | None = None) -> Member:

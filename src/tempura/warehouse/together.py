@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import Generic, TypedDict, TypeVar, Unpack
 
 from tempura.errors import TempuraError
 from tempura.warehouse.derived import Upstream
 from tempura.warehouse.engine import Progress, Verification
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.report import RunReport
+
+T = TypeVar("T")
 
 
 class Asked(TypedDict, total=False):
@@ -24,74 +26,70 @@ class Asked(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a query's run: its report, or the error that it ended with."""
+class Outcome(Generic[T]):
+    """What became of a query: what was ``found``, the report of a run or a verification, or the error that it ended with."""
 
     query: str
-    report: RunReport | None = None
-    error: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What became of a query's verification: what was found, or the error that it ended with."""
-
-    query: str
-    found: Verification | None = None
+    found: T | None = None
     error: Exception | None = None
 
     @property
     def is_without_result(self) -> bool:
-        """Whether there is nothing to verify yet."""
+        """Whether the query has no result yet that could be verified."""
         return isinstance(self.error, TempuraError) and self.error.code == "NO_RESULT"
 
 
-def verify_together(
-    queries: Sequence[Query], tell: Callable[[Verified], None], progress: Progress | None = None
-) -> tuple[Verified, ...]:
-    """Verify queries one after the other, and ``tell`` what is found of each when it is there. One that cannot be verified does not keep
-    the others from it."""
-    found: list[Verified] = []
-    for query in queries:
-        if progress:
-            progress(f"{query.name} ({len(found) + 1} of {len(queries)})")
-        found.append(_verified(query))
-        tell(found[-1])
-    return tuple(found)
-
-
-def _verified(query: Query) -> Verified:
-    try:
-        return Verified(query.name, query.verify())
-    except Exception as error:  # a defect, too: the other queries do not have it
-        return Verified(query.name, error=error)
-
-
 def run_together(
-    queries: Sequence[Query], tell: Callable[[Outcome], None], **asked: Unpack[Asked]
+    queries: Sequence[Query], tell: Callable[[Outcome[RunReport]], None], **asked: Unpack[Asked]
 ) -> tuple[RunReport, ...]:
     """Run queries one after the other, and ``tell`` the outcome of each when it is there. One that fails does not keep the others from
     running: what reads its results finds those of before. Returns the reports; raises TempuraError RUNS_FAILED after the last run if
     any failed."""
-    outcomes = []
-    for query in queries:
-        outcomes.append(_outcome(query, asked))
-        tell(outcomes[-1])
+    outcomes = _one_by_one(queries, lambda query: query.run(**_asked_of(query, asked)), tell)
     failed = [outcome.query for outcome in outcomes if outcome.error]
     if failed:
         what = f"{len(failed)} of {len(outcomes)} queries failed: {', '.join(failed)}."
         raise TempuraError("RUNS_FAILED", what, "Mend what is said of each, and run it again.")
-    return tuple(outcome.report for outcome in outcomes if outcome.report)
+    return tuple(outcome.found for outcome in outcomes if outcome.found)
 
 
-def _outcome(query: Query, asked: Asked) -> Outcome:
+def verify_together(
+    queries: Sequence[Query], tell: Callable[[Outcome[Verification]], None], progress: Progress = lambda text: None
+) -> tuple[Outcome[Verification], ...]:
+    """Verify queries one after the other, and ``tell`` the outcome of each when it is there. One that cannot be verified does not keep the
+    others from it. Returns the outcomes."""
+    places = {query.name: f"{query.name} ({n} of {len(queries)})" for n, query in enumerate(queries, 1)}
+
+    def verified(query: Query) -> Verification:
+        progress(places[query.name])
+        return query.verify()
+
+    return tuple(_one_by_one(queries, verified, tell))
+
+
+def _one_by_one(
+    queries: Sequence[Query], work: Callable[[Query], T], tell: Callable[[Outcome[T]], None]
+) -> list[Outcome[T]]:
+    outcomes = []
+    for query in queries:
+        outcomes.append(_outcome(query, work))
+        tell(outcomes[-1])
+    return outcomes
+
+
+def _outcome(query: Query, work: Callable[[Query], T]) -> Outcome[T]:
+    try:
+        return Outcome(query.name, work(query))
+    except Exception as error:  # a defect, too: the other queries do not have it
+        return Outcome(query.name, error=error)
+
+
+def _asked_of(query: Query, asked: Asked) -> Asked:
+    """The same, with progress that names the query."""
     asked, progress = asked.copy(), asked.get("progress")
     if progress:
         asked["progress"] = lambda text: progress(f"{query.name}: {text}")
-    try:
-        return Outcome(query.name, query.run(**asked))
-    except Exception as error:  # a defect, too: the other queries do not have it
-        return Outcome(query.name, error=error)
+    return asked
 
 
 def upstream_first(queries: Sequence[Query]) -> tuple[Query, ...]:

@@ -36,7 +36,7 @@ from tempura.warehouse.declared.references import check_reference, references_of
 from tempura.warehouse.declared.references import declared as declared_references
 from tempura.warehouse.declared.text import check_format
 from tempura.warehouse.derived import Upstream, check_acyclic
-from tempura.warehouse.engine import Engine, Progress, schema_of
+from tempura.warehouse.engine import Engine, Progress, Verification, schema_of
 from tempura.warehouse.garbage import Removed, Sweep, collect
 from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.query import Methods, Query
@@ -59,7 +59,7 @@ from tempura.warehouse.tables.transaction import Transaction, transaction
 from tempura.warehouse.times.forecast import check_expect
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import zone_of
-from tempura.warehouse.together import Asked, Outcome, Verified, run_together, upstream_first, verify_together
+from tempura.warehouse.together import Asked, Outcome, run_together, upstream_first, verify_together
 
 _KINDS = {"tables": "table", "queries": "query"}
 """What a section of ``tempura.toml`` declares."""
@@ -705,7 +705,7 @@ class Warehouse:
     def run(
         self,
         names: Iterable[str] = (),
-        tell: Callable[[Outcome], None] = lambda outcome: None,
+        tell: Callable[[Outcome[RunReport]], None] = lambda outcome: None,
         **asked: Unpack[Asked],
     ) -> tuple[RunReport, ...]:
         """Run what is due of several queries, in one session: those named, or all. A query runs after those whose results it reads, else
@@ -722,11 +722,11 @@ class Warehouse:
     def verify(
         self,
         names: Iterable[str] = (),
-        tell: Callable[[Verified], None] = lambda verified: None,
-        progress: Progress | None = None,
-    ) -> tuple[Verified, ...]:
+        tell: Callable[[Outcome[Verification]], None] = lambda outcome: None,
+        progress: Progress = lambda text: None,
+    ) -> tuple[Outcome[Verification], ...]:
         """Compare the last results of several queries with recomputations, in one session: of those named, in that order, or of all.
-        ``tell`` is called with what is found of each as soon as it is there. Returns it; errors are told and not raised.
+        ``tell`` is called with each outcome as soon as it is there. Returns the outcomes; errors are among them, and not raised.
 
         Raises TempuraError UNKNOWN_QUERY before anything is verified.
         """
