@@ -21,11 +21,12 @@ def planning_once(prices: CostModel | None = None) -> Callable[..., ProgressiveP
         doubt: float = 1.0,
         course: Course | None = None,
         usual: Course | None = None,
+        uses: int = 1,
     ) -> ProgressivePlan:
         asked = replace(problem, prices=prices) if prices else problem
-        key = f"{key_of(asked, methods)} {asked.prices} {margin} {doubt} {course} {usual}"
+        key = f"{key_of(asked, methods)} {asked.prices} {margin} {doubt} {course} {usual} {uses}"
         if key not in plans:
-            plans[key] = make_plan(asked, methods, margin=margin, doubt=doubt, course=course, usual=usual)
+            plans[key] = make_plan(asked, methods, margin=margin, doubt=doubt, course=course, usual=usual, uses=uses)
         return replace(plans[key], course=course) if course == plans[key].course else plans[key]
 
     return planned

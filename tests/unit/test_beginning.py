@@ -1,7 +1,9 @@
 """A view over tables that fill up: where states did not pay at first, a later refresh begins with them as soon as they do."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,9 @@ import pytest
 from tempura.algebra.rel import Aggregate, Rel
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref
 from tempura.algebra.window import Window, WindowOutput
+from tempura.plan.progressive import ProgressivePlan
+from tempura.search.planner import make_plan
+from tempura.search.problem import Point, Problem, TableFacts
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.runs import situation
 from tempura.warehouse.runs.situation import Beginning, Situation
@@ -86,6 +91,46 @@ def test_without_asking_they_never_are(wh: Warehouse, monkeypatch: pytest.Monkey
     steps = filled(wh, FEW, MANY, *[A_FEW] * 5)
     assert begun_by(steps) == []
     assert {step.method for step in steps} == {"batch"}
+
+
+def test_to_begin_is_looked_for_only_where_it_may_pay(wh: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look for it takes longer than to compare all plans, and what these cost tells most of it."""
+    said: list[bool] = []
+    asked: list[int] = []
+    may_be_worth, as_first = Beginning.may_be_worth, Situation.as_first
+
+    def noted(self: Beginning, otherwise: ProgressivePlan) -> bool:
+        said.append(may_be_worth(self, otherwise))
+        return said[-1]
+
+    def begun(self: Situation, begins: Beginning) -> Situation:
+        asked.append(len(said))
+        return as_first(self, begins)
+
+    monkeypatch.setattr(Beginning, "may_be_worth", noted)
+    monkeypatch.setattr(Situation, "as_first", begun)
+    filled(wh, FEW, MANY)
+    assert (said, asked) == ([False], [])
+    filled(wh, A_FEW, A_FEW)
+    assert (said, asked) == ([False, True], [2])
+
+
+@pytest.mark.parametrize("query", [of_shares, sums])
+@pytest.mark.parametrize("uses", [3, 30])
+@pytest.mark.parametrize("came", [3, 30, 300, 1_000])
+def test_it_may_pay_wherever_it_does(query: Callable[[], Rel], uses: int, came: int) -> None:
+    """What is known after two refreshes were compared, and what the search for three of them finds."""
+    tables = {
+        "sales": TableFacts((1_000, 1_000 + came, 1_000 + 2 * came), (0,) * 3, known=2, append_only=True),
+        "returns": TableFacts((2_000,) * 3, (0,) * 3, known=2, static=True),
+    }
+    points = (Point(0.0, False, done=True), Point(1.0, True), Point(1.0, True))
+    problem, beginning = Problem(query(), points, tables, prices=as_if_large(20_000)), Beginning(uses, "", 0.1)
+    plan = make_plan(problem, uses=uses, doubt=inf)  # nothing is believed of states: it recomputes
+    assert make_plan(problem, doubt=inf).begun is None
+    is_worth = beginning.is_worth(make_plan(problem.beginning(uses)), plan)
+    assert beginning.may_be_worth(plan) or not is_worth
+    assert is_worth or came > 300 or query is of_shares, "or there would be nothing to tell"
 
 
 def test_what_was_begun_and_given_up_is_taken_to_serve_as_long_as_it_did(wh: Warehouse) -> None:

@@ -185,10 +185,11 @@ def planned(
     doubt: float,
     course: Course | None = None,
     usual: Course | None = None,
+    uses: int = 1,
 ) -> ProgressivePlan:
-    key = f"{key_of(problem, methods)} {doubt}"
+    key = f"{key_of(problem, methods)} {doubt} {uses}"
     if key not in PLANS:
-        PLANS[key] = make_plan(problem, methods, doubt=doubt)
+        PLANS[key] = make_plan(problem, methods, doubt=doubt, uses=uses)
     return PLANS[key]
 
 

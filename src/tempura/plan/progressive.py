@@ -165,7 +165,8 @@ class Course:
 class ProgressivePlan:
     """One step per time point that remains. ``cost`` is the weighted sum of the steps' costs, in nanoseconds of one core, and of it
     ``storage`` what keeping states is charged at; ``registry`` the fingerprint of the rules that it was made by. ``cheapest`` is what the
-    cheapest plan costs, where this one goes on as the last run did because that saves little."""
+    cheapest plan costs, where this one goes on as the last run did because that saves little; ``begun`` what the cheapest one would cost if
+    more refreshes than two used what the first step builds, and paid for it, where this was asked."""
 
     steps: tuple[Step, ...]
     weights: tuple[float, ...]
@@ -178,6 +179,7 @@ class ProgressivePlan:
     registry: str = ""
     storage: int = 0
     cheapest: int | None = None
+    begun: int | None = None
 
     @property
     def state_bytes(self) -> float:

@@ -21,6 +21,7 @@ from tempura.rules.dsl import Rule
 from tempura.search.events import GroupCreated
 from tempura.search.lineage import Lineage
 from tempura.search.outline import Outline
+from tempura.search.problem import Point
 from tempura.search.rewrites import Rewriter, Rewritten
 from tempura.search.selected import Selected, selected_views
 from tempura.search.space import Goal, Keep, Space
@@ -124,6 +125,13 @@ class Graph:
         """The same graph where so much is charged for a byte beyond its price."""
         other = copy(self)
         other.scarcity = scarcity
+        return other
+
+    def weighing(self, points: tuple[Point, ...]) -> "Graph":
+        """The same graph where work has other prices at the time points."""
+        other = copy(self)
+        other.space = self.space.weighing(points)
+        other.problem = other.space.problem
         return other
 
     @property

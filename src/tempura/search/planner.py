@@ -60,6 +60,7 @@ def make_plan(
     doubt: float = 1.0,
     course: Course | None = None,
     usual: Course | None = None,
+    uses: int = 1,
 ) -> ProgressivePlan:
     """The cheapest plan for the time points of a problem that are not done.
 
@@ -71,7 +72,8 @@ def make_plan(
     incremental work begins with the first point (a past one, if there is one), and what was current before a run is loaded by it, not
     computed, whatever that costs. ``course``: only what an earlier plan went about it by is tried, and nothing is compared, unless that
     leads nowhere here; such a plan has this very course. ``usual``: how the last run went about it, which stays unless what is cheapest
-    promises to save the ``margin`` of what that costs: Spark has its code compiled, and another's has to be first.
+    promises to save the ``margin`` of what that costs: Spark has its code compiled, and another's has to be first. ``uses``: where a plan
+    for two refreshes recomputes, it is also asked what would be cheapest if so many paid for the first (``ProgressivePlan.begun``).
 
     Raises TempuraError ``UNKNOWN_METHOD``, ``NO_PLAN`` when the methods cannot compute the query, and ``STATE_BUDGET`` when none of their
     plans keeps to that.
@@ -119,7 +121,17 @@ def make_plan(
     if before and problem.allows(before.state_bytes) and is_sound(before) and stays(before, best, margin, doubt):
         best = replace(before, cheapest=best.cost if best.cost < before.cost else None)
     compared = [plan for plan in (*plans, *far) if problem.allows(plan.state_bytes)]
-    return told(best, compared, counter.effort, problem.registry)
+    best = told(best, compared, counter.effort, problem.registry)
+    is_asked = uses > 1 and best.method == "batch" and names != ("batch",)
+    return replace(best, begun=_begun(graph, tried, uses)) if is_asked else best
+
+
+def _begun(graph: Graph, sets: Sequence[tuple[str, ...]], uses: int) -> int:
+    """What the cheapest plan for two refreshes costs if the first is paid by so many, and the next one is done twice: for the one after it,
+    too. All ways and their sizes are known, only prices are others."""
+    *past, now, later = graph.problem.points
+    weighed = replace(now, weight=now.weight / uses), replace(later, weight=2 * later.weight)
+    return min(found.candidate.cost for found in found_by(graph.weighing((*past, *weighed)), sets))
 
 
 def _outlined(

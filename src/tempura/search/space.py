@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from tempura.search.counts import Counts
 from tempura.search.facts import PlanFacts
 from tempura.search.joins import Clusters, JoinOrders, Order
 from tempura.search.links import ClassLinks
-from tempura.search.problem import Problem, staircase
+from tempura.search.problem import Point, Problem, staircase
 from tempura.search.saturate import ALL_ON, Saturation, Switches
 from tempura.tvr.views import View
 
@@ -74,6 +74,12 @@ class Space:
         """The same classes for another problem of the same query and tables: at some of the time points (``Problem.at``)."""
         other = copy(self)
         other._pose(problem)
+        return other
+
+    def weighing(self, points: tuple[Point, ...]) -> "Space":
+        """The same where work has other prices at the time points: all that is known stays."""
+        other = copy(self)
+        other.problem = replace(self.problem, points=points)
         return other
 
     def knowing(self, orders: Mapping[str, Order]) -> "Space":

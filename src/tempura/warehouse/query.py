@@ -566,10 +566,9 @@ class Query:
 
     def _planned(self, situation: Situation, demand: Demand, history: History) -> Planned:
         """A plan. Where a refresh that compared all plans would recompute, it is asked whether to begin with states now, as a first run is
-        asked: once for about what is known."""
+        asked: once for about what is known, and only if it may be worth it."""
         found, beginning = self._planned_once(situation, demand, history), situation.beginning
-        recomputes = found.plan.method == "batch" and demand.methods != ("batch",)
-        if beginning is None or not recomputes or not found.follower.is_news:
+        if beginning is None or not found.follower.is_news or not beginning.may_be_worth(found.plan):
             return found
         begun = self._planned_once(situation.as_first(beginning), demand, history)
         return begun if beginning.is_worth(begun.plan, found.plan) else found
@@ -582,7 +581,8 @@ class Query:
     @staticmethod
     def _follower(situation: Situation, history: History) -> Follower:
         choices = (run.choice for run in history.steps if run.choice)
-        return Follower(history.next, choices, situation.correction.fixed, situation.doubt.factor)
+        uses = situation.beginning.uses if situation.beginning else 1
+        return Follower(history.next, choices, situation.correction.fixed, situation.doubt.factor, uses=uses)
 
     def _run(
         self,

@@ -54,11 +54,18 @@ class Beginning:
     after: str
     margin: float
 
+    def may_be_worth(self, otherwise: ProgressivePlan) -> bool:
+        """Whether it would be if nothing had to be kept for the refresh after the next: else nobody need look for such a plan."""
+        return otherwise.begun is not None and self._saves(otherwise.begun, otherwise)
+
     def is_worth(self, begun: ProgressivePlan, otherwise: ProgressivePlan) -> bool:
         """Whether a plan saves clearly against one that was not asked to begin with states, whose refresh after the next is taken to cost
         what the next one does."""
+        return self._saves(begun.cost, otherwise)
+
+    def _saves(self, cost: int, otherwise: ProgressivePlan) -> bool:
         now, later = (step.cost for step in otherwise.steps)
-        return begun.cost <= (1 - self.margin) * (now / self.uses + 2 * later)
+        return cost <= (1 - self.margin) * (now / self.uses + 2 * later)
 
 
 @dataclass(frozen=True, slots=True)

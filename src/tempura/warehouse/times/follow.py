@@ -169,7 +169,8 @@ class Choice:
 class Follower:
     """Plans the ``n``-th run of a query by cost: as the newest of its ``choices`` says that was made for what is like what is known now,
     else by comparing all. ``choice`` is the one that the plan goes by, once there is a plan; None where nobody should follow it.
-    ``is_news``: whether all plans were compared, and by no earlier run for about the same. ``cpu`` tells the CPU time of this process."""
+    ``is_news``: whether all plans were compared, and by no earlier run for about the same; then ``uses`` are as in ``make_plan``. ``cpu``
+    tells the CPU time of this process."""
 
     def __init__(
         self,
@@ -178,12 +179,14 @@ class Follower:
         driver: float,
         doubt: float = 1.0,
         cpu: Callable[[], float] = process_time,
+        uses: int = 1,
     ) -> None:
         self._n = n
         self._choices = tuple(choices)
         self._driver = driver
         self._doubt = doubt
         self._cpu = cpu
+        self._uses = uses
         self.choice: Choice | None = None
         self._is_repeated = False
 
@@ -202,7 +205,9 @@ class Follower:
         recent = [choice.at(self._driver) for choice in self._choices if self._n - choice.n <= _MOST]
         self._is_repeated = any(choice.known.is_about(known) for choice in recent)
         choice, before = self._followed_now(recent, known), self._cpu()
-        made = partial(make_plan, problem, methods, margin=problem.margin, doubt=self._doubt, usual=self._usual(known))
+        uses = 1 if self._is_repeated else self._uses
+        given = (problem, methods)
+        made = partial(make_plan, *given, margin=problem.margin, doubt=self._doubt, usual=self._usual(known), uses=uses)
         plan = made(course=choice.course if choice else None)
         if choice and plan.course is choice.course:
             if taken := self._taken(choice, known, plan):
