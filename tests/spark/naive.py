@@ -13,7 +13,7 @@ from tempura.algebra.scalar import TRUE, Column, Expr, SortKey
 from tempura.execute.draft import Draft
 from tempura.frontend.catalyst import jvm_of
 from tempura.frontend.expressions import bind, bind_aggregate, column
-from tempura.frontend.literals import jvm_literal, jvm_type
+from tempura.frontend.literals import jvm_type, literal_later
 
 _KINDS = {"inner": "inner", "left": "left_outer", "full": "full_outer", "semi": "left_semi", "anti": "left_anti"}
 
@@ -81,7 +81,7 @@ def _values(session: SparkSession, rel: Values) -> DataFrame:
 
     def row(values: tuple[object, ...]) -> list[SparkColumn]:
         jvm = jvm_of(session)
-        parts = [jvm_literal(jvm, values[i], c.type, jvm_type(jvm, c.type)) for i, c in columns]
+        parts = [literal_later(jvm, values[i], c.type, jvm_type(jvm, c.type)) for i, c in columns]
         return [column(part).alias(name_of(c)) for part, (_, c) in zip(parts, columns, strict=True)]
 
     nothing = session.range(1).select(row(tuple(None for _ in columns))).limit(0)

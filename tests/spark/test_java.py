@@ -1,4 +1,6 @@
-"""What a step asks of the JVM to build its DataFrames: each class and method is looked up once."""
+"""What a step asks of the JVM: calls do not grow with what it is made of."""
+
+from typing import Any
 
 import pytest
 from py4j.clientserver import ClientServerConnection
@@ -8,7 +10,11 @@ from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref
 from tempura.algebra.states import Finalize, Partial
+from tempura.execute import functions as fn
+from tempura.execute import metrics
+from tempura.execute.draft import Draft
 from tempura.execute.metrics import Meter
+from tempura.frontend.later import call
 from tests.spark.bags import executor, read
 
 
@@ -21,38 +27,55 @@ def averages(number: int) -> Rel:
     return Finalize(Partial(rows, keys, outputs), keys, outputs)
 
 
-def test_looking_up_does_not_grow_with_the_number_of_columns(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables, lookups = {"l": SignedBag.of([(1, 2)])}, list[str]()
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The commands that are sent to the JVM."""
+    sent: list[str] = []
     send = ClientServerConnection.send_command
 
-    def counting(self: ClientServerConnection, command: str) -> object:
-        lookups.extend([command] if command.startswith("r\n") else [])
-        return send(self, command)
-
-    def looked_up(number: int) -> int:
-        executor(spark, tables).dataframe(averages(number))  # what is looked up once for all
-        lookups.clear()
-        executor(spark, tables).dataframe(averages(number))
-        return len(lookups)
-
-    monkeypatch.setattr(ClientServerConnection, "send_command", counting)
-    few, many = looked_up(2), looked_up(12)
-    assert many <= few + 2 * (12 - 2), lookups  # of an average: the children of its expressions, as a sequence
-
-
-def test_measuring_does_not_grow_with_the_jobs_of_a_session(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[str] = []
-    send = ClientServerConnection.send_command
-
-    def counting(self: ClientServerConnection, command: str) -> object:
+    def noted(self: ClientServerConnection, command: str) -> object:
         # Not what forgets objects ("m"): it comes whenever Python's garbage collector does.
-        calls.extend([command] if not command.startswith("m\n") else [])
+        sent.extend([command] if not command.startswith("m\n") else [])
         return send(self, command)
 
+    monkeypatch.setattr(ClientServerConnection, "send_command", noted)
+    return sent
+
+
+def test_columns_take_no_calls_of_their_own(spark: SparkSession, calls: list[str]) -> None:
+    tables = {"l": SignedBag.of([(1, 2)])}
+
+    def asked(number: int) -> int:
+        executor(spark, tables).dataframe(averages(number))  # what is looked up once for all
+        calls.clear()
+        executor(spark, tables).dataframe(averages(number))
+        return len(calls)
+
+    few = asked(2)
+    assert few > 0
+    assert asked(12) <= few, calls
+
+
+def test_operators_take_no_calls_of_their_own(spark: SparkSession, calls: list[str]) -> None:
+    """The filters of a plan, and the parts of their conditions."""
+
+    def asked(filters: int) -> int:
+        rows = Draft.of(spark.range(3))
+        calls.clear()
+        for n in range(filters):
+            rows = rows.filter((fn.col("id") >= -n) | fn.coalesce(fn.lit(None).cast("boolean"), fn.lit(True)))
+        frame = rows.select("id").dataframe()
+        found = len(calls)
+        assert frame.count() == 3
+        return found
+
+    asked(2)
+    few = asked(2)
+    assert few > 0
+    assert asked(40) <= few, calls
+
+
+def test_measuring_does_not_grow_with_the_jobs_of_a_session(spark: SparkSession, calls: list[str]) -> None:
     def measured() -> int:
         calls.clear()
         with Meter(spark.sparkContext) as meter:
@@ -60,8 +83,33 @@ def test_measuring_does_not_grow_with_the_jobs_of_a_session(
         assert meter.usage.jobs >= 1
         return len(calls)
 
-    monkeypatch.setattr(ClientServerConnection, "send_command", counting)
     first = measured()
     for _ in range(20):
         spark.range(1).collect()
     assert measured() <= first
+
+
+def test_measuring_does_not_grow_with_what_is_measured(spark: SparkSession, calls: list[str]) -> None:
+    def measured(jobs: int) -> int:
+        with Meter(spark.sparkContext) as meter:
+            for _ in range(jobs):
+                spark.range(0, 100, 1, 2).rdd.count()
+            calls.clear()
+        assert meter.usage.jobs == jobs
+        assert meter.usage.tasks == 2 * jobs
+        return len(calls)
+
+    measured(1)
+    one = measured(1)
+    assert one > 0
+    assert measured(12) <= one, calls
+
+
+def test_a_stage_that_the_store_has_dropped_is_left_out(spark: SparkSession) -> None:
+    with Meter(spark.sparkContext) as meter:
+        spark.range(0, 100, 1, 3).rdd.count()
+    store: Any = spark.sparkContext._jsc.sc().statusStore()
+    (job,) = meter.jobs
+    (stage,) = metrics._numbers([call(store, "job", job).stageIds()])[0]
+    assert [found.tasks for found in metrics._stages(store, [10**6, stage, 10**6 + 1])] == [3]
+    assert metrics._stages(store, []) == []

@@ -13,7 +13,8 @@ from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, Literal, R
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import jvm_of
 from tempura.frontend.expressions import bind, bind_aggregate, column
-from tempura.frontend.literals import jvm_literal, jvm_type, python_value
+from tempura.frontend.later import made
+from tempura.frontend.literals import jvm_type, literal_later, python_value
 from tests.spark.lifting import answer, data, lift
 
 QUERIES = [
@@ -117,7 +118,7 @@ CONSTANTS = [
 
 @pytest.mark.parametrize(("value", "type"), CONSTANTS, ids=[f"{type} {value!r}" for value, type in CONSTANTS])
 def test_a_constant_comes_back(spark: SparkSession, value: object, type: str) -> None:
-    expression = jvm_literal(jvm_of(spark), value, type, jvm_type(jvm_of(spark), type))
+    expression = made(literal_later(jvm_of(spark), value, type, jvm_type(jvm_of(spark), type)))
     assert expression.dataType().catalogString() == type
     internal = expression.eval(None) if type == "float" else expression.value()
     assert Literal(python_value(internal, type), type) == Literal(value, type)

@@ -39,7 +39,9 @@ ORDER: tuple[tuple[str, ...], ...] = (
 )
 """Lowest first. A module may import its own package and lower rows; packages of one row do not know each other."""
 
-EXCEPTIONS = {("execute", f"frontend.{name}") for name in ("session", "expressions", "bind_window", "java", "compiled")}
+EXCEPTIONS = {
+    ("execute", f"frontend.{name}") for name in ("session", "expressions", "bind_window", "java", "later", "compiled")
+}
 """Pairs (package that imports, module imported) that are allowed beyond that."""
 
 ONLY_BY = {"data": {"data", "bench", "cli"}}

@@ -14,6 +14,7 @@ from tempura.errors import TempuraError
 from tempura.execute.jvm import Jvm
 from tempura.frontend.compiled import END, compiled, ended
 from tempura.frontend.expressions import column
+from tempura.frontend.later import call
 
 JavaObject = Any
 """A py4j proxy."""
@@ -85,7 +86,7 @@ class Draft:
         """The rows of all, column by column, with equal rows as often as there are."""
         if not others:
             return self
-        return Draft(self.session, self._plans().union([self.plan, *(other.plan for other in others)]))
+        return Draft(self.session, call(self._plans(), "union", [self.plan, *(other.plan for other in others)]))
 
     def aggregate(self, keys: Iterable[str], values: Iterable[SparkColumn]) -> "Draft":
         """A row per group: the columns grouped by, then the aggregates, of which there must be one at least where there are no keys."""
@@ -117,7 +118,7 @@ class Draft:
 
     def named(self, name: str) -> "Draft":
         """The same rows; what is at the top, a join, aggregation or filter, has a name under which its rows are found when it has run."""
-        return Draft(self.session, compiled(self.session, "Rows").named(self.plan, name))
+        return Draft(self.session, call(compiled(self.session, "Rows"), "named", self.plan, name))
 
     def scalar(self) -> SparkColumn:
         """The value of the only row and column as a column of other rows: a scalar sub-query."""
@@ -125,7 +126,7 @@ class Draft:
         return column(Jvm(self.session).construct(subquery, self.plan))
 
     def _made(self, operation: str, *given: object) -> "Draft":
-        return Draft(self.session, getattr(self._plans(), operation)(self.plan, *given))
+        return Draft(self.session, call(self._plans(), operation, self.plan, *given))
 
     def _plans(self) -> Any:
         return compiled(self.session, "Plans")

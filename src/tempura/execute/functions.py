@@ -1,4 +1,4 @@
-"""Spark's functions over columns, as ``pyspark.sql.functions`` has them: one call into the JVM each instead of five.
+"""Spark's functions over columns, as ``pyspark.sql.functions`` has them: called in the JVM when the columns are needed, all in one call.
 
 PySpark looks up the class and the method anew at each use, and notes the place in the user's program for its error messages. A step
 is made of thousands of such columns, and nobody wrote them.
@@ -7,54 +7,49 @@ is made of thousands of such columns, and nobody wrote them.
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import Column
 from pyspark.sql.classic.column import Column as ClassicColumn
 
-from tempura.frontend.java import Java, running_java
+from tempura.frontend.later import Later, seq, static
 
 _FUNCTIONS = "org.apache.spark.sql.functions"
-_NAMED: WeakKeyDictionary[Java, dict[str, Column]] = WeakKeyDictionary()
 
 
 def col(name: str) -> Column:
     """The column of a DataFrame that has this name; dots and backquotes mean what they mean in SQL."""
-    java = running_java()
-    named = _NAMED.setdefault(java, {})
-    if name not in named:
-        named[name] = ClassicColumn(java.static(_FUNCTIONS, "col")(name))
-    return named[name]
+    return _column("col", name)
 
 
 def lit(value: object) -> Column:
     """A constant."""
-    return ClassicColumn(running_java().static(_FUNCTIONS, "lit")(value))
+    return _column("lit", value)
 
 
 def when(condition: Column, value: object) -> Column:
     """``value`` where the condition is TRUE, else NULL, or what ``otherwise`` says."""
-    given = _inner(value) if isinstance(value, Column) else value
-    return ClassicColumn(running_java().static(_FUNCTIONS, "when")(_inner(condition), given))
+    return _column("when", _inner(condition), _inner(value) if isinstance(value, Column) else value)
 
 
 def concat_ws(separator: str, *columns: Column) -> Column:
     """Texts one after the other, with a text between them."""
-    java = running_java()
-    return ClassicColumn(java.static(_FUNCTIONS, "concat_ws")(separator, _list(java, columns)))
+    return _column("concat_ws", separator, _list(columns))
+
+
+def _column(name: str, *given: object) -> Column:
+    return ClassicColumn(static(_FUNCTIONS, name, *given))
 
 
 def _of_columns(name: str, *columns: Column | str) -> Column:
-    return ClassicColumn(running_java().static(_FUNCTIONS, name)(*map(_inner, columns)))
+    return _column(name, *map(_inner, columns))
 
 
 def _of_list(name: str, *columns: Column | str) -> Column:
-    java = running_java()
-    return ClassicColumn(java.static(_FUNCTIONS, name)(_list(java, columns)))
+    return _column(name, _list(columns))
 
 
-def _list(java: Java, columns: Iterable[Column | str]) -> Any:
-    return java.static("PythonUtils", "toSeq")([_inner(column) for column in columns])
+def _list(columns: Iterable[Column | str]) -> Later:
+    return seq(*map(_inner, columns))
 
 
 def _inner(column: Column | str) -> Any:

@@ -1,10 +1,11 @@
 """What a piece of work on Spark took, read from Spark's own status store (it works with the web UI disabled)."""
 
+import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -12,7 +13,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from tempura.execute.contract import Clocks, Usage
-from tempura.frontend.java import each, java
+from tempura.frontend.java import java
+from tempura.frontend.later import Later, call, made, seq, static
 
 
 class Meter:
@@ -62,23 +64,25 @@ class Meter:
         scala_context.listenerBus().waitUntilEmpty()
         store = scala_context.statusStore()
         # The JVM picks them: a session may have run thousands of jobs before.
-        self.jobs = tuple(scala_context.statusTracker().getJobIdsForTag(self._tag))
-        jobs = [store.job(id) for id in self.jobs]
-        ids = {stage for job in jobs for stage in each(job.stageIds())}
-        ran = [stage for stage in _stages(store, ids) if stage.numCompleteTasks()]
-        tasks_cpu = sum(stage.executorCpuTime() for stage in ran) / 1e9
+        jobs = call(scala_context.statusTracker(), "getJobIdsForTag", self._tag)
+        self.jobs = tuple(json.loads(str(made(static("java.util.Arrays", "toString", jobs)))))
+        ids = {
+            stage for stages in _numbers([call(store, "job", id).stageIds() for id in self.jobs]) for stage in stages
+        }
+        ran = [stage for stage in _stages(store, sorted(ids)) if stage.tasks]
+        tasks_cpu = sum(stage.cpu for stage in ran) / 1e9
         # In a local session tasks run in the driver's JVM.
         other = tasks_cpu if scala_context.isLocal() else 0.0
         return Usage(
             cpu_seconds=tasks_cpu,
             driver_seconds=max(0.0, spent.jvm_seconds - other) + spent.python_seconds,
             wall_seconds=spent.wall_seconds,
-            jobs=len(jobs),
+            jobs=len(self.jobs),
             stages=len(ran),
-            tasks=sum(stage.numCompleteTasks() for stage in ran),
-            shuffle_bytes=sum(stage.shuffleWriteBytes() for stage in ran),
-            input_bytes=sum(stage.inputBytes() for stage in ran),
-            output_bytes=sum(stage.outputBytes() for stage in ran),
+            tasks=sum(stage.tasks for stage in ran),
+            shuffle_bytes=sum(stage.shuffled for stage in ran),
+            input_bytes=sum(stage.read for stage in ran),
+            output_bytes=sum(stage.written for stage in ran),
         )
 
 
@@ -94,9 +98,30 @@ def clocks(context: SparkContext) -> Clocks:
     return Clocks(time.perf_counter(), _GAUGES[context].getValue() / 1e9, time.process_time())
 
 
-def _stages(store: Any, ids: set[int]) -> Iterator[Any]:
-    for stage in sorted(ids):
-        try:
-            yield store.lastStageAttempt(stage)
-        except Py4JJavaError:  # NoSuchElementException: the store has dropped it
-            continue
+class _Stage(NamedTuple):
+    """What a stage took: completed tasks, nanoseconds, bytes."""
+
+    tasks: int
+    cpu: int
+    shuffled: int
+    read: int
+    written: int
+
+
+_TOLD = ("numCompleteTasks", "executorCpuTime", "shuffleWriteBytes", "inputBytes", "outputBytes")
+
+
+def _stages(store: Any, ids: Sequence[int]) -> list[_Stage]:
+    """What is known of stages, in one call if the store has kept them all."""
+    asked = [call(store, "lastStageAttempt", id) for id in ids]
+    try:
+        return [_Stage(*told) for told in _numbers([seq(*(call(stage, name) for name in _TOLD)) for stage in asked])]
+    except Py4JJavaError:  # NoSuchElementException: the store has dropped one
+        halves = (ids[: len(ids) // 2], ids[len(ids) // 2 :]) if len(ids) > 1 else ()
+        return [stage for half in halves for stage in _stages(store, half)]
+
+
+def _numbers(sequences: Sequence[Later]) -> list[list[int]]:
+    """The numbers of Scala's sequences, in one call."""
+    text = str(made(seq(*(call(one, "mkString", " ") for one in sequences)).mkString("\n")))
+    return [[int(number) for number in line.split()] for line in text.splitlines()]

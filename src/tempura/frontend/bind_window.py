@@ -7,6 +7,7 @@ from tempura.algebra.window import BY_PEERS, ENDS, Window, WindowOutput
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import EXPRESSIONS, JavaObject, class_of
 from tempura.frontend.expressions import Binder, NameOf
+from tempura.frontend.later import static
 from tempura.frontend.tree import jvm_object
 
 Ties = Sequence[SortKey]
@@ -87,8 +88,7 @@ class _WindowBinder(Binder):
 
     def _complete(self, function: JavaObject) -> JavaObject:
         mode = self._jvm.static(f"{EXPRESSIONS}.aggregate.Complete$", "MODULE$")
-        id = self._jvm.static(f"{EXPRESSIONS}.NamedExpression", "newExprId")()
-        nothing = self._jvm.static("scala.Option", "apply")(None)
+        id, nothing = static(f"{EXPRESSIONS}.NamedExpression", "newExprId"), static("scala.Option", "empty")
         return self._new("aggregate.AggregateExpression", function, mode, False, nothing, id)
 
     def _object(self, name: str) -> JavaObject:

@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 
 from tempura.frontend.java import Java, java
 
-_SOURCES = ("Given", "Tables", "Walk", "Names", "Rules", "Tree", "Plans", "Leaves", "Settings", "Rows", "Answers")
+_SOURCES = (
+    "Given", "Tables", "Walk", "Names", "Rules", "Tree", "Script", "Plans", "Leaves", "Settings", "Rows", "Answers",
+)  # fmt: skip
 """The classes. Each may use those before it."""
 
 END = "\0"
@@ -25,15 +27,19 @@ _compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 def compiled(spark: SparkSession, name: str) -> Any:
     """An object of the class ``name`` in the session's JVM."""
-    compile_beforehand(spark)
-    return _compiled[spark.sparkContext._gateway][name]
+    return compiled_by(spark.sparkContext._gateway, name)
+
+
+def compiled_by(gateway: Any, name: str) -> Any:
+    """The same in the JVM behind a gateway."""
+    if gateway not in _compiled:
+        _compiled[gateway] = _compile_all(gateway)
+    return _compiled[gateway][name]
 
 
 def compile_beforehand(spark: SparkSession) -> None:
     """Compile all of it, unless that was done."""
-    gateway = spark.sparkContext._gateway
-    if gateway not in _compiled:
-        _compiled[gateway] = _compile_all(gateway)
+    compiled(spark, _SOURCES[0])
 
 
 def compiled_alone(spark: SparkSession, name: str) -> Any:

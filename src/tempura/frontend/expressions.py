@@ -9,7 +9,6 @@ slots of an aggregation state into the value that Spark's aggregate has.
 
 from collections.abc import Callable, Sequence
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql.classic.column import Column as ClassicColumn
 
@@ -18,8 +17,9 @@ from tempura.algebra.states import decimal_of
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import EXPRESSIONS, JavaObject
 from tempura.frontend.java import running_java
-from tempura.frontend.literals import jvm_literal, jvm_type
-from tempura.frontend.tree import jvm_object
+from tempura.frontend.later import new, over, seq, static
+from tempura.frontend.literals import literal_later, type_later
+from tempura.frontend.tree import object_later
 
 NameOf = Callable[[Column], str]
 """The name that a column has in the DataFrame. Any characters: it is quoted here."""
@@ -57,7 +57,7 @@ def bind_generator(generator: Call, outer: bool, name_of: NameOf) -> JavaObject:
 
 def column(expression: JavaObject) -> SparkColumn:
     """A PySpark column of a Catalyst expression."""
-    return ClassicColumn(running_java().static("org.apache.spark.sql.classic.ExpressionUtils", "column")(expression))
+    return ClassicColumn(static("org.apache.spark.sql.classic.ExpressionUtils", "column", expression))
 
 
 class Binder:
@@ -73,12 +73,12 @@ class Binder:
         match expr:
             case Ref(column=referenced):
                 unresolved = "org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute"
-                return self._jvm.static(unresolved, "quoted")(self._name_of(referenced))
+                return static(unresolved, "quoted", self._name_of(referenced))
             case Literal(value=value, type=type):
                 return self.literal(value, type)
             case Call(handle=None):
                 return self._made_by_rule(expr)
-        return self._over(jvm_object(expr.handle), expr.operands)
+        return self._over(object_later(expr.handle), expr.operands)
 
     def bind_aggregate(self, call: AggregateCall) -> JavaObject:
         """See :func:`bind_aggregate`."""
@@ -87,15 +87,9 @@ class Binder:
         bound = None if call.filter is None else self.bind(call.filter)
         mode = self._jvm.static(f"{aggregate}.Complete$", "MODULE$")
         # A new id: a lifted aggregate may be used twice in one plan, with another filter or other arguments.
-        id = self._jvm.static(f"{EXPRESSIONS}.NamedExpression", "newExprId")()
-        return self._new(
-            "aggregate.AggregateExpression",
-            function,
-            mode,
-            call.distinct,
-            self._jvm.static("scala.Option", "apply")(bound),
-            id,
-        )
+        id = static(f"{EXPRESSIONS}.NamedExpression", "newExprId")
+        filter = static("scala.Option", "apply", bound)
+        return self._new("aggregate.AggregateExpression", function, mode, call.distinct, filter, id)
 
     def outer(self, generator: JavaObject) -> JavaObject:
         """A generator that gives a row of NULLs in place of none."""
@@ -103,21 +97,21 @@ class Binder:
 
     def literal(self, value: object, type: str) -> JavaObject:
         """A constant."""
-        return jvm_literal(self._jvm, value, type, self.type(type))
+        return literal_later(self._jvm, value, type, self.type(type))
 
     def type(self, text: str) -> JavaObject:
         """The Spark type of a type text."""
         if text not in self._types:
-            self._types[text] = jvm_type(self._jvm, text)
+            self._types[text] = type_later(self._jvm, text)
         return self._types[text]
 
     # --- building blocks --------------------------------------------------------------------------------------------
 
     def _new(self, name: str, *arguments: object) -> JavaObject:
-        return getattr(self._jvm, f"{EXPRESSIONS}.{name}")(*arguments)
+        return new(f"{EXPRESSIONS}.{name}", *arguments)
 
     def _seq(self, expressions: Sequence[JavaObject]) -> JavaObject:
-        return self._jvm.static("PythonUtils", "toSeq")(list(expressions))
+        return seq(*expressions)
 
     def _over(self, handle: JavaObject, operands: Sequence[Expr]) -> JavaObject:
         """An expression over other operands. One that asks for their types when it is made (PivotFirst) gets them said, by casts that
@@ -125,39 +119,34 @@ class Binder:
         if not operands:
             return handle
         children = [self.bind(operand) for operand in operands]
-        try:
-            return handle.withNewChildren(self._seq(children))
-        except Py4JJavaError as error:
-            if "UnresolvedException" not in error.java_exception.getClass().getName():
-                raise
-        typed = [self.cast(child, operand.type) for child, operand in zip(children, operands, strict=True)]
-        return handle.withNewChildren(self._seq(typed))
+        return over(handle, children, [operand.type for operand in operands])
 
     def _mode(self, mode: str) -> JavaObject:
         """An evaluation mode by name; "" is the session's."""
         modes = f"{EXPRESSIONS}.EvalMode"
-        return (
-            self._jvm.static(modes, "withName")(mode.upper())
-            if mode
-            else self._jvm.static(modes, "fromSQLConf")(
-                self._jvm.static("org.apache.spark.sql.internal.SQLConf", "get")()
-            )
-        )
+        if mode:
+            return static(modes, "withName", mode.upper())
+        session = self._jvm.static("org.apache.spark.sql.internal.SQLConf", "get")()  # that of now
+        return static(modes, "fromSQLConf", session)
+
+    @property
+    def _has_contexts(self) -> bool:
+        """Whether arithmetic is told its mode in a context: since Spark 4.1."""
+        return type(getattr(self._jvm, f"{EXPRESSIONS}.NumericEvalContext")).__name__ == "JavaClass"
 
     def _arithmetic(self, name: str, left: JavaObject, right: JavaObject, mode: str) -> JavaObject:
         """Arithmetic in a mode; a mode may carry the mark that :func:`~tempura.frontend.scalars.mode_of` writes."""
         plain, _, mark = mode.partition(" ")
-        context = getattr(self._jvm, f"{EXPRESSIONS}.NumericEvalContext")
-        if type(context).__name__ == "JavaClass":
-            return self._new(name, left, right, context(self._mode(plain), not mark))
+        if self._has_contexts:
+            context = self._new("NumericEvalContext", self._mode(plain), not mark)
+            return self._new(name, left, right, context)
         return self._new(name, left, right, self._mode(plain))  # before Spark 4.1 the mode is an argument by itself
 
     def cast(self, child: JavaObject, type: str, mode: str = "legacy") -> JavaObject:
         """A cast; the time zone is the session's where one is needed."""
         plain, _, zone = mode.partition(";")
-        return self._new(
-            "Cast", child, self.type(type), self._jvm.static("scala.Option", "apply")(zone or None), self._mode(plain)
-        )
+        of_zone = static("scala.Option", "apply", zone or None)
+        return self._new("Cast", child, self.type(type), of_zone, self._mode(plain))
 
     # --- calls without handle ---------------------------------------------------------------------------------------
 
@@ -229,7 +218,7 @@ class Binder:
 
     def _aggregate_function(self, call: AggregateCall) -> JavaObject:
         if call.handle is not None and call.function != "Count":
-            function = jvm_object(call.handle).aggregateFunction()
+            function = object_later(call.handle).aggregateFunction()
             return self._over(function, call.operands)
         children = [self.bind(operand) for operand in call.operands]
         if call.function == "Count":
@@ -244,9 +233,8 @@ class Binder:
         raise TempuraError("NOT_EXECUTABLE", f"{call} was made by a rule, and Spark is not told how to compute it.")
 
     def _sum(self, child: JavaObject, mode: str) -> JavaObject:
-        context = getattr(self._jvm, f"{EXPRESSIONS}.NumericEvalContext")
-        if type(context).__name__ == "JavaClass":
-            return self._new("aggregate.Sum", child, context(self._mode(mode), True))
+        if self._has_contexts:
+            return self._new("aggregate.Sum", child, self._new("NumericEvalContext", self._mode(mode), True))
         return self._new("aggregate.Sum", child, self._mode(mode))
 
 

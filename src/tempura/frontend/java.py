@@ -58,11 +58,16 @@ def listed(java_list: Any) -> list[Any]:
     return [java_list[i] for i in range(len(java_list))]
 
 
-def running_java() -> Java:
-    """The JVM of the running session. Raises TempuraError NO_SESSION."""
+def running_gateway() -> Any:
+    """The way to the JVM of the running session. Raises TempuraError NO_SESSION."""
     context = SparkContext._active_spark_context
     if context is None:
         raise TempuraError(
             "NO_SESSION", "There is no running Spark session.", "Start one, or keep it until the results are read."
         )
-    return java(context._jvm)
+    return context._gateway
+
+
+def running_java() -> Java:
+    """The JVM of the running session. Raises TempuraError NO_SESSION."""
+    return java(running_gateway().jvm)

@@ -11,9 +11,12 @@ from decimal import Decimal
 
 from tempura.algebra.states import decimal_of
 from tempura.frontend.catalyst import EXPRESSIONS, JavaObject
+from tempura.frontend.java import Java
+from tempura.frontend.later import Later, call, new, static
 
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1)
+_PARSER = ("org.apache.spark.sql.catalyst.parser.CatalystSqlParser$", "MODULE$")
 _SQL_SUFFIX = {"tinyint": "Y", "smallint": "S", "bigint": "L"}
 _AS_IS = ("boolean", "tinyint", "smallint", "int", "bigint", "double")
 
@@ -59,31 +62,32 @@ def _decimal(internal: object, type: str) -> Decimal:
     return Decimal((sign, digits + (0,) * (exponent + scale), -scale))
 
 
-def jvm_literal(jvm: JavaObject, value: object, type: str, data_type: JavaObject) -> JavaObject:
+def literal_later(jvm: Java, value: object, type: str, data_type: JavaObject) -> Later:
     """The Catalyst expression of a constant: the inverse of :func:`python_value`."""
-    create = jvm.static(f"{EXPRESSIONS}.Literal", "create")
+    literal = f"{EXPRESSIONS}.Literal"
     if value is None:
-        return create(None, data_type)
+        return static(literal, "create", None, data_type)
     if type in _SQL_SUFFIX:
         # py4j chooses the Java type of a number by its size; the SQL text says which it is.
-        return jvm.static(f"{EXPRESSIONS}.Literal", "fromSQL")(f"{value}{_SQL_SUFFIX[type]}")
+        return static(literal, "fromSQL", f"{value}{_SQL_SUFFIX[type]}")
     if type == "float":
-        none = jvm.static("scala.Option", "empty")()
-        legacy = getattr(jvm, f"{EXPRESSIONS}.EvalMode").LEGACY()
-        return getattr(jvm, f"{EXPRESSIONS}.Cast")(create(value, jvm_type(jvm, "double")), data_type, none, legacy)
-    return create(_java_value(jvm, value, type), data_type)
+        none, legacy = static("scala.Option", "empty"), static(f"{EXPRESSIONS}.EvalMode", "LEGACY")
+        return new(
+            f"{EXPRESSIONS}.Cast", static(literal, "create", value, type_later(jvm, "double")), data_type, none, legacy
+        )
+    return static(literal, "create", _java_value(jvm, value, type), data_type)
 
 
-def _java_value(jvm: JavaObject, value: object, type: str) -> JavaObject:
+def _java_value(jvm: Java, value: object, type: str) -> object:
     if isinstance(value, datetime):
         seconds, rest = divmod(_naive(value) - _EPOCH, timedelta(seconds=1))
         nanos = rest.microseconds * 1000
         if type == "timestamp":
-            return jvm.static("java.time.Instant", "ofEpochSecond")(seconds, nanos)
+            return static("java.time.Instant", "ofEpochSecond", seconds, nanos)
         utc = jvm.static("java.time.ZoneOffset", "UTC")
-        return jvm.static("java.time.LocalDateTime", "ofEpochSecond")(seconds, nanos, utc)
+        return static("java.time.LocalDateTime", "ofEpochSecond", seconds, nanos, utc)
     if isinstance(value, date):
-        return jvm.static("java.time.LocalDate", "ofEpochDay")((value - _EPOCH_DAY).days)
+        return static("java.time.LocalDate", "ofEpochDay", (value - _EPOCH_DAY).days)
     if decimal_of(type) and isinstance(value, int):
         return Decimal(value)
     return value
@@ -93,6 +97,11 @@ def _naive(value: datetime) -> datetime:
     return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
 
 
-def jvm_type(jvm: JavaObject, type: str) -> JavaObject:
+def jvm_type(jvm: Java, type: str) -> JavaObject:
     """The Spark type of a type text. Raises Spark's ParseException for a text that is none."""
-    return jvm.static("org.apache.spark.sql.catalyst.parser.CatalystSqlParser$", "MODULE$").parseDataType(type)
+    return jvm.static(*_PARSER).parseDataType(type)
+
+
+def type_later(jvm: Java, type: str) -> Later:
+    """The same, when it is needed."""
+    return call(jvm.static(*_PARSER), "parseDataType", type)

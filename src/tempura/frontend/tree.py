@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tempura.frontend.catalyst import JavaObject, simple_name
 from tempura.frontend.compiled import compiled
+from tempura.frontend.later import Later, call
 from tempura.frontend.marker import MARKER
 
 _IGNORED = (
@@ -168,6 +169,16 @@ def jvm_object(handle: object) -> JavaObject:
     """The object of a handle on a lifted expression."""
     assert isinstance(handle, Handle | Awaited)
     return handle.get()
+
+
+def object_later(handle: object) -> Later:
+    """The same, when it is needed."""
+    match handle:
+        case Handle(tree=tree, position=position):
+            return call(tree, "at", position)
+        case Awaited(handles=handles, position=position):
+            return object_later(handles()[position])
+    raise AssertionError(handle)
 
 
 class Tree:
