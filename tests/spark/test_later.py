@@ -59,6 +59,15 @@ def test_not_a_number_and_nothing(spark: SparkSession) -> None:
     assert found.apply(2).toString() == "[1, [2, null]]"
 
 
+def test_what_gives_no_object_is_asked_once(spark: SparkSession) -> None:
+    """A text, a number and nothing are Python's, and may be given to others."""
+    clock = static("java.lang.System", "nanoTime")
+    assert made(clock) == made(clock)
+    nothing, text = static("java.lang.System", "getProperty", "tempura.none"), static("java.lang.String", "valueOf", 7)
+    assert (made(nothing), made(text)) == (None, "7")
+    assert made(seq(clock, nothing, text)).mkString(" ") == f"{made(clock)} null 7"
+
+
 def test_what_is_needed_twice_is_made_once(spark: SparkSession) -> None:
     id = static("org.apache.spark.sql.catalyst.expressions.NamedExpression", "newExprId")
     pair = made(seq(id, id, static("org.apache.spark.sql.catalyst.expressions.NamedExpression", "newExprId")))

@@ -28,8 +28,8 @@ _AS, _VALUE = "\1", "\2"
 
 @dataclass(frozen=True)
 class Draft:
-    """Rows of a logical plan that nobody has analysed yet. Each operation is one call to the JVM; a name means the column of exactly
-    that name. Mistakes show in :meth:`dataframe`."""
+    """Rows of a logical plan that nobody has analysed yet. Operations are called in the JVM when the plan is needed, all in one call; a
+    name means the column of exactly that name. Mistakes show in :meth:`dataframe`."""
 
     session: SparkSession
     plan: JavaObject

@@ -109,6 +109,7 @@ class _Stage(NamedTuple):
 
 
 _TOLD = ("numCompleteTasks", "executorCpuTime", "shuffleWriteBytes", "inputBytes", "outputBytes")
+"""What Spark calls the fields of a stage, in their order."""
 
 
 def _stages(store: Any, ids: Sequence[int]) -> list[_Stage]:

@@ -8,7 +8,7 @@ from tempura.errors import TempuraError
 from tempura.frontend.catalyst import EXPRESSIONS, JavaObject, class_of
 from tempura.frontend.expressions import Binder, NameOf
 from tempura.frontend.later import static
-from tempura.frontend.tree import jvm_object
+from tempura.frontend.tree import jvm_object, object_later
 
 Ties = Sequence[SortKey]
 """Sort keys that decide where the order of a window does not."""
@@ -22,9 +22,9 @@ def bind_window(rel: Window, output: WindowOutput, ties: Ties, name_of: NameOf, 
     """
     binder = _WindowBinder(name_of)
     if in_range(output):
-        return binder.over(rel, (), binder.end(output.call, place), jvm_object(output.frame.handle))
+        return binder.over(rel, (), binder.end(output.call, place), object_later(output.frame.handle))
     own = ties if output.depends_on_ties else ()
-    return binder.over(rel, own, binder.function(output.call), jvm_object(output.frame.handle))
+    return binder.over(rel, own, binder.function(output.call), object_later(output.frame.handle))
 
 
 def bind_place(rel: Window, ties: Ties, name_of: NameOf) -> JavaObject:

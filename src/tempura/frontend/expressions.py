@@ -1,10 +1,10 @@
 """From the algebra's expressions back to Catalyst's, for execution.
 
-``bind`` gives a Catalyst expression in which every column is an unresolved attribute of a DataFrame's column name;
-Spark resolves it against the DataFrame that it is applied to. A call with a handle is the handle with new children, so
-that whatever the class keeps (evaluation mode, time zone, format, values of a list) stays. Calls without a handle are
-those that rules make: the closed list in this module, and Tempura's own ``SumOf`` and ``AverageOf``, which turn the
-slots of an aggregation state into the value that Spark's aggregate has.
+``bind`` gives a Catalyst expression, which is made when it is needed (:mod:`~tempura.frontend.later`). In it every column is an
+unresolved attribute of a DataFrame's column name; Spark resolves it against the DataFrame that it is applied to. A call with a handle
+is the handle with new children, so that whatever the class keeps (evaluation mode, time zone, format, values of a list) stays. Calls
+without a handle are those that rules make: the closed list in this module, and Tempura's own ``SumOf`` and ``AverageOf``, which turn
+the slots of an aggregation state into the value that Spark's aggregate has.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,8 +16,9 @@ from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, Literal, R
 from tempura.algebra.states import decimal_of
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import EXPRESSIONS, JavaObject
-from tempura.frontend.java import running_java
-from tempura.frontend.later import new, over, seq, static
+from tempura.frontend.compiled import compiled_by, ended
+from tempura.frontend.java import running_gateway, running_java
+from tempura.frontend.later import call, new, seq, static
 from tempura.frontend.literals import literal_later, type_later
 from tempura.frontend.tree import object_later
 
@@ -119,7 +120,8 @@ class Binder:
         if not operands:
             return handle
         children = [self.bind(operand) for operand in operands]
-        return over(handle, children, [operand.type for operand in operands])
+        types = ended(operand.type for operand in operands)
+        return call(compiled_by(running_gateway(), "Plans"), "over", handle, children, types)
 
     def _mode(self, mode: str) -> JavaObject:
         """An evaluation mode by name; "" is the session's."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from py4j.java_gateway import JavaObject
 
-from tempura.frontend.compiled import END, compiled_by, ended
+from tempura.frontend.compiled import END, compiled_by
 from tempura.frontend.java import running_gateway
 
 _ESCAPED = "\1"
@@ -24,12 +24,13 @@ class Later:
     """An object of the JVM that may not have been made yet: what ``call``, ``static`` or ``new`` give. To py4j it is that object, which is
     made then, once; its methods are called when what they give is needed. Raises what these raise, then."""
 
-    __slots__ = ("_given", "_made", "_what")
+    __slots__ = ("_given", "_is_made", "_made", "_what")
 
     def __init__(self, what: tuple[str, ...], given: tuple[object, ...]) -> None:
         self._what = what
         self._given = given
-        self._made: JavaObject | None = None
+        self._is_made = False
+        self._made: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., "Later"]:
         if name.startswith("_") or name == "Java":  # what py4j asks of its own proxies, and of Python's
@@ -38,19 +39,16 @@ class Later:
 
     def _get_object_id(self) -> str:
         """The name of the object, by which py4j gives it to a call."""
-        return str(self._object()._target_id)
-
-    def _object(self) -> JavaObject:
-        if self._made is None:
-            gateway = running_gateway()
-            self._made = compiled_by(gateway, "Script").run(gateway.java_gateway_server, _Script(self).text)
-            self._given = ()
-        return self._made
+        return str(made(self)._get_object_id())
 
 
-def made(later: Later) -> JavaObject:
-    """The object of the JVM."""
-    return later._object()
+def made(later: Later) -> Any:
+    """The object of the JVM; where it is a text, a number or nothing, Python's."""
+    if not later._is_made:
+        gateway = running_gateway()
+        later._made = compiled_by(gateway, "Script").run(gateway.java_gateway_server, _Script(later).text)
+        later._is_made = True
+    return later._made
 
 
 def call(target: object, method: str, *given: object) -> Later:
@@ -66,11 +64,6 @@ def static(type: str, method: str, *given: object) -> Later:
 def new(type: str, *given: object) -> Later:
     """A new object of a class."""
     return Later(("n", type), given)
-
-
-def over(expression: object, operands: list[Any], types: Iterable[str]) -> Later:
-    """An expression of Catalyst's over other operands, which have these types."""
-    return call(compiled_by(running_gateway(), "Script"), "over", expression, operands, ended(types))
 
 
 def seq(*elements: object) -> Later:
@@ -104,9 +97,11 @@ class _Script:
 
     def _value(self, value: object) -> Iterator[str]:
         match value:
-            case Later(_made=None):
+            case Later() if id(value) in self._places:
                 yield f"#{self._places[id(value)]}"
-            case Later() | JavaObject():
+            case Later():
+                yield from self._value(made(value))
+            case JavaObject():
                 yield f"@{value._get_object_id()}"
             case None:
                 yield "-"
@@ -130,12 +125,12 @@ class _Script:
                 raise TypeError(f"nothing says what {value!r} is to Java")
 
 
-def _needed(given: object) -> Iterator[Later]:
+def _needed(given: Iterable[object]) -> Iterator[Later]:
     """What has to be made of some values."""
-    for value in given if isinstance(given, list | tuple) else ():
+    for value in given:
         if isinstance(value, list):
             yield from _needed(value)
-        elif isinstance(value, Later) and value._made is None:
+        elif isinstance(value, Later) and not value._is_made:
             yield value
 
 

@@ -69,6 +69,10 @@ class Handle:
         """The object."""
         return self.tree.at(self.position)
 
+    def later(self) -> Later:
+        """The object, when it is needed."""
+        return call(self.tree, "at", self.position)
+
 
 @dataclass(eq=False, slots=True)
 class Node:
@@ -162,7 +166,14 @@ class Awaited:
 
     def get(self) -> JavaObject:
         """The object."""
-        return jvm_object(self.handles()[self.position])
+        return jvm_object(self._handle())
+
+    def later(self) -> Later:
+        """The object, when it is needed."""
+        return object_later(self._handle())
+
+    def _handle(self) -> object:
+        return self.handles()[self.position]
 
 
 def jvm_object(handle: object) -> JavaObject:
@@ -173,12 +184,8 @@ def jvm_object(handle: object) -> JavaObject:
 
 def object_later(handle: object) -> Later:
     """The same, when it is needed."""
-    match handle:
-        case Handle(tree=tree, position=position):
-            return call(tree, "at", position)
-        case Awaited(handles=handles, position=position):
-            return object_later(handles()[position])
-    raise AssertionError(handle)
+    assert isinstance(handle, Handle | Awaited)
+    return handle.later()
 
 
 class Tree:

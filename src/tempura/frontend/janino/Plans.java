@@ -5,14 +5,18 @@ import java.util.List;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAlias;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedException;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedStar;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedSubqueryColumnAliases;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EvalMode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.JoinType$;
@@ -37,7 +41,7 @@ import scala.Option;
 import scala.collection.immutable.Seq;
 
 /**
- * Logical plans that are not analysed yet. Columns come as {@code items}, each ended by a zero: the name of a column that stays; two names
+ * Logical plans that are not analysed yet, and their expressions. Columns come as {@code items}, each ended by a zero: the name of a column that stays; two names
  * with a one in between, of a column and what it is called from now on; or a two, for the next of {@code columns}.
  */
 public final class Plans {
@@ -138,6 +142,24 @@ public final class Plans {
     /** The rows with equal {@code keys} in the same of so many partitions. */
     public LogicalPlan partitioned(LogicalPlan input, int partitions, String keys) {
         return new RepartitionByExpression(Given.seq(attributes(keys)), input, Option.apply(partitions), Option.empty());
+    }
+
+    /** An expression over other operands. One that asks for their types when it is made gets them said, by casts that change nothing. */
+    public Expression over(Expression expression, List operands, String types) throws Exception {
+        try {
+            return (Expression) expression.withNewChildren(Given.seq(operands));
+        } catch (Exception error) {
+            if (!(error instanceof UnresolvedException)) {
+                throw error;
+            }
+        }
+        String[] texts = Given.texts(types);
+        List typed = new ArrayList();
+        for (int i = 0; i < texts.length; i++) {
+            Expression operand = (Expression) operands.get(i);
+            typed.add(new Cast(operand, CatalystSqlParser$.MODULE$.parseDataType(texts[i]), Option.empty(), EvalMode.LEGACY()));
+        }
+        return (Expression) expression.withNewChildren(Given.seq(typed));
     }
 
     private static LogicalPlan join(LogicalPlan left, LogicalPlan right, JoinType kind, Expression on) {

@@ -3,17 +3,11 @@ package tempura;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedException;
-import org.apache.spark.sql.catalyst.expressions.Cast;
-import org.apache.spark.sql.catalyst.expressions.EvalMode;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import py4j.Gateway;
 import py4j.GatewayServer;
 import py4j.Py4JJavaException;
 import py4j.reflection.MethodInvoker;
 import py4j.reflection.ReflectionEngine;
-import scala.Option;
 
 /**
  * Many calls as one. Each is words: {@code m}, a method, an object and what the method is given; {@code s}, a class, a static method and what
@@ -24,24 +18,6 @@ public final class Script {
     /** What the last call gives. */
     public Object run(GatewayServer server, String text) throws Throwable {
         return new Reading((Gateway) server.getGateway(), Given.texts(text)).last();
-    }
-
-    /** An expression over other operands. One that asks for their types when it is made gets them said, by casts that change nothing. */
-    public Expression over(Expression expression, List operands, String types) throws Exception {
-        try {
-            return (Expression) expression.withNewChildren(Given.seq(operands));
-        } catch (Exception error) {
-            if (!(error instanceof UnresolvedException)) {
-                throw error;
-            }
-        }
-        String[] texts = Given.texts(types);
-        List typed = new ArrayList();
-        for (int i = 0; i < texts.length; i++) {
-            Expression operand = (Expression) operands.get(i);
-            typed.add(new Cast(operand, CatalystSqlParser$.MODULE$.parseDataType(texts[i]), Option.empty(), EvalMode.LEGACY()));
-        }
-        return (Expression) expression.withNewChildren(Given.seq(typed));
     }
 
     private static final class Reading {

@@ -205,9 +205,15 @@ class Follower:
         recent = [choice.at(self._driver) for choice in self._choices if self._n - choice.n <= _MOST]
         self._is_repeated = any(choice.known.is_about(known) for choice in recent)
         choice, before = self._followed_now(recent, known), self._cpu()
-        uses = 1 if self._is_repeated else self._uses
-        given = (problem, methods)
-        made = partial(make_plan, *given, margin=problem.margin, doubt=self._doubt, usual=self._usual(known), uses=uses)
+        made = partial(
+            make_plan,
+            problem,
+            methods,
+            margin=problem.margin,
+            doubt=self._doubt,
+            usual=self._usual(known),
+            uses=1 if self._is_repeated else self._uses,
+        )
         plan = made(course=choice.course if choice else None)
         if choice and plan.course is choice.course:
             if taken := self._taken(choice, known, plan):
