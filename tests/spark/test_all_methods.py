@@ -32,7 +32,7 @@ def dearer(spark: SparkSession, suite: str, names: tuple[str, ...]) -> dict[str,
     session = clone(spark)
     session.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
     planning = Planning(suite, 0.01)
-    tables, texts = Tables.of(session, generate(planning.scale, suite=suite), planning.times), query_texts(suite)
+    tables, texts = Tables.of(session, generate(planning.scale, suite=suite), planning.coming), query_texts(suite)
     found = {}
     for name in names or tuple(texts):
         query = lift_sql(session, texts[name], tables.schemas).rel

@@ -20,7 +20,7 @@ SQL = """SELECT n_regionkey, count(*) AS n FROM nation JOIN customer ON n_nation
 @pytest.mark.slow
 def test_rows_of_operators_are_counted_on_the_way(spark: SparkSession) -> None:
     dataset = generate(0.01, suite="tpch")
-    tables = Tables.of(spark, dataset, times=1)
+    tables = Tables.of(spark, dataset)
     emit, notes = planned(lift_sql(spark, SQL, tables.schemas).rel, tables.facts)
     found = counted(clone(spark), dataset, emit)
     customers = spark.read.parquet(f"file:{dataset.file('customer')}").filter("c_mktsegment = 'BUILDING'").count()

@@ -163,7 +163,7 @@ QUERIES_OF_TPCH = ("q3", "q4", "q5", "q9", "q10", "q12", "q13", "q18", "q21")
 def test_spark_is_expected_to_send_what_it_sends(spark: SparkSession, threshold: int) -> None:
     """How many joins of a query as it is written have a side that Spark takes to be small, and how many have none."""
     dataset, session = generate(0.01, suite="tpch"), spark.newSession()
-    tables = Tables.of(spark, dataset, times=1)
+    tables = Tables.of(spark, dataset)
     for name in tables.facts:
         session.read.parquet(f"file:{dataset.file(name)}").createOrReplaceTempView(name)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", str(threshold))

@@ -1,7 +1,9 @@
 """``tempura bench planning`` without Spark: what is expected of the tables, what is measured, and the summary."""
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +12,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from tempura.algebra.rel import Aggregate, Join, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
-from tempura.bench.planning import Planning, planned, summarised, table_facts
+from tempura.bench.planning import Coming, Planning, planned, summarised, table_facts
 from tempura.cost.stats import TableFacts
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.parquet import inspect
@@ -35,7 +37,7 @@ def test_facts_arrive_in_equal_parts_and_other_tables_are_whole(tmp_path: Path) 
     schema = StructType([StructField("k", LongType())])
     pq.write_table(pa.table({"k": [1, 2, 2, 3, None, 3]}), tmp_path / "t.parquet")
     summary = inspect(tmp_path / "t.parquet", schema)
-    arriving, whole = (table_facts(summary, schema, 3, arrives) for arrives in (True, False))
+    arriving, whole = (table_facts(summary, schema, coming) for coming in (PLANNING.coming, PLANNING.coming.whole))
     assert arriving.inserted == (2, 4, 6)
     assert arriving.append_only
     assert arriving.known == 1
@@ -43,6 +45,36 @@ def test_facts_arrive_in_equal_parts_and_other_tables_are_whole(tmp_path: Path) 
     assert whole.static
     assert whole.columns["k"].low == 1
     assert whole.columns["k"].null_fraction == 1 / 6
+
+
+def test_parts_and_prices_may_be_given_and_rows_may_leave(tmp_path: Path) -> None:
+    schema = StructType([StructField("k", LongType())])
+    pq.write_table(pa.table({"k": list(range(1_020))}), tmp_path / "t.parquet")
+    refreshes = replace(PLANNING, scenario="ivm", shares=(Fraction(1), Fraction(1, 100), Fraction(1, 100)))
+    losing = replace(refreshes, deleted=0.002, prices=(0.0, 1.0, 1.0))
+    found = table_facts(inspect(tmp_path / "t.parquet", schema), schema, losing.coming)
+    assert (found.inserted, found.deleted, found.append_only) == ((1_000, 1_010, 1_020), (0, 2, 4), False)
+    assert found.is_read_signed(1)
+    assert [(point.weight, point.output) for point in losing.points] == [(0.0, True), (1.0, True), (1.0, True)]
+    assert losing.coming.only == Coming(refreshes.coming.parts)
+    tables = {"sales": facts(3_000_000, True), "items": facts(100, False)}
+    assert planned(query(), losing, tables)["cost"] < planned(query(), refreshes, tables)["cost"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"shares": (Fraction(1), Fraction(1))}, "2 shares for 3 times"),
+        ({"prices": (1.0,)}, "1 prices for 3 times"),
+        ({"shares": (Fraction(1), Fraction(0), Fraction(1))}, "not positive"),
+        ({"prices": (1.0, -1.0, 1.0)}, "negative"),
+        ({"deleted": 0.5}, "More rows would leave"),
+        ({"rising": True, "prices": (0.1, 0.2, 1.0)}, "do not rise"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(TempuraError, match=message):
+        replace(PLANNING, **wrong)
 
 
 def test_counts_repeat_and_grow_with_the_query() -> None:

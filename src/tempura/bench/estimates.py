@@ -51,7 +51,7 @@ class Estimates:
 def estimate_all(spark: SparkSession, asked: Estimates, queries: str) -> Iterator[Row]:
     """A row per query, in the suite's order: its ``operators`` with estimate and truth. One that fails has its ``error`` and none."""
     dataset = SUITES[asked.suite].tables(asked.scale)
-    tables = Tables.of(spark, dataset, times=1)
+    tables = Tables.of(spark, dataset)
     for name, sql in chosen(queries, SUITES[asked.suite].queries).items():
         try:
             yield {"query": name, "operators": list(_operators(spark, dataset, tables, sql)), "error": None}

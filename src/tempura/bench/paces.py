@@ -182,7 +182,7 @@ def measure_paces(
     """A row per query, in order, and per one of ``settings`` where several are given, with its ``cases``: one per strategy, constraint and
     draw. A query that fails has its ``error``."""
     dataset = generate(asked.scale, suite="tpch")
-    tables = Tables.of(spark, dataset, times=1)
+    tables = Tables.of(spark, dataset)
     rows, columns = shuffled_rows(dataset)
     texts = chosen_with_papers(queries)
     for name, sql in texts.items():

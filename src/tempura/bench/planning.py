@@ -1,13 +1,15 @@
 """``tempura bench planning``: how long every query of a suite takes to plan, and what the planner did in that time.
 
 Nothing is executed. Statistics come from the footers and first rows of the generated files, as a warehouse derives them when
-files arrive; of the facts an equal part is expected at each time, and only the first is there.
+files arrive; of the facts a part is expected at each time, equal ones unless they are given, and only the first is there.
 """
 
 import gc
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -39,14 +41,42 @@ Row = dict[str, Any]
 AIMED_AT = (0.5, 3)
 """Seconds beyond Catalyst's own time in which most queries, and all, are to be planned."""
 
+DELETING = "retract-both"
+"""The pattern by which rows leave where some do."""
+
 _NO_SKETCHES: Mapping[str, ColumnSketch] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """How a table fills up: the part of its rows that has come by each time, the first of which is now; and the share of those that are
+    there now which leaves at each later one. ``static``: nothing comes or leaves."""
+
+    parts: tuple[float, ...]
+    deleted: float = 0.0
+    static: bool = False
+
+    @property
+    def whole(self) -> "Coming":
+        """All is there at all times."""
+        return Coming((1.0,) * len(self.parts), static=True)
+
+    @property
+    def only(self) -> "Coming":
+        """The same where nothing leaves."""
+        return Coming(self.parts)
+
+
+ONCE = Coming((1.0,))
 
 
 @dataclass(frozen=True, slots=True)
 class Planning:
     """What is planned: a suite at a scale, under methods, over so many times (scenarios as in ``bench exactness``); ``without`` some rules,
     and with some ``search.saturate.Switches`` turned ``off``. ``rising``: of ``pdw``, that early work is dearer each time, in even steps:
-    then no time may wait for a later one. Raises TempuraError BAD_BENCHMARK for ``rising`` without ``pdw``."""
+    then no time may wait for a later one. ``shares``: what comes by each time, in proportion, equal parts unless given; ``prices`` of
+    work then, those of the scenario unless given; ``deleted``: the share of the rows that leaves at each time but the first, of the
+    tables of which rows leave. Raises TempuraError BAD_BENCHMARK for what does not fit together."""
 
     suite: str
     scale: float
@@ -56,11 +86,14 @@ class Planning:
     without: tuple[str, ...] = ()
     off: tuple[str, ...] = ()
     rising: bool = False
+    shares: tuple[Fraction, ...] = ()
+    prices: tuple[float, ...] = ()
+    deleted: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.rising and self.scenario != "pdw":
-            what = f"Prices do not rise in scenario {self.scenario}."
-            raise TempuraError("BAD_BENCHMARK", what, "Add --scenario pdw, or leave --rising out.")
+        problem = _problem(self)
+        if problem:
+            raise TempuraError("BAD_BENCHMARK", *problem)
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -69,11 +102,40 @@ class Planning:
         if self.rising:
             step = (1 - EARLY_PRICE) / max(self.times - 1, 1)
             schedule = replace(schedule, weights=tuple(1 - step * n for n in reversed(range(self.times))))
+        elif self.prices:
+            schedule = replace(schedule, weights=self.prices)
         return schedule.points_from(0, done=False)
+
+    @property
+    def coming(self) -> Coming:
+        """How tables fill up of which rows leave."""
+        sizes = self.shares or (Fraction(1),) * self.times
+        return Coming(tuple(float(there / sum(sizes)) for there in accumulate(sizes)), self.deleted)
 
     def meta(self) -> dict[str, Any]:
         """The options and where it runs."""
-        return described_run("planning", asdict(self))
+        return described_run("planning", asdict(self) | {"shares": tuple(map(str, self.shares))})
+
+
+def _problem(asked: Planning) -> tuple[str, str] | None:
+    """What does not fit together, and what to do."""
+    if asked.rising and (asked.scenario != "pdw" or asked.prices):
+        what = (
+            "Prices that are given do not rise."
+            if asked.prices
+            else f"Prices do not rise in scenario {asked.scenario}."
+        )
+        return what, "Say --scenario pdw without --prices, or leave --rising out."
+    for name, given in (("shares", asked.shares), ("prices", asked.prices)):
+        if given and len(given) != asked.times:
+            return f"There are {len(given)} {name} for {asked.times} times.", f"Give as many {name} as --times."
+    if not all(share > 0 for share in asked.shares):
+        return "A share is not positive.", "Give shares above 0."
+    if not all(0 <= price < float("inf") for price in asked.prices):
+        return "A price is negative or has no end.", "Give prices of 0 or more."
+    if not 0 <= asked.deleted * (asked.times - 1) < 1:
+        return "More rows would leave than there are at first.", "Give a smaller --deleted."
+    return None
 
 
 @dataclass(frozen=True)
@@ -85,12 +147,15 @@ class Tables:
     dataset: Dataset
 
     @staticmethod
-    def of(spark: SparkSession, dataset: Dataset, times: int) -> "Tables":
+    def of(spark: SparkSession, dataset: Dataset, coming: Coming = ONCE) -> "Tables":
         """Read footers and samples of a dataset's files."""
         schemas = {table: spark.read.parquet(f"file:{dataset.file(table)}").schema for table in dataset.tables}
-        arriving = SUITES[dataset.suite].facts
+        suite = SUITES[dataset.suite]
+        leaving = suite.deletable(DELETING)
+        fills_up = {table: coming if table in leaving else coming.only for table in suite.facts}
         facts = {
-            table: _facts(dataset.file(table), schema, times, table in arriving) for table, schema in schemas.items()
+            table: _facts(dataset.file(table), schema, fills_up.get(table, coming.whole))
+            for table, schema in schemas.items()
         }
         return Tables(schemas, facts, dataset)
 
@@ -108,27 +173,27 @@ class Tables:
         return replace(facts, together=together(sketches, columns))
 
 
-def _facts(path: Path, schema: StructType, times: int, arrives: bool) -> TableFacts:
+def _facts(path: Path, schema: StructType, coming: Coming) -> TableFacts:
     summary = inspect(path, schema)
-    facts = table_facts(summary, schema, times, arrives, sketches_of([path], summary.rows, schema.names))
+    facts = table_facts(summary, schema, coming, sketches_of([path], summary.rows, schema.names))
     return replace(facts, density=density(path.stat().st_size, summary.rows, schema))
 
 
 def table_facts(
     summary: FileSummary,
     schema: StructType,
-    times: int,
-    arrives: bool,
+    coming: Coming,
     sketches: Mapping[str, ColumnSketch] = _NO_SKETCHES,
 ) -> TableFacts:
-    """A table of ``times`` equal arrivals, of which the first is pinned; or one that is whole from the start."""
-    parts = [(i + 1) / times if arrives else 1.0 for i in range(times)]
+    """A table of which the first arrival is pinned."""
+    left = summary.rows * coming.parts[0] * coming.deleted
     return TableFacts(
-        inserted=tuple(round(summary.rows * part) for part in parts),
-        deleted=(0,) * times,
+        inserted=tuple(round(summary.rows * part) for part in coming.parts),
+        deleted=tuple(round(left * i) for i in range(len(coming.parts))),
         known=1,
-        static=not arrives,
-        append_only=arrives,
+        static=coming.static,
+        append_only=not coming.static and not coming.deleted,
+        notes_places=coming.deleted > 0,
         columns=column_stats(summary.columns, schema, summary.rows, sketches),
     )
 
@@ -136,7 +201,7 @@ def table_facts(
 def plan_all(spark: SparkSession, planning: Planning, queries: str) -> Iterator[Row]:
     """A row per query, in the suite's order. One that fails has its ``error`` and no figures."""
     texts = chosen(queries, SUITES[planning.suite].queries)
-    tables = Tables.of(spark, SUITES[planning.suite].tables(planning.scale), planning.times)
+    tables = Tables.of(spark, SUITES[planning.suite].tables(planning.scale), planning.coming)
     for name, sql in texts.items():
         yield {"query": name, **_tried(spark, planning, tables, sql)}
 
@@ -161,7 +226,9 @@ def measured(spark: SparkSession, planning: Planning, tables: Tables, sql: str) 
 
 def planned(query: Rel, planning: Planning, facts: Mapping[str, TableFacts]) -> Row:
     """What it takes to plan a lifted query."""
-    whole = Problem(query, planning.points, {scan.table: facts[scan.table] for scan in scans(query)})
+    read = {scan.table: facts[scan.table] for scan in scans(query)}
+    asked = frozenset(t for t in range(planning.times) if not any(table.is_read_signed(t) for table in read.values()))
+    whole = Problem(query, planning.points, read, as_written=asked)
     problem, clock = whole.at(whole.worth_working), Clock()
     with _PeakMemory() as memory:
         started = time.process_time()

@@ -42,7 +42,7 @@ def sketch_all(spark: SparkSession, asked: Sketching) -> Iterator[Row]:
     """A row per table, the largest first: rows, columns, CPU seconds of sketching all columns and of the tasks by which Spark reads them,
     the first as a share of the second, bytes stored, and per column the numbers of distinct values if they are counted."""
     dataset = SUITES[asked.suite].tables(asked.scale)
-    known = Tables.of(spark, dataset, times=1)
+    known = Tables.of(spark, dataset)
     for table in sorted(known.schemas, key=lambda name: -known.facts[name].inserted[0]):
         path = dataset.file(table)
         rows, names = pq.read_metadata(path).num_rows, known.schemas[table].names

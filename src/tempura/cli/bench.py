@@ -15,6 +15,7 @@ from tempura.bench.operators import measure
 from tempura.bench.planning import Planning, plan_all
 from tempura.bench.planning import summarised as spread
 from tempura.bench.record import Record, Row
+from tempura.bench.scenario import parts
 from tempura.bench.sketching import Sketching, sketch_all, totals
 from tempura.bench.states import Packing, by_way, pack_all
 from tempura.bench.suites import SUITES
@@ -167,8 +168,19 @@ def _recorded(
 @click.option("--suite", type=click.Choice(sorted(SUITES)), default="tpcds", show_default=True)
 @click.option("--scale", default=0.01, show_default=True, help="Scale of the data that statistics come from.")
 @click.option("--queries", default="all", show_default=True, help="all, or q1,q2 …")
-@click.option("--times", type=click.IntRange(1, 9), default=3, show_default=True, help="How many times to plan for.")
+@click.option(
+    "--times",
+    type=click.IntRange(1, 9),
+    default=3,
+    show_default="3, or as many as --shares",
+    help="How many times to plan for.",
+)
 @click.option("--scenario", type=click.Choice(SCENARIOS), default="pdw", show_default=True)
+@click.option("--shares", metavar="1,1/100,…", help="What comes by each time, in proportion.  [default: equal parts]")
+@click.option("--prices", metavar="0.25,0.3,…", help="Of work at each time.  [default: those of the scenario]")
+@click.option(
+    "--deleted", default=0.0, show_default=True, help="Share of the first rows that leaves at each later time."
+)
 @click.option("--methods", default="all", show_default=True, help="Incremental methods: all, or im1,batch …")
 @click.option("--rising", is_flag=True, help="Of pdw: early work is dearer each time, so none may wait.")
 @click.option("--without", default="", metavar="RULE,…", help="Rules that are not to be used.")
@@ -184,18 +196,34 @@ def planning(
     queries: str,
     times: int,
     scenario: str,
+    shares: str | None,
+    prices: str | None,
+    deleted: float,
     methods: str,
     rising: bool,
     without: str,
     off: tuple[str, ...],
     out: Path,
 ) -> None:
-    """Measure how long queries take to plan. Nothing is executed.
+    """Measure how long queries take to plan, and what plans cost by estimates. Nothing is executed.
 
     Exit code 1 if a query cannot be planned.
     """
     shell = ctx.ensure_object(Shell)
-    asked = Planning(suite, scale, times, scenario, split_names(methods), split_names(without), off, rising)
+    comes = parts(shares) if shares else ()
+    asked = Planning(
+        suite,
+        scale,
+        len(comes) or times,
+        scenario,
+        split_names(methods),
+        split_names(without),
+        off,
+        rising,
+        comes,
+        tuple(map(float, parts(prices))) if prices else (),
+        deleted,
+    )
     rows = _recorded(shell, out, asked.meta(), lambda spark: plan_all(spark, asked, queries), spread)
     print_planning(shell, rows)
     ctx.exit(FAILED if any(row["error"] for row in rows) else DONE)
