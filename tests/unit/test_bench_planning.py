@@ -16,6 +16,7 @@ from tempura.bench.planning import Coming, Planning, planned, summarised, table_
 from tempura.cost.stats import TableFacts
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.parquet import inspect
+from tempura.warehouse.runs.situation import without_deletions
 
 PLANNING = Planning("tpch", 1.0, times=3)
 
@@ -55,8 +56,9 @@ def test_parts_and_prices_may_be_given_and_rows_may_leave(tmp_path: Path) -> Non
     found = table_facts(inspect(tmp_path / "t.parquet", schema), schema, losing.coming)
     assert (found.inserted, found.deleted, found.append_only) == ((1_000, 1_010, 1_020), (0, 2, 4), False)
     assert found.is_read_signed(1)
+    assert without_deletions({"t": found}, 3) == {0, 1, 2}, "where deleted rows lie is noted, so Spark may be asked"
     assert [(point.weight, point.output) for point in losing.points] == [(0.0, True), (1.0, True), (1.0, True)]
-    assert losing.coming.only == Coming(refreshes.coming.parts)
+    assert losing.coming.growing == Coming(refreshes.coming.parts)
     tables = {"sales": facts(3_000_000, True), "items": facts(100, False)}
     assert planned(query(), losing, tables)["cost"] < planned(query(), refreshes, tables)["cost"]
 
@@ -68,6 +70,7 @@ def test_parts_and_prices_may_be_given_and_rows_may_leave(tmp_path: Path) -> Non
         ({"prices": (1.0,)}, "1 prices for 3 times"),
         ({"shares": (Fraction(1), Fraction(0), Fraction(1))}, "not positive"),
         ({"prices": (1.0, -1.0, 1.0)}, "negative"),
+        ({"prices": (0.0, 0.0, 0.0)}, "all are 0"),
         ({"deleted": 0.5}, "More rows would leave"),
         ({"rising": True, "prices": (0.1, 0.2, 1.0)}, "do not rise"),
     ],

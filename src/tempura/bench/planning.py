@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from tempura.algebra.equalities import known_together
 from tempura.algebra.rel import Rel, scans
 from tempura.bench.exactness import EARLY_PRICE, described_run, schedule_of
+from tempura.bench.scenario import PATTERNS, amiss_in
 from tempura.bench.suites import SUITES, chosen
 from tempura.data.tpcds import Dataset
 from tempura.errors import TempuraError
@@ -35,14 +36,12 @@ from tempura.search.saturate import ALL_ON
 from tempura.warehouse.batches.parquet import FileSummary, inspect
 from tempura.warehouse.batches.sample import several, sketches_of
 from tempura.warehouse.batches.sketch import ColumnSketch
+from tempura.warehouse.runs.situation import without_deletions
 from tempura.warehouse.tables.facts import column_stats, density, together
 
 Row = dict[str, Any]
 AIMED_AT = (0.5, 3)
 """Seconds beyond Catalyst's own time in which most queries, and all, are to be planned."""
-
-DELETING = "retract-both"
-"""The pattern by which rows leave where some do."""
 
 _NO_SKETCHES: Mapping[str, ColumnSketch] = {}
 
@@ -62,7 +61,7 @@ class Coming:
         return Coming((1.0,) * len(self.parts), static=True)
 
     @property
-    def only(self) -> "Coming":
+    def growing(self) -> "Coming":
         """The same where nothing leaves."""
         return Coming(self.parts)
 
@@ -75,8 +74,8 @@ class Planning:
     """What is planned: a suite at a scale, under methods, over so many times (scenarios as in ``bench exactness``); ``without`` some rules,
     and with some ``search.saturate.Switches`` turned ``off``. ``rising``: of ``pdw``, that early work is dearer each time, in even steps:
     then no time may wait for a later one. ``shares``: what comes by each time, in proportion, equal parts unless given; ``prices`` of
-    work then, those of the scenario unless given; ``deleted``: the share of the rows that leaves at each time but the first, of the
-    tables of which rows leave. Raises TempuraError BAD_BENCHMARK for what does not fit together."""
+    work then, those of the scenario unless given; ``deleted``: the share of the first rows that leaves at each later time, of the
+    tables from which ``bench effectiveness`` deletes. Raises TempuraError BAD_BENCHMARK for what does not fit together."""
 
     suite: str
     scale: float
@@ -129,10 +128,8 @@ def _problem(asked: Planning) -> tuple[str, str] | None:
     for name, given in (("shares", asked.shares), ("prices", asked.prices)):
         if given and len(given) != asked.times:
             return f"There are {len(given)} {name} for {asked.times} times.", f"Give as many {name} as --times."
-    if not all(share > 0 for share in asked.shares):
-        return "A share is not positive.", "Give shares above 0."
-    if not all(0 <= price < float("inf") for price in asked.prices):
-        return "A price is negative or has no end.", "Give prices of 0 or more."
+    if amiss := amiss_in(asked.shares, asked.prices):
+        return amiss
     if not 0 <= asked.deleted * (asked.times - 1) < 1:
         return "More rows would leave than there are at first.", "Give a smaller --deleted."
     return None
@@ -151,8 +148,8 @@ class Tables:
         """Read footers and samples of a dataset's files."""
         schemas = {table: spark.read.parquet(f"file:{dataset.file(table)}").schema for table in dataset.tables}
         suite = SUITES[dataset.suite]
-        leaving = suite.deletable(DELETING)
-        fills_up = {table: coming if table in leaving else coming.only for table in suite.facts}
+        leaving = suite.deletable(PATTERNS["retract"])
+        fills_up = {table: coming if table in leaving else coming.growing for table in suite.facts}
         facts = {
             table: _facts(dataset.file(table), schema, fills_up.get(table, coming.whole))
             for table, schema in schemas.items()
@@ -185,7 +182,7 @@ def table_facts(
     coming: Coming,
     sketches: Mapping[str, ColumnSketch] = _NO_SKETCHES,
 ) -> TableFacts:
-    """A table of which the first arrival is pinned."""
+    """A table that fills up so, of which the first arrival is pinned; the places of deleted rows are noted, as in a managed table."""
     left = summary.rows * coming.parts[0] * coming.deleted
     return TableFacts(
         inserted=tuple(round(summary.rows * part) for part in coming.parts),
@@ -227,8 +224,7 @@ def measured(spark: SparkSession, planning: Planning, tables: Tables, sql: str) 
 def planned(query: Rel, planning: Planning, facts: Mapping[str, TableFacts]) -> Row:
     """What it takes to plan a lifted query."""
     read = {scan.table: facts[scan.table] for scan in scans(query)}
-    asked = frozenset(t for t in range(planning.times) if not any(table.is_read_signed(t) for table in read.values()))
-    whole = Problem(query, planning.points, read, as_written=asked)
+    whole = Problem(query, planning.points, read, as_written=without_deletions(read, planning.times))
     problem, clock = whole.at(whole.worth_working), Clock()
     with _PeakMemory() as memory:
         started = time.process_time()

@@ -1,5 +1,6 @@
 """Scenarios of ``tempura bench effectiveness``: how much arrives when, what work costs then, and which runs are measured."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -133,6 +134,15 @@ def parts(text: str) -> tuple[Fraction, ...]:
         raise TempuraError("BAD_BENCHMARK", what, "Write them as 14/24,5/24,5/24 or 0.25,0.3,1.") from None
 
 
+def amiss_in(shares: Sequence[Fraction], prices: Sequence[float]) -> tuple[str, str] | None:
+    """What is amiss in what comes, or in what work costs, at each time, and what to do."""
+    if not all(share > 0 for share in shares):
+        return "A share is not positive.", "Give shares above 0."
+    if not all(0 <= price < float("inf") for price in prices) or (prices and not any(prices)):
+        return "A price is negative, or all are 0.", "Give prices of 0 or more."
+    return None
+
+
 def _problem(asked: Effectiveness) -> tuple[str, str] | None:
     """What does not fit together, and what to do."""
     shares, prices = asked.shares, asked.prices
@@ -141,10 +151,8 @@ def _problem(asked: Effectiveness) -> tuple[str, str] | None:
     if asked.scenario != "ivm" and not len(shares) == len(prices) >= 2:
         what = f"There are {len(shares)} shares and {len(prices)} prices."
         return what, "Give as many prices as shares, two or more."
-    if not all(share > 0 for share in shares):
-        return "A share is not positive.", "Give shares above 0."
-    if not all(0 <= price < float("inf") for price in prices) or (prices and not any(prices)):
-        return "A price is negative, or all are 0.", "Give prices of 0 or more."
+    if amiss := amiss_in(shares, prices):
+        return amiss
     if asked.scenario != "ivm" and len({0, *asked.minutes}) <= len(shares):
         return "A share is less than a minute of a day.", "Give shares that are less unequal."
     if asked.deleted and asked.pattern == "append":

@@ -171,9 +171,7 @@ def _recorded(
 @click.option(
     "--times",
     type=click.IntRange(1, 9),
-    default=3,
-    show_default="3, or as many as --shares",
-    help="How many times to plan for.",
+    help="How many times to plan for.  [default: as many as --shares, or 3]",
 )
 @click.option("--scenario", type=click.Choice(SCENARIOS), default="pdw", show_default=True)
 @click.option("--shares", metavar="1,1/100,…", help="What comes by each time, in proportion.  [default: equal parts]")
@@ -194,7 +192,7 @@ def planning(
     suite: str,
     scale: float,
     queries: str,
-    times: int,
+    times: int | None,
     scenario: str,
     shares: str | None,
     prices: str | None,
@@ -214,7 +212,7 @@ def planning(
     asked = Planning(
         suite,
         scale,
-        len(comes) or times,
+        times or len(comes) or 3,
         scenario,
         split_names(methods),
         split_names(without),

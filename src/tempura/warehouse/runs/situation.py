@@ -200,7 +200,7 @@ def assess(
     mark = fingerprint(lifted.rel)
     doubt = doubt_of([step for step in steps if step.fingerprint == mark], run, origin, correction)
     prices = correction.of(site.engine.prices)
-    as_written = _without_deletions(facts, len(points)) if may_ask else frozenset()
+    as_written = without_deletions(facts, len(points)) if may_ask else frozenset()
     counted = counted_by(steps)
     share = stored_share(steps[-LOOKED_BACK:])
     given = (lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted, as_written)
@@ -226,7 +226,7 @@ def _uses(n: int, steps: Sequence[StepManifest]) -> int:
     return min(n, since)
 
 
-def _without_deletions(facts: Mapping[str, TableFacts], points: int) -> frozenset[int]:
+def without_deletions(facts: Mapping[str, TableFacts], points: int) -> frozenset[int]:
     """The time points at which no table has deletions, or it is known where the deleted rows lie: rows net of others take longer to find
     than signed rows take to be computed with."""
     tables = [table for name, table in facts.items() if not is_clock(name)]
