@@ -14,6 +14,7 @@ from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
 from tempura.plan.progressive import Course, ProgressivePlan
 from tempura.rules.dsl import Rule
+from tempura.rules.grouped_once import grouped_once
 from tempura.rules.one_pass import in_one_pass
 from tempura.rules.prune import without_empty
 from tempura.search.asked import Asking
@@ -83,7 +84,7 @@ def make_plan(
     counter = EffortCounter()
     the_best = partial(best_of, margin=margin, doubt=doubt)
     written = without_empty(problem.query)
-    planned = replace(problem, query=_as_operator(in_one_pass(written)))
+    planned = replace(problem, query=_as_operator(grouped_once(in_one_pass(written))))
     space = Space(planned, counter, listener, without=without, switches=switches)
     asking = Asking(space, _as_operator(written))
     along = _followed(course, asking, space, names, strict) if course else None

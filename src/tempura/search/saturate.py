@@ -218,10 +218,15 @@ def _columns_by_twos(rel: Rel, columns: tuple[Column, ...]) -> Rel:
 
 class Inside:
     """The members of a class as a use of it sees them: with its columns, and columns of their own below that. Called with what is no
-    class, gives it back."""
+    class, gives it back.
+
+    Into groups that several parts of the query read, as ``rules.grouped_once`` has them found once, none of these looks: what one of them
+    asks would be pushed into groups of its own.
+    """
 
     def __init__(self, memo: Memo) -> None:
         self._memo = memo
+        self._shared = [edge for edge in memo.classes if _is_grouped(memo, edge) and _uses(memo, edge) > 1]
         self._fresh = count()
         self._made: dict[tuple[Edge, Rel], Rel] = {}
 
@@ -230,10 +235,15 @@ class Inside:
         if not isinstance(rel, Edge):
             yield rel
             return
+        if self._memo.find(rel).id in self._closed():
+            return
         for member in self._memo.members(rel):
             if (rel, member.rel) not in self._made:
                 self._made[rel, member.rel] = self._seen_from(rel, member.rel)
             yield self._made[rel, member.rel]
+
+    def _closed(self) -> set[int]:
+        return {self._memo.find(edge).id for edge in self._shared}
 
     def _seen_from(self, use: Edge, member: Rel) -> Rel:
         new = dict(zip(member.columns, use.columns, strict=True))
@@ -243,6 +253,14 @@ class Inside:
         renamed = with_columns(member, new)
         assert isinstance(renamed, Rel)
         return renamed
+
+
+def _is_grouped(memo: Memo, edge: Edge) -> bool:
+    return any(isinstance(member.rel, Aggregate) and member.rel.keys for member in memo.members(edge))
+
+
+def _uses(memo: Memo, edge: Edge) -> int:
+    return sum(member.key[1:].count(edge.id) for member in memo.users(edge))
 
 
 def with_columns(value: object, new: Mapping[Column, Column]) -> object:
