@@ -15,11 +15,11 @@ from tempura.algebra.rel import Rel
 from tempura.errors import TempuraError
 from tempura.pace.cut import cut
 from tempura.warehouse.commits.files import Files
-from tempura.warehouse.paces import paced, segments
+from tempura.warehouse.paces import moment, paced, segments
 from tempura.warehouse.paces.moment import Moment
 from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.paces.pacing import Known, Paces
-from tempura.warehouse.paces.segments import PathTable
+from tempura.warehouse.tables.take import register
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.plans.random_queries import QueryGenerator, Table, random_table
@@ -172,8 +172,7 @@ def not_all_at_the_end(patch: pytest.MonkeyPatch) -> None:
 
 def sources_are_not_taken_over(patch: pytest.MonkeyPatch) -> None:
     """What a segment has computed anew is not released where something was before."""
-    register = PathTable.register
-    patch.setattr(PathTable, "register", lambda self: self.version() or register(self))
+    patch.setattr(moment, "register", lambda table: table.version() or register(table))
 
 
 WRONG: tuple[Spoil, ...] = (

@@ -31,7 +31,7 @@ def test_rows_stored_together_are_the_same_to_the_bit(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Floats that are added, and lists that are collected, from rows in another order than before stay exact."""
-    for module in ("commits.spans", "tables.table", "commits.ledger"):
+    for module in ("commits.spans", "tables.compact", "commits.ledger"):
         monkeypatch.setattr(f"tempura.warehouse.{module}.FAN", 2)
     wh = tp.open(tmp_path / "wh", spark=spark)
     table = wh.add_table("t", schema=SCHEMA)

@@ -19,6 +19,7 @@ from pyspark.sql.types import IntegerType
 import tempura as tp
 from tempura.errors import TempuraError
 from tempura.warehouse.tables.prospect import Prospect
+from tempura.warehouse.tables.take import register
 from tempura.warehouse.warehouse import Warehouse
 
 ROOT = Path(__file__).parents[2]
@@ -129,7 +130,7 @@ def test_rows_counted_where_they_are_have_the_figures_of_rows_that_arrived(wh: W
     table = wh._tables()["c"]
     (counted,) = Prospect(table).arrivals()
     assert table.version() == 0
-    assert table.register() == 1
+    assert register(table) == 1
     (arrived,) = table.arrivals()
     assert counted.rows == arrived.rows == (200, 0)
     for name in "abcd":

@@ -22,11 +22,11 @@ LATE = datetime(2026, 3, 1, 23, 30, 0, 250, tzinfo=UTC)
 
 def test_a_version_is_what_the_clock_shows() -> None:
     clock = Clock(NOW, LATE)
-    version = clock.register()
+    version = clock.version
     assert clock.source(0, version).rows.given == (((datetime(2026, 3, 1, 23, 30, 0, 250),), 1),)
     later = Clock(NOW, LATE + timedelta(microseconds=1))
-    assert later.register() == version + 1
-    (_, plus), (row, minus) = later.source(version, later.register()).rows.given
+    assert later.version == version + 1
+    (_, plus), (row, minus) = later.source(version, later.version).rows.given
     assert (row, plus, minus) == ((datetime(2026, 3, 1, 23, 30, 0, 250),), 1, -1)
     assert not later.source(version, version).rows.given
 
@@ -36,7 +36,7 @@ def test_a_version_is_what_the_clock_shows() -> None:
 )
 def test_a_day_is_that_of_a_zone(zone: str, day: int) -> None:
     clock = Clock(today(zone), LATE)
-    assert clock.source(0, clock.register()).rows.given == (((date(2026, 3, day),), 1),)
+    assert clock.source(0, clock.version).rows.given == (((date(2026, 3, day),), 1),)
 
 
 def test_a_zone_that_is_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,4 +105,4 @@ def test_the_time_of_a_run_is_the_time_that_it_shows(world: World) -> None:
         world.now += timedelta(minutes=40)
         query.run()
     times = [datetime.fromisoformat(step.logical_time) for step in query.steps()]
-    assert [step.inputs[NOW] for step in query.steps()] == [Clock(NOW, time).register() for time in times]
+    assert [step.inputs[NOW] for step in query.steps()] == [Clock(NOW, time).version for time in times]

@@ -20,6 +20,7 @@ from tempura.warehouse.commits import ledger, manifests
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.spans import spans
 from tempura.warehouse.engine import Source
+from tempura.warehouse.tables.compact import compact
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
@@ -92,7 +93,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def data_bytes(table: Arrivals) -> int:
-    return sum(f.stat().st_size for f in table.copies.rglob("*.parquet"))
+    return sum(f.stat().st_size for f in table.shelf.copies.rglob("*.parquet"))
 
 
 @pytest.mark.slow
@@ -103,10 +104,10 @@ def test_many_steps_of_churn_cost_no_more_late_than_early(churning: Churning, op
     for step in range(2, steps + 1):
         manifests.forget_manifests()
         opened.clear()
-        before = set(churning.arrivals.copies.iterdir())
+        before = set(churning.arrivals.shelf.copies.iterdir())
         churning.step()
         read.append(len(opened))
-        written.append(len(set(churning.arrivals.copies.iterdir()) - before))
+        written.append(len(set(churning.arrivals.shelf.copies.iterdir()) - before))
         if step % 50 == 0:
             files.append(churning.files(0, step))
             assert churning.bag(0, step) == SignedBag.of(churning.rows)
@@ -133,7 +134,7 @@ def test_any_range_is_read_exactly(churning: Churning) -> None:
         churning.step()
     singles = churning.arrivals.arrivals()
     schema = churning.arrivals.schema
-    parts = [bag(Source(schema, churning.arrivals._rows_of(a)), schema.names) for a in singles]
+    parts = [bag(Source(schema, churning.arrivals.rows_of(a)), schema.names) for a in singles]
     assert len(churning.arrivals.blocks.now().blocks) > 3
     for after in range(0, 72, 8):
         for upto in range(after, 72, 7):
@@ -177,8 +178,8 @@ def test_gc_reports_what_it_would_free_by_kind(churning: Churning) -> None:
     for _ in range(40):
         churning.step()
         query.run()
-    (churning.arrivals.copies / ("a" * 32)).mkdir()
-    (churning.arrivals.copies / ("a" * 32) / "part").write_bytes(b"12345")
+    (churning.arrivals.shelf.copies / ("a" * 32)).mkdir()
+    (churning.arrivals.shelf.copies / ("a" * 32) / "part").write_bytes(b"12345")
     before = sum(f.stat().st_size for f in churning.wh.path.rglob("*") if f.is_file())
     would = churning.wh.gc(dry_run=True)
     assert sum(f.stat().st_size for f in churning.wh.path.rglob("*") if f.is_file()) == before
@@ -203,7 +204,7 @@ def test_a_running_query_keeps_all_originals(churning: Churning) -> None:
 def test_a_damaged_copy_is_not_stored_together(churning: Churning) -> None:
     for _ in range(14):
         churning.step()
-    victim = next(churning.arrivals.copies.rglob("*.parquet"))
+    victim = next(churning.arrivals.shelf.copies.rglob("*.parquet"))
     victim.write_bytes(victim.read_bytes()[:-1] + b"x")
     churning.step()
     churning.table.append([(1, "a", 1)])  # type: ignore[arg-type]
@@ -250,7 +251,7 @@ def test_copies_of_text_files_are_not_stored_together(tmp_path: Path, format: st
     assert len(table.arrivals.source(0, table.arrivals.version()).rows.inserted) == 18
     table.reset()
     wh.gc()
-    assert len(list(table.arrivals.copies.rglob("*.parquet"))) == 1
+    assert len(list(table.arrivals.shelf.copies.rglob("*.parquet"))) == 1
     found = table.df()
     assert found == SignedBag.of([(i, "a") for i in range(18)])
 
@@ -319,7 +320,7 @@ def test_two_processes_store_the_same_together(churning: Churning, monkeypatch: 
         if operation == "link" and path.parent.name == "blocks" and not done:
             done.append(1)
             again = open_site(churning.folder / "wh", BagEngine(), Files(), lambda: NOON).table("sales").arrivals
-            again.compact(again.arrivals())
+            compact(again, again.arrivals())
 
     mine = open_site(churning.folder / "wh", BagEngine(), Files(before), lambda: NOON).table("sales")
     assert mine.append([(999, "z", 1)]) == 17  # type: ignore[arg-type]
@@ -453,7 +454,7 @@ class TestPlane:
 
 def test_a_version_without_deletions_stays_one(churning: Churning, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has planned to read no deletions finds none, whatever is stored together meanwhile."""
-    monkeypatch.setattr("tempura.warehouse.tables.table.FAN", 3)
+    monkeypatch.setattr("tempura.warehouse.tables.compact.FAN", 3)
     random, promised = Random(1), set[int]()
     for _ in range(60):
         churning.step(come=40, go=random.choice((0, 0, 120)) if len(churning.rows) > 120 else 0)

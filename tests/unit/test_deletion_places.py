@@ -27,6 +27,7 @@ from tempura.warehouse.batches.parquet import spanned
 from tempura.warehouse.batches.places import place_columns
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.take import register
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Table, Warehouse, open_site
 from tests.unit.bag_engine import COUNT, BagEngine, Row, bag, parse, write_rows
@@ -127,12 +128,12 @@ class TestARowIsFound:
 class TestARowIsNotFound:
     def test_it_is_refused_and_nothing_is_left(self, sales: Table) -> None:
         append(sales, [(1, "a", 1)])
-        before = sorted(sales.arrivals.copies.rglob("*"))
+        before = sorted(sales.arrivals.shelf.copies.rglob("*"))
         for rows in ([(1, "a", 1)] * 2, [(1, "a", 2)], [(None, "a", 1)]):
             with pytest.raises(TempuraError) as error:
                 delete(sales, rows)
             assert error.value.code == "DELETE_OF_MISSING"
-        assert sorted(sales.arrivals.copies.rglob("*")) == before
+        assert sorted(sales.arrivals.shelf.copies.rglob("*")) == before
         delete(sales, [(1, "a", 1)])
         with pytest.raises(TempuraError) as error:
             delete(sales, [(1, "a", 1)])
@@ -142,7 +143,7 @@ class TestARowIsNotFound:
 class TestNothingIsKnown:
     def test_of_deletions_that_were_not_looked_for(self, sales: Table, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nor can places be told that come after, until rows are stored anew without those deleted."""
-        monkeypatch.setattr("tempura.warehouse.tables.table.FAN", 1)
+        monkeypatch.setattr("tempura.warehouse.tables.compact.FAN", 1)
         append(sales, [(key, "a", 1) for key in range(8)])
         delete(sales, [(1, "a", 1)], trust=True)
         delete(sales, [(2, "a", 1)])
@@ -169,9 +170,9 @@ class TestNothingIsKnown:
         folder = tmp_path / "in"
         table = wh.add_table("files", path=folder, schema=SALES)
         write_rows(folder / "a.parquet", parse(SALES), [(1, "a", 1), (2, "b", 2)])
-        table.arrivals.register()
+        register(table.arrivals)
         write_rows(folder / "b.parquet", parse(f"{SALES}, _change STRING"), [(1, "a", 1, "delete")])
-        table.arrivals.register()
+        register(table.arrivals)
         assert table.arrivals.deletions(2) == (1, 0)
         assert read(table.arrivals, 2) == (False, SignedBag.of([(2, "b", 2)]))
 
@@ -187,7 +188,7 @@ class TestNothingIsKnown:
         append(sales, [(1, "a", 1)])
         delete(sales, [(1, "a", 1)])
         first, second = sales.arrivals.arrivals()
-        wanted = sales.arrivals._wanted((first, second), 0, 2)
+        wanted = sales.arrivals.wanted((first, second), 0, 2)
         assert wanted.is_placed
         assert not replace(wanted, arrivals=(second,)).is_placed
         assert not replace(wanted, arrivals=(first, first, second)).is_placed, "two files of one name"
@@ -207,7 +208,7 @@ class TestNothingIsKnown:
 def test_at_random(wh: Warehouse, sales: Table, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is stored together, however often, keeps the rows of every version and what is known of places, as it was when it was last
     asked; and what has changed between two versions."""
-    monkeypatch.setattr("tempura.warehouse.tables.table.FAN", 3)
+    monkeypatch.setattr("tempura.warehouse.tables.compact.FAN", 3)
     monkeypatch.setattr("tempura.warehouse.commits.spans.FAN", 3)
     random, there = Random(seed), Counter[Row]()
     trusting = 0.1 if seed % 3 == 0 else 0.0

@@ -26,6 +26,7 @@ from tempura.warehouse.tables import sketches
 from tempura.warehouse.tables.facts import table_facts
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.sketches import VERSION, brought_up, known_sketches
+from tempura.warehouse.tables.take import register
 from tempura.warehouse.times.forecast import Forecast
 from tests.unit.test_refresh import World
 
@@ -340,14 +341,14 @@ def test_a_column_that_no_query_uses_has_none(world: World) -> None:
     world.put("a.parquet", [(1, "a", 1)])
     world.query()
     sales = world.wh.table("sales").arrivals
-    assert set(brought_up(sales, sales.register(), ["cat", "no such"])) == {"cat"}
+    assert set(brought_up(sales, register(sales), ["cat", "no such"])) == {"cat"}
 
 
 def test_columns_by_which_a_query_joins_are_sketched_together(world: World) -> None:
     world.put("a.parquet", [(n % 50, "a", n % 20) for n in range(1_000)], age=90)
     world.query()
     sales = world.wh.table("sales").arrivals
-    found = brought_up(sales, sales.register(), ["o_id", "o_id, price", "o_id, no such"])
+    found = brought_up(sales, register(sales), ["o_id", "o_id, price", "o_id, no such"])
     assert set(found) == {"o_id", "o_id, price"}
     facts = table_facts(sales, [sales.version()], Forecast("sales", (), ""), found)
     assert facts.together == {frozenset(("o_id", "price")): 100}
@@ -381,11 +382,11 @@ def test_little_that_comes_to_much_waits_until_it_tells(world: World, monkeypatc
         return dict(sample.sketches_of(files, rows, columns))
 
     monkeypatch.setattr(sketches, "sketches_of", noting)
-    first = brought_up(sales, sales.register(), ["o_id", "cat"])
+    first = brought_up(sales, register(sales), ["o_id", "cat"])
     assert not first["o_id"].is_whole
     for name, rows in (("b", 1_500), ("c", 400), ("d", 200)):
         world.put(f"{name}.parquet", [(n, "new", 1) for n in range(rows)], age=60)
-        found = brought_up(sales, sales.register(), ["o_id", "cat"])
+        found = brought_up(sales, register(sales), ["o_id", "cat"])
     assert asked == [(1, 40_000), (3, 2_100)], "1,900 rows are no twentieth of 40,000, 2,100 are more"
     assert found["o_id"].rows == known_sketches(sales)["o_id"].rows == 42_100
     # Another column is looked at in all that there is, and nothing else with it.
@@ -403,9 +404,9 @@ def test_a_column_that_cannot_be_sketched_is_not_tried_again(world: World, monke
         return dict(sample.sketches_of(files, rows, [name for name in columns if name != "price"]))
 
     monkeypatch.setattr(sketches, "sketches_of", none_of_price)
-    brought_up(sales, sales.register(), ["cat", "price"])
+    brought_up(sales, register(sales), ["cat", "price"])
     world.put("b.parquet", [(2, "b", 2)], age=60)
-    assert set(brought_up(sales, sales.register(), ["cat", "price"])) == {"cat"}
+    assert set(brought_up(sales, register(sales), ["cat", "price"])) == {"cat"}
     assert asked == [["cat", "price"], ["cat"]]
 
 
@@ -413,9 +414,9 @@ def test_a_table_that_is_looked_at_wholly_stays_so(world: World) -> None:
     world.put("a.parquet", [(n, "c", 1) for n in range(900)], age=90)
     world.query()
     sales = world.wh.table("sales").arrivals
-    brought_up(sales, sales.register(), ["o_id"])
+    brought_up(sales, register(sales), ["o_id"])
     world.put("b.parquet", [(5_000, "c", 1)], age=60)
-    assert brought_up(sales, sales.register(), ["o_id"])["o_id"].values() == 901
+    assert brought_up(sales, register(sales), ["o_id"])["o_id"].values() == 901
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "altered", "older", "wrong bytes", "another table's"])

@@ -10,6 +10,7 @@ from tempura.cost.stats import ColumnStats
 from tempura.errors import TempuraError
 from tempura.warehouse.declared.declared_stats import ColumnTold, told_of
 from tempura.warehouse.tables.facts import forecast_of, table_facts
+from tempura.warehouse.tables.take import register
 from tests.unit.test_cli_tables import Tempura, tempura
 from tests.unit.test_refresh import World, code, joins_are_dear, world
 
@@ -44,7 +45,7 @@ def test_what_is_known_and_from_what(world: World) -> None:
 def test_before_a_query_runs_columns_are_looked_at_and_nothing_is_kept(world: World) -> None:
     world.put("a.parquet", [(1, "a", 1), (2, "a", 1)])
     world.query()
-    world.wh.table("sales").arrivals.register()
+    register(world.wh.table("sales").arrivals)
     about = world.wh.table("sales").stats()["columns"]["cat"]
     assert (about["distinct"], about["frequent"]) == (1, [{"value": "a", "share": 1.0}])
     assert about["from"]["distinct"] == "sketch of 2 of 2 rows"

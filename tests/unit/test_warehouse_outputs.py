@@ -12,6 +12,7 @@ from tempura.algebra.scalar import Column, Output, Ref
 from tempura.errors import TempuraError
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
+from tempura.warehouse.tables.take import register
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import open_site
 from tests.unit import bag_engine
@@ -334,9 +335,9 @@ class TestViewsOverViews:
         assert (len(read.inserted), len(read.deleted), arrivals.deletions(5)) == (1, 0, (0, 0))
         assert arrivals.deletions(1) == (0, 0)
         assert arrivals.source(4, 5).rows.deleted, "what has changed is told all the same"
-        stored = len(list(arrivals.copies.iterdir()))
+        stored = len(list(arrivals.shelf.copies.iterdir()))
         world.wh.gc(keep=1)
-        assert len(list(arrivals.copies.iterdir())) < stored
+        assert len(list(arrivals.shelf.copies.iterdir())) < stored
         assert arrivals.deletions(5) == (0, 0)
         assert above.verify()
 
@@ -347,16 +348,16 @@ class TestViewsOverViews:
         query = first_run(world)
         table = world.wh.add_table("sums", query="summary")
         arrivals = table._arrivals
-        arrivals.register()
+        register(arrivals)
         world.put("c", [(30, "c1", 1), (30, "c2", 2)])
         query.run()
         with monkeypatch.context() as patch:
-            patch.setattr(type(arrivals), "_store_anew", stop)
+            patch.setattr("tempura.warehouse.tables.take.store_anew", stop)
             with pytest.raises(Stopped):
-                arrivals.register()
+                register(arrivals)
         assert (arrivals.version(), arrivals.deletions(2)) == (2, (2, 0))
         before: object = table.df()
-        arrivals.register()
+        register(arrivals)
         assert (arrivals.version(), arrivals.deletions(2)) == (2, (0, 0))
         after: object = table.df()
         assert after == before

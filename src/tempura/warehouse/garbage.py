@@ -13,7 +13,8 @@ from tempura.warehouse.commits.reads import table_of
 from tempura.warehouse.declared.declare import DeclarationFile
 from tempura.warehouse.paces.segments import past_lives, stored_paths, stored_segments
 from tempura.warehouse.query import Query
-from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.tables.site import Site
+from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.times.history import History
 from tempura.warehouse.times.steps import StepManifest, last_with_states
 
@@ -109,7 +110,7 @@ def _lock(site: Site, query: Query) -> Path:
 
 def _collect_table(bin: Bin, table: Arrivals, queries: Sequence[Query]) -> None:
     running = any(bin.site.files.is_locked(_lock(bin.site, query)) for query in queries)
-    idle, idle_beside = _idle(bin.site, table.copies), _idle(bin.site, table.aside.folder)
+    idle, idle_beside = _idle(bin.site, table.shelf.copies), _idle(bin.site, table.aside.folder)
     if not bin.sweep.dry_run:
         _settle(table)
     arrivals, blocks = table.committed(), table.blocks
@@ -137,7 +138,7 @@ def _collect_held(bin: Bin, table: Arrivals, queries: Sequence[Query]) -> None:
     read = [version for version in _versions(table.name, len(arrivals), queries, bin.sweep.keep) if version]
     since = max(min(read, default=len(arrivals)), last_reset(arrivals))
     later = [f for a in arrivals[since:] for f in (*(a.whole or ()), *(() if a.copied else a.inserted))]
-    left = table.held.without((*(file for file, _ in content(arrivals[:since]).in_place), *later))
+    left = table.shelf.held.without((*(file for file, _ in content(arrivals[:since]).in_place), *later))
     if any(site.files.is_locked(site.attempts / name) for name in site.files.names(site.attempts)):
         # An arrival at work may give a name that nothing is known of yet.
         return
@@ -147,14 +148,14 @@ def _collect_held(bin: Bin, table: Arrivals, queries: Sequence[Query]) -> None:
 def _settle(table: Arrivals) -> None:
     """Transactions whose process is gone never count: their rows may be removed."""
     try:
-        table.settle()
+        table.recorded.settled()
     except TempuraError as error:
         if error.code != "COMMIT_LOST":
             raise
 
 
 def _folders(table: Arrivals, arrivals: Iterable[Arrival]) -> set[str]:
-    kept = (a for a in arrivals if table.home_of(a) == table.copies)
+    kept = (a for a in arrivals if table.shelf.home_of(a) == table.shelf.copies)
     return {Path(f.path).parts[0] for a in kept for f in (*a.inserted, *a.deleted)}
 
 

@@ -42,9 +42,12 @@ from tempura.warehouse.runs.report import (
 from tempura.warehouse.runs.required import ANY, Demand, assuming_deletes
 from tempura.warehouse.runs.run import Run, alone, executed, first_step
 from tempura.warehouse.runs.situation import Situation, assess, is_followed, names_read
-from tempura.warehouse.tables.clock import Clock, Input
+from tempura.warehouse.tables.clock import Clock
+from tempura.warehouse.tables.inputs import Input, version_to_read
 from tempura.warehouse.tables.prospect import Prospect
-from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.tables.site import Site
+from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.take import is_at
 from tempura.warehouse.times.follow import Follower
 from tempura.warehouse.times.history import History, Replacement, names_of
 from tempura.warehouse.times.phases import LOOKING, PLANNING, Stopwatch
@@ -324,7 +327,7 @@ class Query:
         of them can matter: they are empty here."""
         sources = {name: Source(table.schema, Rows()) for name, table in self._tables.items()}
         clocks = (Clock(NOW, time), Clock(today(settings["spark.sql.session.timeZone"]), time))
-        sources |= {clock.name: clock.source(0, clock.register()) for clock in clocks}
+        sources |= {clock.name: clock.source(0, clock.version) for clock in clocks}
         return sources | {name: self._input(name, time).source(0, n) for name, n in versions.items()}
 
     def committed(self) -> History:
@@ -420,7 +423,7 @@ class Query:
         """Raises TempuraError QUERY_CHANGED when the query's committed runs computed another query, BAD_TIMEZONE when it asks for
         the date in a time zone that is not known."""
         for clock in filter(is_clock, names_read(self.lifted)):
-            Clock(clock, self._site.clock()).register()
+            version_to_read(Clock(clock, self._site.clock()))
 
     @errors_by_code()
     def status(self) -> dict[str, Any]:
@@ -493,8 +496,8 @@ class Query:
 
     def _is_at(self, name: str, version: int, now: datetime) -> bool:
         if is_clock(name):
-            return Clock(name, now).register() == version
-        return name in self._tables and self._tables[name].is_at(version)
+            return Clock(name, now).version == version
+        return name in self._tables and is_at(self._tables[name], version)
 
     def _situation(
         self, history: History, slot: Slot, schedule: Schedule, demand: Demand = ANY, dry: bool = False
@@ -525,7 +528,7 @@ class Query:
             return None, self._gives_result(slot)
         # A clock is no table: it has gone on.
         tables = {name: self._tables[name] for name in last.inputs if name in self._tables}
-        if not all(table.is_at(last.inputs[name]) for name, table in tables.items()):
+        if not all(is_at(table, last.inputs[name]) for name, table in tables.items()):
             return None, True
         is_same = history.current is last and last.sql is not None and last.sql == self._spec.sql
         as_read = len(tables) == len(last.inputs) and all(self._is_as_read(table, last) for table in tables.values())

@@ -51,10 +51,12 @@ from tempura.warehouse.sources.pushes import check_id
 from tempura.warehouse.sources.topic import check_topic
 from tempura.warehouse.sources.widening import add_columns as add_columns_to
 from tempura.warehouse.sources.widening import beginning, check_new_columns
-from tempura.warehouse.tables.known import say, table_stats, unsay
+from tempura.warehouse.tables.known import say, table_history, table_stats, table_status, unsay
 from tempura.warehouse.tables.moves import Move, complete, undeclared
 from tempura.warehouse.tables.refresh import check_moved, refresh, refresh_times
-from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.tables.site import Site
+from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.take import push, register, reset
 from tempura.warehouse.tables.transaction import Transaction, transaction
 from tempura.warehouse.times.forecast import check_expect
 from tempura.warehouse.times.schedule import Schedule
@@ -95,7 +97,7 @@ class Table:
         Raises TempuraError WRONG_SCHEMA, NOT_MANAGED, STATIC_TABLE, DUPLICATE_KEY, COMMIT_LOST, BAD_ID; ID_REUSED when the id was
         used for another kind of call, or another number of rows.
         """
-        return self._arrivals.push(pushes.append(self._arrivals.site.engine, rows), id)
+        return push(self._arrivals, pushes.append(self._arrivals.site.engine, rows), id)
 
     @errors_by_code()
     def upsert(self, rows: DataFrame, id: str | None = None) -> int:
@@ -105,7 +107,7 @@ class Table:
         Raises TempuraError NO_KEYS when the table has none, DUPLICATE_KEY when two of the rows have one key, APPEND_ONLY when
         a row would be replaced, and as :meth:`append` does.
         """
-        return self._arrivals.push(pushes.upsert(self._arrivals.site.engine, rows), id)
+        return push(self._arrivals, pushes.upsert(self._arrivals.site.engine, rows), id)
 
     @errors_by_code()
     def delete(self, rows: DataFrame, trust: bool = False, id: str | None = None) -> int:
@@ -114,7 +116,7 @@ class Table:
         Raises TempuraError DELETE_OF_MISSING when a row is not there as often (``trust=True`` skips that check), APPEND_ONLY, and
         as :meth:`append` does.
         """
-        return self._arrivals.push(pushes.delete(self._arrivals.site.engine, rows, trust), id)
+        return push(self._arrivals, pushes.delete(self._arrivals.site.engine, rows, trust), id)
 
     @errors_by_code()
     def apply(self, changes: DataFrame, trust: bool = False, id: str | None = None) -> int:
@@ -124,7 +126,7 @@ class Table:
 
         Raises TempuraError BAD_CHANGE for another value of ``_change``, and as :meth:`delete` and :meth:`upsert` do.
         """
-        return self._arrivals.push(pushes.apply(self._arrivals.site.engine, changes, trust), id)
+        return push(self._arrivals, pushes.apply(self._arrivals.site.engine, changes, trust), id)
 
     @errors_by_code()
     def refresh(self) -> int:
@@ -149,7 +151,7 @@ class Table:
         with ExitStack() as stack:
             for name in self._readers():
                 stack.enter_context(alone(site.files, site.root / "queries" / name))
-            return self._arrivals.reset()
+            return reset(self._arrivals)
 
     @property
     def is_managed(self) -> bool:
@@ -168,11 +170,11 @@ class Table:
 
     def status(self) -> dict[str, Any]:
         """What is declared and stored, as plain data."""
-        return self._arrivals.status()
+        return table_status(self._arrivals)
 
     def history(self) -> list[dict[str, Any]]:
         """What has arrived, oldest first, as plain data: per version the time, the rows inserted and deleted, and what it was."""
-        return self._arrivals.history()
+        return table_history(self._arrivals)
 
     @errors_by_code()
     def set_aside(self) -> DataFrame:
@@ -181,7 +183,8 @@ class Table:
 
         Raises TempuraError ROWS_DAMAGED.
         """
-        return self._arrivals.site.engine.plain(self._arrivals.set_aside())  # type: ignore[no-any-return]
+        records = self._arrivals.aside.source(self._arrivals.committed())
+        return self._arrivals.site.engine.plain(records)  # type: ignore[no-any-return]
 
     @errors_by_code()
     def stats(self) -> dict[str, Any]:
@@ -222,7 +225,7 @@ class Table:
     @errors_by_code()
     def df(self) -> DataFrame:
         """The table as of now, to look at or to build a query from."""
-        version = self._arrivals.register()
+        version = register(self._arrivals)
         source = self._arrivals.source(0, version)
         return self._arrivals.site.engine.frame(source, self.name)  # type: ignore[no-any-return]
 
@@ -790,7 +793,10 @@ class Warehouse:
     @errors_by_code()
     def status_of_tables(self) -> dict[str, dict[str, Any]]:
         """What is declared and stored of each table, as in :meth:`status`."""
-        return {name: {**table.spec.to_toml(), **or_error(table.status)} for name, table in self._tables().items()}
+        return {
+            name: {**table.spec.to_toml(), **or_error(partial(table_status, table))}
+            for name, table in self._tables().items()
+        }
 
     @errors_by_code()
     def status_of_queries(self) -> dict[str, dict[str, Any]]:

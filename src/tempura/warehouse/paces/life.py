@@ -16,7 +16,7 @@ from tempura.warehouse.derived import Compared
 from tempura.warehouse.engine import Settings
 from tempura.warehouse.paces.pacing import Paces
 from tempura.warehouse.paces.segments import Part, PathTable, Segment, parts_of, path_name
-from tempura.warehouse.tables.table import Site
+from tempura.warehouse.tables.site import Site
 from tempura.warehouse.times.steps import StepManifest
 
 

@@ -14,7 +14,9 @@ from tempura.warehouse.paces.cycle import Cycle
 from tempura.warehouse.paces.life import Life
 from tempura.warehouse.paces.pacing import Paces
 from tempura.warehouse.paces.segments import PathTable, Segment
-from tempura.warehouse.tables.clock import Clock, Input
+from tempura.warehouse.tables.clock import Clock
+from tempura.warehouse.tables.inputs import Input
+from tempura.warehouse.tables.take import register
 from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.steps import StepManifest
@@ -166,7 +168,7 @@ class Moment:
             if isinstance(table, Clock):
                 pins[name] = table
             elif isinstance(table, PathTable):
-                pins[name] = Use(name, table, table.register() if number in due else before.get(name, 0))
+                pins[name] = Use(name, table, register(table) if number in due else before.get(name, 0))
             else:
                 assert isinstance(table, Use)
                 version = table.version if number in due else before.get(name, 0)

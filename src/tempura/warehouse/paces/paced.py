@@ -36,7 +36,8 @@ from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, fl
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import alone
 from tempura.warehouse.runs.situation import names_read
-from tempura.warehouse.tables.clock import Clock, Input
+from tempura.warehouse.tables.clock import Clock
+from tempura.warehouse.tables.inputs import Input, version_to_read
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.transaction import untorn
 from tempura.warehouse.tables.uses import Use
@@ -191,7 +192,7 @@ class PacedQuery(Query):
         found = next((s.flush for s in reversed(self.outputs()) if s.flush and dict(s.inputs) == dict(versions)), None)
         if found is None:
             return super()._sources(versions, time, settings)
-        clocks = {name: Clock(name, time).register() for name in names_read(self.lifted) if is_clock(name)}
+        clocks = {name: Clock(name, time).version for name in names_read(self.lifted) if is_clock(name)}
         return super()._sources({**found.versions, **clocks}, time, settings)
 
     @errors_by_code()
@@ -332,7 +333,7 @@ class PacedQuery(Query):
         """The tables at their present versions, and the clocks. The versions of a dry run count what waits."""
         names = [name for name in life.cut.tables if not is_clock(name)]
         read = {name: Prospect(self._tables[name]) if dry else self._tables[name] for name in names}
-        versions = {name: table.register() for name, table in read.items()}
+        versions = {name: version_to_read(table) for name, table in read.items()}
         if not dry:
             versions |= untorn({name: self._tables[name] for name in names}, versions)
         clocks: dict[str, Input] = {name: Clock(name, now) for name in life.cut.tables if is_clock(name)}

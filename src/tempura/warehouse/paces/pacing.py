@@ -22,8 +22,9 @@ from tempura.pace.strategies import paces_by_name, plan_paces
 from tempura.pace.work import nanoseconds
 from tempura.search.counts import Rows
 from tempura.warehouse.paces.cycle import Cycle
-from tempura.warehouse.tables.clock import Clock, Input, clock_facts
+from tempura.warehouse.tables.clock import Clock, clock_facts
 from tempura.warehouse.tables.facts import table_facts
+from tempura.warehouse.tables.inputs import Input
 from tempura.warehouse.tables.sketches import sketches_for
 from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.deadline import Deadline
@@ -291,7 +292,7 @@ def _used(made: Cut, table: str) -> set[str]:
 def _in_the_end(table: Input, to_come: int, used: set[str]) -> TableFacts:
     """What is known of a table as it will be when the result is due, of the columns that are ``used``."""
     if isinstance(table, Clock):
-        return clock_facts([table.register()], 1)
+        return clock_facts([table.version], 1)
     assert isinstance(table, Use)
     nothing = Forecast(table.name, (), "")
     found = table_facts(table, [table.version], nothing, sketches_for(table, table.version, used))

@@ -23,8 +23,9 @@ from tempura.warehouse.query import Query
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import Run, executed
 from tempura.warehouse.runs.situation import Situation
-from tempura.warehouse.tables.clock import Input
-from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.tables.inputs import Input
+from tempura.warehouse.tables.site import Site
+from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.follow import Follower
 from tempura.warehouse.times.history import History

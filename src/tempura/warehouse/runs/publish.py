@@ -26,7 +26,7 @@ from tempura.warehouse.declared.places import versions_beside
 from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import Source
 from tempura.warehouse.sources.folder import data_files
-from tempura.warehouse.tables.table import Site
+from tempura.warehouse.tables.site import Site
 from tempura.warehouse.times.steps import StepManifest
 
 _NOTE = "_tempura.json"

@@ -23,7 +23,7 @@ from tempura.warehouse.runs.budget import fitting, not_kept, remove
 from tempura.warehouse.runs.report import does_now, plan_of
 from tempura.warehouse.runs.required import refused_retry
 from tempura.warehouse.runs.situation import Situation
-from tempura.warehouse.tables.table import Site
+from tempura.warehouse.tables.site import Site
 from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.follow import Choice
 from tempura.warehouse.times.phases import COMPUTING, STORING, Stopwatch

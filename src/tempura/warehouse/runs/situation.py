@@ -26,12 +26,13 @@ from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.commits.seals import damage_of
 from tempura.warehouse.engine import Engine, Settings, Source
 from tempura.warehouse.runs.budget import past_within, stored_share
-from tempura.warehouse.tables.clock import Input
 from tempura.warehouse.tables.facts import Versions, forecast_of, table_facts
+from tempura.warehouse.tables.inputs import Input, version_to_read
 from tempura.warehouse.tables.kept import kept
 from tempura.warehouse.tables.prospect import Prospect
+from tempura.warehouse.tables.site import Site
 from tempura.warehouse.tables.sketches import sketches_for
-from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.tables.transaction import untorn
 from tempura.warehouse.times.correction import NONE, Correction, correction_of
 from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
@@ -175,7 +176,7 @@ def assess(
     bytes that states may take; ``storage_price``: nanoseconds for each of them."""
     read = {name: input(name) for name in names_read(lifted)}
     # Rows before their partners: of files that come meanwhile a partner is not missed.
-    versions = {name: read[name].register() for name in _rows_first(read)}
+    versions = {name: version_to_read(read[name]) for name in _rows_first(read)}
     versions |= untorn({n: t for n, t in read.items() if isinstance(t, Arrivals)}, versions)
     _check_static(read, versions)
     past, over = past_within(None if anew else _past(steps, site.engine, settings, read), budget)

@@ -12,9 +12,6 @@ from tempura.search.problem import ColumnStats, TableFacts
 from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.declared.declare import TableSpec
 from tempura.warehouse.engine import Source
-from tempura.warehouse.tables.prospect import Prospect
-from tempura.warehouse.tables.table import Arrivals
-from tempura.warehouse.tables.uses import Use
 from tempura.warehouse.times.slots import zone_of
 
 _EPOCH = datetime(1970, 1, 1)
@@ -34,7 +31,8 @@ class Clock:
         """Its only column."""
         return clock_schema(self.name)
 
-    def register(self) -> int:
+    @property
+    def version(self) -> int:
         """The version at the logical time. Raises TempuraError BAD_TIMEZONE."""
         zone = zone_of_today(self.name)
         if zone:
@@ -65,10 +63,6 @@ def _shown(clock: str, version: int) -> date | datetime:
 def version_text(name: str, version: int) -> str:
     """For people: the version of a table, or what a clock shows, in UTC."""
     return f"{name} = {_shown(name, version)}" if is_clock(name) else f"{name} version {version}"
-
-
-Input = Arrivals | Prospect | Clock | Use
-"""What a query reads."""
 
 
 def clock_facts(pinned: Sequence[int], points: int) -> TableFacts:

@@ -1,4 +1,4 @@
-"""What is known of a table's columns, and from what: for people, and for programs that look at statistics."""
+"""What is known of a table: what is stored, what has arrived, and its columns; for people, and for programs that look at statistics."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,16 +8,43 @@ from typing import Any
 from pyspark.sql.types import DataType, DateType, IntegralType, TimestampNTZType, TimestampType
 
 from tempura.cost.stats import ColumnStats
-from tempura.warehouse.batches.arrivals import ColumnSummary, summarise
+from tempura.warehouse.batches.arrivals import FORGOTTEN, ColumnSummary, summarise
 from tempura.warehouse.batches.content import content, described
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.declared.declared_stats import ColumnTold, check_columns, told_of
+from tempura.warehouse.sources import aside
 from tempura.warehouse.sources.widening import summaries
 from tempura.warehouse.tables.facts import column_stats
 from tempura.warehouse.tables.sketches import known_sketches
 from tempura.warehouse.tables.table import Arrivals
 
 HAND = "set by hand"
+
+
+def table_status(table: Arrivals) -> dict[str, Any]:
+    """What is stored of a table, as plain data."""
+    arrivals = table.committed()
+    inserted, deleted = content(arrivals).rows
+    files = table.wanted(arrivals, 0, len(arrivals)).files
+    return {
+        "version": len(arrivals),
+        "rows": inserted - deleted,
+        "files": len(files),
+        "bytes": sum(f.size for f in files),
+        "last_arrival": arrivals[-1].time if arrivals else None,
+        **({"set_aside": aside.count(arrivals)} if table.spec.kafka else {}),
+        **table.spec.to_toml(),
+    }
+
+
+def table_history(table: Arrivals) -> list[dict[str, Any]]:
+    """The arrivals of a table, as plain data."""
+    return [
+        {"version": n, "time": a.time, "inserted": a.rows[0], "deleted": a.rows[1], "kind": a.kind}
+        | ({"set_aside": aside.count([a])} if a.aside else {})
+        for n, a in enumerate(table.committed(), 1)
+        if a is not FORGOTTEN
+    ]
 
 
 def table_stats(table: Arrivals) -> dict[str, Any]:

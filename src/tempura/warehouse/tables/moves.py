@@ -14,7 +14,7 @@ from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import attempt, commit
 from tempura.warehouse.commits.manifests import read_manifest
 from tempura.warehouse.declared.declare import DeclarationFile
-from tempura.warehouse.tables.table import Site
+from tempura.warehouse.tables.site import Site
 
 
 @dataclass(frozen=True, slots=True)

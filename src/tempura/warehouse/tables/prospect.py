@@ -13,7 +13,9 @@ from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.declared.declare import TableSpec
 from tempura.warehouse.engine import Source
 from tempura.warehouse.sources.feed import Batch
+from tempura.warehouse.tables.promises import check_changes, check_static
 from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.writing import summarised_in_place
 
 
 class Prospect:
@@ -45,8 +47,9 @@ class Prospect:
         """The table's columns."""
         return self._table.schema
 
-    def register(self) -> int:
-        """The version that registering would give. Raises TempuraError as :meth:`Arrivals.register` does, as far as it looks."""
+    @property
+    def version(self) -> int:
+        """The version that registering would give. Raises TempuraError as ``take.register`` does, as far as it looks."""
         return len(self.arrivals())
 
     def arrivals(self) -> tuple[Arrival, ...]:
@@ -110,15 +113,15 @@ class Prospect:
         arrivals = self._known
         feed = self._table.feed
         for batch in feed.pending(live(arrivals), self.schema) if feed else ():
-            self._table.check_static(arrivals)
-            arrival = self._counted(batch) if batch.changes else self._table.summarised(batch.in_place)
+            check_static(self._table, arrivals)
+            arrival = self._counted(batch) if batch.changes else summarised_in_place(self._table, batch.in_place)
             arrivals = (*arrivals, arrival)
             yield arrival
 
     def _counted(self, batch: Batch) -> Arrival:
         assert batch.changes is not None
         changes = batch.changes(self._table.present(self._known))
-        self._table.check_changes(changes)
+        check_changes(self._table, changes)
         columns: dict[str, ColumnSummary] = {}
         inserted, deleted, updated = (
             self._side(rows, columns, stay)

@@ -21,6 +21,7 @@ from tempura.warehouse.sources.folder import Folder
 from tempura.warehouse.sources.lake import Lake
 from tempura.warehouse.sources.widening import widths
 from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.take import register, take
 
 
 def refresh(table: Arrivals) -> int:
@@ -39,8 +40,8 @@ def refresh(table: Arrivals) -> int:
     arrivals, number = table.opened()
     batch = _batch(table, arrivals) if live(arrivals) else None
     if batch:
-        table.take(arrivals, number, batch)
-    return table.register()
+        take(table, arrivals, number, batch)
+    return register(table)
 
 
 def check_moved(table: Arrivals) -> None:
@@ -162,11 +163,12 @@ class _Comparison:
     def _changes(self, gone: Sequence[Origin], came: Sequence[Path], plain: Sequence[Origin]) -> Changes:
         if self._in_place:
             files = self._files()
-            before = self.table.in_place(files[origin.path] for origin in gone)
+            before = self.table.shelf.in_place((files[origin.path] for origin in gone), self.table.schema)
         else:
             # Which rows came from which file is not known: those of all of them are compared.
             came = [*(self.folder.path / origin.path for origin in plain), *came]
-            before = self.table.copies_of(arrival for arrival in live(self.arrivals) if not arrival.changing)
+            told = (arrival for arrival in live(self.arrivals) if not arrival.changing)
+            before = self.table.shelf.copies_of(told, self.table.schema)
         return self.folder.engine.difference(list(self._rows(came)), Source(self.table.schema, before))
 
     def _rows(self, files: Sequence[Path]) -> Iterator[Any]:

@@ -20,7 +20,7 @@ from tempura.warehouse.batches.content import described
 from tempura.warehouse.batches.sample import columns_of, sketches_of
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to_bytes
-from tempura.warehouse.tables.clock import Input
+from tempura.warehouse.tables.inputs import Input
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.tables.uses import Use
@@ -70,7 +70,9 @@ def known_sketches(table: Arrivals | Prospect, columns: Collection[str] = ()) ->
     if isinstance(table, Arrivals):
         return _there(_brought_up(table, table.version(), columns, _read(_file(table))))
     stored = table.table
-    coming = [(stored.home_of(a) / file.path, file.rows) for a in table.coming for file in a.inserted if file.path]
+    coming = [
+        (stored.shelf.home_of(a) / file.path, file.rows) for a in table.coming for file in a.inserted if file.path
+    ]
     found = _there(_brought_up(stored, stored.version(), columns, _read(_file(stored)), coming))
     # Of rows that would be copied nothing is in a file.
     for name, sketch in table.sketches.items():

@@ -17,7 +17,11 @@ from tempura.warehouse.commits.ledger import Attempt, attempt
 from tempura.warehouse.sources import pushes
 from tempura.warehouse.sources.feed import Batch
 from tempura.warehouse.sources.pushes import TRANSACTION, Push, check_same, reused, version_of
-from tempura.warehouse.tables.table import Arrivals, Site
+from tempura.warehouse.tables.compact import compact
+from tempura.warehouse.tables.promises import check_managed, check_static
+from tempura.warehouse.tables.site import Site
+from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.take import copied
 
 
 @dataclass
@@ -63,21 +67,21 @@ class Transaction:
         if self._done:
             return self._again(table, push)
         staged = self._stage(table)
-        folder = table.copies / self._work.id / str(len(staged.parts) + 1)
+        folder = table.shelf.copies / self._work.id / str(len(staged.parts) + 1)
         present = (*staged.before, *staged.parts)
         batch = Batch(trust=push.trust, pushed=Pushed(self._id, TRANSACTION, 0) if self._id is not None else None)
-        staged.parts.append(table.copied(folder, present, batch, push.changes()))
+        staged.parts.append(copied(table, folder, present, batch, push.changes()))
         return staged.version
 
     def _stage(self, table: Arrivals) -> _Staged:
         if table.name not in self._staged:
-            table.check_managed()
+            check_managed(table)
             before, number = table.opened()
             known = version_of(before, self._id)
             if known is not None:
                 raise self._known(table, before[known - 1])
-            table.check_static(before)
-            table.compact(before)
+            check_static(table, before)
+            compact(table, before)
             self._staged[table.name] = _Staged(table, before, number)
         return self._staged[table.name]
 
@@ -138,7 +142,7 @@ class Transaction:
         """Remove the rows that were written."""
         self._ended = True
         for staged in self._staged.values():
-            folder = staged.table.copies / self._work.id
+            folder = staged.table.shelf.copies / self._work.id
             if folder.is_dir():
                 self._site.files.remove_tree(folder)
 

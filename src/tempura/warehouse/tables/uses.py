@@ -33,10 +33,6 @@ class Use:
         """The table's columns."""
         return self.table.schema
 
-    def register(self) -> int:
-        """The version of this use: nothing is registered."""
-        return self.version
-
     def arrivals(self) -> tuple[Arrival, ...]:
         """The arrivals that count."""
         return self.table.arrivals()[: self.version]

@@ -1,0 +1,115 @@
+"""Writing rows into files of the warehouse's own, and summing up what files hold: what an arrival says of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, DataFile, Rows
+from tempura.warehouse.batches.parquet import inspect, partition_columns
+from tempura.warehouse.batches.places import files_hit, place_columns, with_places
+from tempura.warehouse.commits.seals import checksums
+from tempura.warehouse.engine import Changes, Source
+from tempura.warehouse.sources.folder import data_files
+from tempura.warehouse.tables.table import Arrivals
+
+PLACED = "placed"
+"""The folder of deletions whose places were found when they came."""
+
+_REPLACED = "replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Files that were written of rows inserted and deleted; ``places`` as in :class:`Arrival`."""
+
+    inserted: tuple[Path, ...] = ()
+    deleted: tuple[Path, ...] = ()
+    places: tuple[str, ...] = ()
+
+
+def written(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], changes: Changes) -> Written:
+    """The files of the rows inserted and of those deleted: by name, and because an update takes their place."""
+    table.site.files.make_folder(folder)
+    inserted = write_side(table, folder / "inserted", changes.inserts)
+    deleted = write_side(table, folder / "deleted", changes.deletes)
+    updated = write_side(table, folder / "updated", changes.updates)
+    names = place_columns(table.schema.names)
+    placed = write_side(table, folder / PLACED, changes.placed, with_places(table.schema, names))
+    if not updated:
+        table.site.files.sync_tree(folder)
+        return Written(inserted, (*deleted, *placed), names if placed and not deleted else ())
+    there = table.present(arrivals).rows
+    present = Source(table.schema, there + Rows(tuple(map(str, inserted)), tuple(map(str, deleted))))
+    # What is found is found where it lies, unless rows are deleted by name as well.
+    places = names if not deleted and can_place(table, there) else ()
+    rows = table.site.engine.replaced(present, Rows(tuple(map(str, updated))), table.spec.keys, places)
+    replaced = write_side(table, folder / _REPLACED, rows, with_places(table.schema, places))
+    table.site.files.sync_tree(folder)
+    return Written((*inserted, *updated), (*deleted, *placed, *replaced), places)
+
+
+def write_side(table: Arrivals, folder: Path, rows: Any | None, schema: StructType | None = None) -> tuple[Path, ...]:
+    """The files of rows that were written into a folder; none of no rows. ``schema``: if it is not the table's."""
+    if rows is None:
+        return ()
+    table.site.engine.write(rows, schema or table.schema, folder, table.name)
+    return tuple(data_files(folder))
+
+
+def given(arrival: Arrival) -> int:
+    """How many rows were pushed: those that an update replaces are found."""
+    files = (*arrival.inserted, *arrival.deleted)
+    return sum(f.rows for f in files if Path(f.path).parent.name != _REPLACED)
+
+
+def can_place(table: Arrivals, there: Rows) -> bool:
+    """Whether it can be told where rows lie that are deleted from some that are there."""
+    return table.notes_places and there.can_be_located
+
+
+def with_placed(table: Arrivals, arrival: Arrival, folder: Path, rows: Any) -> Arrival:
+    """An arrival whose files of deletions are new ones, of these rows with their places."""
+    names = place_columns(table.schema.names)
+    files = write_side(table, folder, rows, with_places(table.schema, names))
+    deleted = summarised(table, (), files, table.shelf.copies).deleted
+    return replace(arrival, deleted=deleted, places=names, hit=files_hit(files, names))
+
+
+def summarised(
+    table: Arrivals,
+    inserted: Sequence[Path],
+    deleted: Sequence[Path],
+    home: Path,
+    known: Mapping[str, str] | None = None,
+) -> Arrival:
+    """An arrival of these files below ``home``. ``known`` are the checksums of some of them. Raises TempuraError WRONG_SCHEMA,
+    NOT_PARQUET."""
+    columns: dict[str, ColumnSummary] = {}
+    told = known or {}
+    # What the system says of a file is asked before its content is read: so a change meanwhile shows.
+    seen = {path: (str(path.relative_to(home)), path.stat()) for path in (*inserted, *deleted)}
+
+    with checksums(path for path, (name, _) in seen.items() if not told.get(name)) as read:
+
+        def file(path: Path) -> DataFile:
+            name, stat = seen[path]
+            summary = inspect(path, table.schema, partition_columns(name), table.spec.added)
+            for column, found in summary.columns.items():
+                columns[column] = columns[column] + found if column in columns else found
+            written = DataFile(name, stat.st_size, stat.st_mtime_ns, summary.rows, summary.bytes)
+            digest = told.get(name) or read(path)
+            is_copy = home == table.shelf.copies
+            return replace(written, checksum=digest) if is_copy else replace(written, identity=digest)
+
+        sides = [tuple(map(file, paths)) for paths in (inserted, deleted)]
+    now = table.site.clock().astimezone(UTC).isoformat()
+    return Arrival(sides[0], sides[1], columns, table.schema.simpleString(), now)
+
+
+def summarised_in_place(table: Arrivals, files: Sequence[Path], known: Mapping[str, str] | None = None) -> Arrival:
+    """The arrival that new files of the table's folder are. Raises as :func:`summarised` does."""
+    return summarised(table, files, (), table.shelf.folder, known)
