@@ -10,8 +10,9 @@ from tempura.errors import Reason, TempuraError, TempuraWarning
 if TYPE_CHECKING:
     from tempura.warehouse.opening import open
     from tempura.warehouse.query import Query
+    from tempura.warehouse.table import Table
     from tempura.warehouse.times.schedule import Schedule
-    from tempura.warehouse.warehouse import Table, Warehouse
+    from tempura.warehouse.warehouse import Warehouse
 
 __version__ = "0.1.0"
 __all__ = [
@@ -30,7 +31,7 @@ _HOMES = {
     "open": "tempura.warehouse.opening",
     "Query": "tempura.warehouse.query",
     "Schedule": "tempura.warehouse.times.schedule",
-    "Table": "tempura.warehouse.warehouse",
+    "Table": "tempura.warehouse.table",
     "Warehouse": "tempura.warehouse.warehouse",
 }
 

@@ -35,7 +35,8 @@ from tempura.region.kafka.topic import Topic
 from tempura.streams.types import spark_type
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.spark.spark_engine import SparkEngine
-from tempura.warehouse.warehouse import Table, Warehouse, open_site
+from tempura.warehouse.table import Table
+from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.spark.broker import broker
 
 SCHEMA = "id INT, name STRING, n BIGINT"

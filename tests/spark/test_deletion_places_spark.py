@@ -11,8 +11,8 @@ import tempura as tp
 from tempura.errors import TempuraError
 from tempura.warehouse.spark.places import places_of
 from tempura.warehouse.spark.rows import plain_rows
+from tempura.warehouse.table import Table
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.warehouse import Table
 
 SCHEMA = "k INT, s STRING, d DECIMAL(10,2), a ARRAY<INT>"
 FIRST = "(1, 'a', 1.5, array(1)), (1, 'a', 1.5, array(1)), (2, NULL, NULL, NULL), (NULL, 'b', 0, array()), (3, 'c', 2, NULL)"

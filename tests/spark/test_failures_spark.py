@@ -127,7 +127,7 @@ def test_rows_counted_where_they_are_have_the_figures_of_rows_that_arrived(wh: W
     lines = "".join(f"{i % 7},{'' if i % 5 == 0 else i * 1.5},2026-01-{i % 9 + 1:02},n{i % 3}\n" for i in range(200))
     (tmp_path / "csv" / "a.csv").write_text("a,b,c,d\n" + lines)
     wh.add_table("c", path=tmp_path / "csv", format="csv", schema="a INT, b DOUBLE, c DATE, d STRING")
-    table = wh._tables()["c"]
+    table = wh.table("c").arrivals
     (counted,) = Prospect(table).arrivals()
     assert table.version() == 0
     assert register(table) == 1

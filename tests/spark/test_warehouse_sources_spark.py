@@ -14,7 +14,8 @@ from tempura.errors import TempuraError
 from tempura.execute.draft import Draft
 from tempura.warehouse.spark.incoming import touched
 from tempura.warehouse.spark.rows import columns_of, signed_rows
-from tempura.warehouse.warehouse import Table, Warehouse
+from tempura.warehouse.table import Table
+from tempura.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture

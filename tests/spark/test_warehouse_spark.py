@@ -79,7 +79,7 @@ def test_a_day_in_three_runs_and_the_next(wh: Warehouse, make: Make, tmp_path: P
 
 def test_verify_finds_a_wrong_result(wh: Warehouse, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     # The files' checksums would tell first.
-    monkeypatch.setattr("tempura.warehouse.query.damage", lambda part: None)
+    monkeypatch.setattr("tempura.warehouse.times.steps.damage", lambda part: None)
     wh.add_table("t", schema="k INT, v DOUBLE").append(make([(1, 1.5), (1, 1.5), (2, None)], "k INT, v DOUBLE"))
     query = wh.add_query("q", sql="SELECT k, v, 'x' FROM t", schedule=tp.Schedule.view())
     query.run()

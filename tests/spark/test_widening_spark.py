@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 import tempura as tp
 from tempura.errors import TempuraError
 from tempura.warehouse.sources.widening import add_columns
-from tempura.warehouse.warehouse import Table, Warehouse
+from tempura.warehouse.table import Table
+from tempura.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture

@@ -26,10 +26,11 @@ from tempura.warehouse.batches.arrivals import Arrival
 from tempura.warehouse.batches.parquet import spanned
 from tempura.warehouse.batches.places import place_columns
 from tempura.warehouse.commits.files import Files
+from tempura.warehouse.table import Table
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.tables.take import register
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.warehouse import Table, Warehouse, open_site
+from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, BagEngine, Row, bag, parse, write_rows
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -78,8 +78,8 @@ class World:
 
     def registered(self) -> str:
         """The plan when all has been registered."""
-        for arrivals in self.wh._tables().values():
-            register(arrivals)
+        for table in self.wh.tables():
+            register(table.arrivals)
         return str(self.wh.query("q").plan())
 
 
@@ -120,7 +120,7 @@ def test_change_files_are_counted_and_updates_estimated(tmp_path: Path) -> None:
     write_rows(tmp_path / "keyed" / "a.parquet", parse(f"{RETURNS}, _change STRING"), changes)
     world.query()
     before = tree(world.wh.path)
-    arrivals: Arrivals = world.wh._tables()["keyed"]
+    arrivals: Arrivals = world.wh.table("keyed").arrivals
     (batch,) = arrivals.feed.pending((), arrivals.schema)  # type: ignore[union-attr]
     from tempura.warehouse.tables.prospect import Prospect
 

@@ -21,7 +21,8 @@ from tempura.warehouse.batches.offsets import Position
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.kafka import KafkaSpec, checked, connection, refusal
 from tempura.warehouse.sources.topic import advance
-from tempura.warehouse.warehouse import Table, Warehouse, open_site
+from tempura.warehouse.table import Table
+from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, BagEngine
 from tests.unit.bag_topic import BagTopic
 from tests.unit.dying import killed

@@ -196,7 +196,7 @@ class TestQueries:
     def test_a_query_that_cannot_be_understood_reads_what_it_names(self, world: World) -> None:
         world.query()
         spec = QuerySpec(Schedule.view(), "SELECT * FROM returns r")
-        world.wh._declarations.put_query("odd", spec)
+        world.wh._site.declarations.put_query("odd", spec)
         assert world.wh.table("returns").read_by == ("summary", "odd")
         assert world.wh.table("sales").read_by == ("summary",)
 

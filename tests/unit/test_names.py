@@ -53,7 +53,7 @@ def test_names_that_an_edit_made_alike_are_refused_before_anything_runs(wh: Ware
 
 
 def test_two_processes_that_add_such_names_at_once(wh: Warehouse) -> None:
-    declarations = wh._declarations
+    declarations = wh._site.declarations
     declarations.put_table("sales", TableSpec(SALES))
     declarations.put_query("n", QuerySpec(Schedule.view(), COUNT))
     puts: list[Callable[[], None]] = [

@@ -11,8 +11,9 @@ import pytest
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError, TempuraWarning
 from tempura.warehouse.commits.files import Files
+from tempura.warehouse.table import Table
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.warehouse import Table, Warehouse, open_site
+from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import ALL, COUNT, BagEngine, Row, parse, write_rows
 from tests.unit.test_warehouse_lakes import OFF, ON, add, commit, metadata
 

@@ -58,7 +58,7 @@ def test_outputs_are_not_published_into_places_of_others(world: World, query: Qu
         query.output(world.wh.path / place, mode)
     assert error.value.code == "OUTPUT_TAKEN"
     assert sorted(world.folder.rglob("*")) == before
-    assert not world.wh._declarations.read().queries["summary"].outputs
+    assert not world.wh._site.declarations.read().queries["summary"].outputs
 
 
 def test_nor_when_the_declarations_were_edited(world: World, query: Query) -> None:

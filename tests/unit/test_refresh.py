@@ -64,11 +64,11 @@ class World:
 
     def arrived(self) -> tuple[int, int]:
         """The rows that came and that left with the last arrival."""
-        return self.wh._tables()["sales"].committed()[-1].rows
+        return self.wh.table("sales").arrivals.committed()[-1].rows
 
     def identities(self) -> list[str]:
         """The checksums of the files that have arrived."""
-        return [origin.identity for a in self.wh._tables()["sales"].committed() for origin in a.seen]
+        return [origin.identity for a in self.wh.table("sales").arrivals.committed() for origin in a.seen]
 
 
 @pytest.fixture(autouse=True)
@@ -361,7 +361,7 @@ class TestLakes:
         assert table.refresh() == 2
         found: object = table.df()
         assert found == SignedBag.of([(2,), (3,)])
-        assert world.wh._tables()["t"].committed()[-1].rows == (1, 1)
+        assert world.wh.table("t").arrivals.committed()[-1].rows == (1, 1)
         engine.lakes = {"3": [(4, "insert")]}
         commit(lake, 3, add("d"))
         found = table.df()

@@ -10,7 +10,8 @@ from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.sources.source import SourceFiles
-from tempura.warehouse.warehouse import Table, Warehouse, open_site
+from tempura.warehouse.table import Table
+from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import BagEngine, Row, parse, write_rows
 
 SALES = "o_id INT, cat STRING"

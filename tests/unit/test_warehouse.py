@@ -16,6 +16,7 @@ from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
+from tempura.warehouse.runs.required import ANY
 from tempura.warehouse.times.history import History
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import Slot
@@ -208,7 +209,9 @@ class TestRuns:
         assert first.states
         other = replace(first.states[0], expression="f" * 64)
         again = replace(first, n=2, states=(other,))
-        situation = query._situation(History((first, again)), query._upcoming(query.committed()), DAILY)
+        situation = query._planning(History((first, again)), ANY, dry=False).situation(
+            query._agenda.upcoming(query.committed()), DAILY
+        )
         assert {key.expression for key in situation.states} == {other.expression}
 
 
@@ -509,7 +512,9 @@ class TestDamage:
         """A defect of the planner is told, before it makes a wrong answer."""
         # Where this row lies is not looked for.
         world.wh.table("returns").delete([(1, 1)], trust=True)  # type: ignore[arg-type]
-        situation = query._situation(query.committed(), Slot("", 2, "refresh 3"), query.schedule)
+        situation = query._planning(query.committed(), ANY, dry=False).situation(
+            Slot("", 2, "refresh 3"), query.schedule
+        )
         with pytest.raises(TempuraError) as error:
             situation.state(StateKey("0" * 64, "snapshot", 0))
         assert code(error) == "UNKNOWN_STATE"

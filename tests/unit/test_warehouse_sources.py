@@ -12,7 +12,8 @@ from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.text import header
-from tempura.warehouse.warehouse import Table, Warehouse, open_site
+from tempura.warehouse.table import Table
+from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import BagEngine, Row, parse, write_rows
 
 SALES = "o_id INT, cat STRING"

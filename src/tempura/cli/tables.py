@@ -16,7 +16,7 @@ from tempura.pace.cut import Cut
 from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.paces.pacing import Paces
 from tempura.warehouse.query import Query
-from tempura.warehouse.warehouse import Table
+from tempura.warehouse.table import Table
 
 table_argument = click.argument("name", metavar="TABLE")
 new_argument = click.argument("new", metavar="NEW")

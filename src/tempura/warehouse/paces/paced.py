@@ -32,10 +32,11 @@ from tempura.warehouse.paces.pacing import Known, Paces, plan, search
 from tempura.warehouse.paces.segments import stored_segments
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.replace import ReplaceReport
-from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, flushes_of, or_error, report_of_flush
+from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, flushes_of, report_of_flush
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import alone
 from tempura.warehouse.runs.situation import names_read
+from tempura.warehouse.runs.standing import standing
 from tempura.warehouse.tables.clock import Clock
 from tempura.warehouse.tables.inputs import Input, version_to_read
 from tempura.warehouse.tables.prospect import Prospect
@@ -211,7 +212,7 @@ class PacedQuery(Query):
             self._check_paces(lifted)
             if not dry_run:
                 now = self._site.clock().astimezone(UTC).isoformat()
-                mark, schemas = fingerprint(lifted.rel), self._schemas(lifted)
+                mark, schemas = fingerprint(lifted.rel), self._wording.schemas(lifted)
                 declare()
                 self._commit_replacement(Replacement(history.next, now, self._spec.sql, mark, (), schemas))
                 self._begin_anew()
@@ -220,28 +221,17 @@ class PacedQuery(Query):
     @errors_by_code()
     def status(self) -> dict[str, Any]:
         """As :meth:`Query.status`."""
-        outputs = self.outputs()
         flushes, kept = self.history(), [s.committed().steps[-1:] for s in (self, *stored_segments(self._site, self))]
-        last = [step for steps in kept for step in steps]
-        until = self.deadline.until
-        return {
-            "runs": len(flushes),
-            "last": flushes[-1].label if flushes else None,
-            "next": None if self.is_done else f"the last flush at {until}",
-            "due": None,
-            **or_error(lambda: {"due": bool(self._would_flush(now=False).paths)}),
-            "result_rows": outputs[-1].output.rows if outputs and outputs[-1].output else None,
-            "result_of": str(outputs[-1].slot) if outputs else None,
-            "does": None,
-            "states": sum(len(step.states) for step in last),
-            "state_bytes": sum(step.state_bytes for step in last),
-            "methods": list(self._spec.methods) or ["all"],
-            "require": self._spec.require,
-            "state_budget": None,
-            "storage_price": None,
-            "schedule": self.schedule.to_json(),
-            "outputs": [str(path) for path in self.published_at],
-        }
+        return standing(
+            self._spec,
+            [flush.label for flush in flushes],
+            None if self.is_done else f"the last flush at {self.deadline.until}",
+            lambda: bool(self._would_flush(now=False).paths),
+            self.outputs(),
+            None,
+            [step for steps in kept for step in steps],
+            self.published_at,
+        )
 
     @errors_by_code()
     def states(self) -> list[dict[str, Any]]:
@@ -272,12 +262,12 @@ class PacedQuery(Query):
     def _life(self) -> Life:
         """The present life, or the one that would begin now."""
         history = self.committed()
-        entry, lifted, settings = self._entry(history), self._lift(history), self._settings(history)
+        entry, lifted, settings = self._entry(history), self._wording.lifted(history), self._settings(history)
         mark, count = fingerprint(lifted.rel), self._lives.count()
         is_on = entry is not None and entry["fingerprint"] == mark and entry.get("parts", 1) == PARTS
         number = count if is_on else count + 1
         begun = datetime.fromisoformat(entry["time"]) if is_on and entry else None
-        noted = self._schemas(lifted)
+        noted = self._wording.schemas(lifted)
         return Born(self._site, self.name, self._spec, self._folder, lifted, settings, noted).life(number, begun)
 
     def _begun(self, life: Life) -> Life:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from tempura.algebra.canonical import fingerprint
@@ -13,21 +13,19 @@ from tempura.frontend.clock import is_clock
 from tempura.frontend.lift import Lifted
 from tempura.pace import cut as cutting
 from tempura.pace.cut import Cut, Operator
-from tempura.plan.progressive import ProgressivePlan
 from tempura.warehouse.commits.ledger import Ledger
 from tempura.warehouse.commits.reads import newest_inputs, newest_life, step_folders, use_of
 from tempura.warehouse.declared.declare import QuerySpec, TableSpec
 from tempura.warehouse.derived import Compared, Upstream
 from tempura.warehouse.engine import Progress, Settings, schema_of
 from tempura.warehouse.query import Query
+from tempura.warehouse.runs.planning import Planning
 from tempura.warehouse.runs.required import Demand
-from tempura.warehouse.runs.run import Run, executed
-from tempura.warehouse.runs.situation import Situation
+from tempura.warehouse.runs.run import executed
 from tempura.warehouse.tables.inputs import Input
 from tempura.warehouse.tables.site import Site
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.times.flushes import Flush
-from tempura.warehouse.times.follow import Follower
 from tempura.warehouse.times.history import History
 from tempura.warehouse.times.phases import LOOKING, PLANNING, Stopwatch
 from tempura.warehouse.times.schedule import Schedule
@@ -167,6 +165,26 @@ def past_lives(site: Site, query: Query) -> tuple[Path, ...]:
     return tuple(life.parent / name for name in names)
 
 
+@dataclass(frozen=True, eq=False)
+class PartMeaning:
+    """What a segment means for as long as its life lasts. No tables are noted: those of its own are none of the warehouse's."""
+
+    part: Part
+    pinned: Settings
+
+    def settings(self, history: History) -> Settings:
+        """Those of the life."""
+        return self.pinned
+
+    def lifted(self, history: History) -> Lifted:
+        """The part over its paths."""
+        return self.part.lifted
+
+    def schemas(self, lifted: Lifted) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+
 class Segment(Query):
     """A segment of a query at paces. Its runs are steps like any other; its tables are its paths, pinned at what they have released.
     ``identity`` is the fingerprint that its runs note, and ``noted`` the schemas."""
@@ -184,11 +202,14 @@ class Segment(Query):
     ) -> None:
         super().__init__(site, name, replace(spec, outputs=()), {}, folder=folder)
         self.part = part
-        self._pinned_settings = settings
+        self._meaning = PartMeaning(part, settings)
         self._identity = identity or fingerprint(part.lifted.rel)
         self._noted = noted or {}
-        self._pins: Mapping[str, Input] = {}
-        self._time = datetime.min.replace(tzinfo=UTC)
+
+    @property
+    def lifted(self) -> Lifted:
+        """The part in the algebra, over its paths."""
+        return self.part.lifted
 
     @property
     def reads(self) -> tuple[Arrivals, ...]:
@@ -213,49 +234,18 @@ class Segment(Query):
         """Run a step over pinned inputs and commit it. ``to_come``: how many flushes of the segment are expected to follow. ``ahead``:
         nobody reads the result of this one, and work counts so many times as much as it does when somebody will: the step has no result,
         and keeps what then saves more than that, if anything. Raises what a run raises."""
-        self._pins, self._time = pins, time
         history = self.committed()
         schedule = Schedule.view(to_come + 1) if to_come else LAST
         slot = Slot("", 1 if schedule is LAST else flush.n - 1, flush.label, extra=True)
+        about = (self._site, self.name, self._spec, self.folder, self._rules, self._meaning)
+        planning = Planning(*about, history, demand, time, pins.__getitem__)
         watch = Stopwatch(self._site.engine.clocks)
         with watch.phase(LOOKING):
-            situation = self._situation(history, slot, schedule, demand)
+            situation = planning.situation(slot, schedule)
             situation = situation if ahead is None else situation.ahead(ahead)
         with watch.phase(PLANNING):
-            planned = self._sound_plan(situation, demand, history)
-            run = self._run(history, Due(slot), *planned, demand.incremental and bool(history.outputs), watch)
-        _, manifest = executed(replace(run, flush=flush, uses=to_come + 1), progress)
+            run = planning.run(Due(slot), planning.sound(situation), watch)
+        must = demand.incremental and bool(history.outputs)
+        run = replace(run, flush=flush, uses=to_come + 1, incremental=must)
+        _, manifest = executed(replace(run, fingerprint=self._identity, schemas=dict(self._noted)), progress)
         return manifest
-
-    def _run(
-        self,
-        history: History,
-        found: Due,
-        situation: Situation,
-        plan: ProgressivePlan,
-        follower: Follower,
-        incremental: bool,
-        watch: Stopwatch,
-    ) -> Run:
-        run = super()._run(history, found, situation, plan, follower, incremental, watch)
-        return replace(run, fingerprint=self._identity, schemas=self._noted)
-
-    def _lift(self, history: History) -> Lifted:
-        return self.part.lifted
-
-    def _schemas(self, lifted: Lifted) -> dict[str, str]:
-        return dict(self._noted)
-
-    def _settings(self, history: History) -> Settings:
-        return self._pinned_settings
-
-    def _input(self, name: str, time: datetime, dry: bool = False) -> Input:
-        return self._pins[name]
-
-    @property
-    def _is_text(self) -> bool:
-        """A segment is no text that Spark could be asked instead."""
-        return False
-
-    def _logical_time(self, history: History) -> datetime:
-        return self._time

@@ -196,11 +196,3 @@ def _alike(paths: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
     except TempuraError:
         return ()
     return paths
-
-
-def publications(
-    site: Site, query: str, specs: Iterable[OutputSpec], steps: Iterable[StepManifest]
-) -> list[Publication]:
-    """The outputs of a query whose committed runs are ``steps``."""
-    by_attempt = {step.attempt: step for step in steps}
-    return [Publication(site, query, spec, by_attempt) for spec in specs]

@@ -20,7 +20,7 @@ from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.commits.seals import sealed
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
 from tempura.warehouse.runs.budget import fitting, not_kept, remove
-from tempura.warehouse.runs.report import does_now, plan_of
+from tempura.warehouse.runs.report import RunReport, does_now, plan_of
 from tempura.warehouse.runs.required import refused_retry
 from tempura.warehouse.runs.situation import Situation
 from tempura.warehouse.tables.site import Site
@@ -201,6 +201,25 @@ def executed(run: Run, progress: Progress | None = None) -> tuple[Run, StepManif
             raise refused_retry(run.folder.name, error) from error
         instead = run.recomputed(error) if run.is_due else run.left_out(error)
     return instead, instead.execute(progress)
+
+
+def dry_report(query: str, run: Run) -> RunReport:
+    """The report of a run that is not executed."""
+    return RunReport(
+        query=query,
+        label=str(run.slot),
+        dry_run=True,
+        method=run.plan.method,
+        does=run.does,
+        weight=run.situation.point.weight,
+        plan=run.explained,
+        estimated_cost=run.step.cost,
+        inputs=dict(run.situation.versions),
+        states=len(run.step.saves),
+        skipped=tuple(str(slot) for slot in run.due.skipped),
+        fallbacks=tuple(str(reason) for reason in run.plan.fallbacks),
+        waiting=run.situation.waiting,
+    )
 
 
 def first_step(plan: ProgressivePlan, situation: Situation) -> Step:

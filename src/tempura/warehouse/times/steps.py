@@ -9,6 +9,7 @@ from tempura.cost.prices import BUILT_IN
 from tempura.execute.contract import Part, StoredOutput, StoredState
 from tempura.explain.character import Character
 from tempura.physical.operators import StateKey
+from tempura.warehouse.commits.seals import damage
 from tempura.warehouse.times import phases
 from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.follow import Choice
@@ -101,6 +102,11 @@ class StepManifest:
     held: tuple[float, float] | None = None
     not_kept: tuple[str, ...] = ()
     given_up: tuple[Name, ...] = ()
+
+    def damage(self, root: Path) -> str | None:
+        """What is wrong with the files of its result, in the warehouse at ``root``; None when there is nothing, or no result."""
+        parts = self.output.parts if self.output else ()
+        return next(filter(None, (damage(absolute(part, root)) for part in parts)), None)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
