@@ -16,7 +16,7 @@ from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
-from tempura.warehouse.runs.required import ANY
+from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.times.history import History
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import Slot
@@ -27,6 +27,7 @@ from tests.unit.test_churn import PRICES
 SALES = "o_id INT, cat STRING, price INT"
 RETURNS = "o_id INT, cost INT"
 DAILY = Schedule.progressive({"14:00": 0.25, "19:00": 0.3, "24:00": 1.0})
+ANY = Demand(("all",), incremental=False, anew=False)
 
 FIRST: list[Row] = [(1, "c1", 100), (2, "c2", 150), (3, "c1", 120), (4, "c1", 170), (4, "c1", 170)]
 SECOND: list[Row] = [(5, "c2", 300), (6, "c1", 150), (7, None, 220)]
@@ -209,9 +210,8 @@ class TestRuns:
         assert first.states
         other = replace(first.states[0], expression="f" * 64)
         again = replace(first, n=2, states=(other,))
-        situation = query._planning(History((first, again)), ANY, dry=False).situation(
-            query._agenda.upcoming(query.committed()), DAILY
-        )
+        planning = query._planning(History((first, again)), ANY, dry=False)
+        situation = planning.situation(query._agenda.upcoming(query.committed()), DAILY)
         assert {key.expression for key in situation.states} == {other.expression}
 
 
@@ -512,9 +512,8 @@ class TestDamage:
         """A defect of the planner is told, before it makes a wrong answer."""
         # Where this row lies is not looked for.
         world.wh.table("returns").delete([(1, 1)], trust=True)  # type: ignore[arg-type]
-        situation = query._planning(query.committed(), ANY, dry=False).situation(
-            Slot("", 2, "refresh 3"), query.schedule
-        )
+        planning = query._planning(query.committed(), ANY, dry=False)
+        situation = planning.situation(Slot("", 2, "refresh 3"), query.schedule)
         with pytest.raises(TempuraError) as error:
             situation.state(StateKey("0" * 64, "snapshot", 0))
         assert code(error) == "UNKNOWN_STATE"

@@ -23,7 +23,7 @@ from tempura.warehouse.commits.seals import read_all_again
 from tempura.warehouse.declared.declare import OutputSpec, QuerySpec, check_output, declared_path
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
 from tempura.warehouse.runs.agenda import Agenda
-from tempura.warehouse.runs.meaning import Wording
+from tempura.warehouse.runs.meaning import Meaning, Wording
 from tempura.warehouse.runs.outputs import Outputs
 from tempura.warehouse.runs.planning import Planning, logical_time
 from tempura.warehouse.runs.publish import Result
@@ -68,6 +68,7 @@ class Query:
         self._folder = folder or site.root / "queries" / name
         self._agenda = Agenda(site, name, spec, tables, self._settings)
         self._wording = Wording(site.engine, name, spec.sql, frame, tables, self._settings)
+        self._meaning: Meaning = self._wording
         self._outputs = Outputs(site, name, self._folder, self.committed, self._to_publish, self.kept)
 
     @property
@@ -183,7 +184,7 @@ class Query:
         """The planning of the next run; ``dry``: with what waits, which is not registered."""
         time = logical_time(self._site, history)
         whole = partial(self._whole, history) if self._spec.sql is not None else None
-        about = (self._site, self.name, self._spec, self._folder, self._rules, self._wording)
+        about = (self._site, self.name, self._spec, self._folder, self._rules, self._meaning)
         return Planning(*about, history, demand, time, partial(self._input, time=time, dry=dry), whole)
 
     def _input(self, name: str, time: datetime, dry: bool = False) -> Input:
@@ -354,12 +355,12 @@ class Query:
     @property
     def lifted(self) -> Lifted:
         """The query in the algebra, as its runs compute it. Raises TempuraError for what is wrong with it."""
-        return self._wording.lifted(self.committed())
+        return self._meaning.lifted(self.committed())
 
     @property
     def lifted_anew(self) -> Lifted:
         """The same, whatever the committed runs computed."""
-        return self._wording.lifted(History(()))
+        return self._meaning.lifted(History(()))
 
     @property
     def reads(self) -> tuple[Arrivals, ...]:
@@ -403,13 +404,13 @@ class Query:
         steps, following, kept = history.steps, self._agenda.next(history), last_with_states(history.steps)
         return standing(
             self._spec,
-            [str(step.slot) for step in steps],
-            str(following) if following else None,
-            partial(self._agenda.is_due, history),
-            history.outputs,
-            steps[-1].does.kind if steps and steps[-1].does else None,
-            [kept] if kept else [],
-            self.published_at,
+            ran=[str(step.slot) for step in steps],
+            following=str(following) if following else None,
+            is_due=partial(self._agenda.is_due, history),
+            outputs=history.outputs,
+            does=steps[-1].does.kind if steps and steps[-1].does else None,
+            kept=[kept] if kept else [],
+            published_at=self.published_at,
         )
 
     @errors_by_code()

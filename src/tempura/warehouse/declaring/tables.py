@@ -65,8 +65,9 @@ def alter(
         known = _move(catalog, name, known, path)
     if columns is not None:
         wanted = site.engine.parse_schema(columns) if isinstance(columns, str) else columns
-        known = add_columns(site.declarations, site.engine, name, known, wanted.fields)
+        add_columns(site.declarations, site.engine, name, known, wanted.fields)
     if references is not None:
+        known = catalog.table(name).spec
         referring = replace(known, references=declared_references(name, references))
         _check_references(catalog, name, referring)
         if referring != known:

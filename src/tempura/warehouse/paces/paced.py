@@ -224,13 +224,13 @@ class PacedQuery(Query):
         flushes, kept = self.history(), [s.committed().steps[-1:] for s in (self, *stored_segments(self._site, self))]
         return standing(
             self._spec,
-            [flush.label for flush in flushes],
-            None if self.is_done else f"the last flush at {self.deadline.until}",
-            lambda: bool(self._would_flush(now=False).paths),
-            self.outputs(),
-            None,
-            [step for steps in kept for step in steps],
-            self.published_at,
+            ran=[flush.label for flush in flushes],
+            following=None if self.is_done else f"the last flush at {self.deadline.until}",
+            is_due=lambda: bool(self._would_flush(now=False).paths),
+            outputs=self.outputs(),
+            does=None,
+            kept=[step for steps in kept for step in steps],
+            published_at=self.published_at,
         )
 
     @errors_by_code()

@@ -167,10 +167,11 @@ def past_lives(site: Site, query: Query) -> tuple[Path, ...]:
 
 @dataclass(frozen=True, eq=False)
 class PartMeaning:
-    """What a segment means for as long as its life lasts. No tables are noted: those of its own are none of the warehouse's."""
+    """What a segment means for as long as its life lasts; ``noted`` are the schemas that its runs note."""
 
     part: Part
     pinned: Settings
+    noted: Mapping[str, str]
 
     def settings(self, history: History) -> Settings:
         """Those of the life."""
@@ -181,8 +182,8 @@ class PartMeaning:
         return self.part.lifted
 
     def schemas(self, lifted: Lifted) -> Mapping[str, str]:
-        """None."""
-        return {}
+        """What is noted: the schemas of the query's tables with the segment that gives the result, none with others."""
+        return self.noted
 
 
 class Segment(Query):
@@ -202,14 +203,8 @@ class Segment(Query):
     ) -> None:
         super().__init__(site, name, replace(spec, outputs=()), {}, folder=folder)
         self.part = part
-        self._meaning = PartMeaning(part, settings)
+        self._meaning = PartMeaning(part, settings, noted or {})
         self._identity = identity or fingerprint(part.lifted.rel)
-        self._noted = noted or {}
-
-    @property
-    def lifted(self) -> Lifted:
-        """The part in the algebra, over its paths."""
-        return self.part.lifted
 
     @property
     def reads(self) -> tuple[Arrivals, ...]:
@@ -246,6 +241,6 @@ class Segment(Query):
         with watch.phase(PLANNING):
             run = planning.run(Due(slot), planning.sound(situation), watch)
         must = demand.incremental and bool(history.outputs)
-        run = replace(run, flush=flush, uses=to_come + 1, incremental=must)
-        _, manifest = executed(replace(run, fingerprint=self._identity, schemas=dict(self._noted)), progress)
+        run = replace(run, flush=flush, uses=to_come + 1, incremental=must, fingerprint=self._identity)
+        _, manifest = executed(run, progress)
         return manifest

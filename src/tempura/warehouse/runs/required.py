@@ -87,10 +87,6 @@ class Demand:
         return make(problem, self.methods)
 
 
-ANY = Demand(("all",), incremental=False, anew=False)
-"""No demand."""
-
-
 def incremental_plan(
     query: str, problem: Problem, methods: Sequence[str], begun: bool, lost: Sequence[Reason] = ()
 ) -> ProgressivePlan:

@@ -11,6 +11,7 @@ from tempura.warehouse.times.steps import StepManifest
 
 def standing(
     spec: QuerySpec,
+    *,
     ran: Sequence[str],
     following: str | None,
     is_due: Callable[[], bool],

@@ -20,21 +20,22 @@ def compact(table: Arrivals, arrivals: Sequence[Arrival]) -> None:
     """Store arrivals together that were copied into the warehouse, when there are sixteen more: before the next one is taken, so
     that nothing is refused that has been committed, and what is killed or fails here has changed nothing."""
     # Of a folder's files a refresh has to tell what each has brought.
-    if len(arrivals) % FAN == 0 and not isinstance(table.feed, Folder):
-        since, blocks, shelf = last_reset(arrivals), table.blocks, table.shelf
-        for span in blocks.due(arrivals, since):
-            pieces = blocks.read(arrivals, *span)
-            before = blocks.read(arrivals, since, span[0]) if since < span[0] else ()
-            wanted, beside = Content(None, pieces), Content(None, (*before, *pieces))
-            # Places in files that are not read beside the block would be lost: then more files are read.
-            if before and wanted.notes_places and not beside.holds_places:
-                continue
-            # Of damaged rows whoever reads them is told.
-            if not shelf.damage(pieces):
-                places = shelf.places(pieces) if wanted.notes_places and beside.is_placed else {}
-                source = Source(table.schema, replace(shelf.rows(wanted, table.schema), places=places))
-                net = partial(table.site.engine.net, source, place_columns(table.schema.names))
-                _store_together(table, span, net)
+    if len(arrivals) % FAN or isinstance(table.feed, Folder):
+        return
+    since, blocks, shelf = last_reset(arrivals), table.blocks, table.shelf
+    for span in blocks.due(arrivals, since):
+        pieces = blocks.read(arrivals, *span)
+        before = blocks.read(arrivals, since, span[0]) if since < span[0] else ()
+        wanted, beside = Content(None, pieces), Content(None, (*before, *pieces))
+        # Places in files that are not read beside the block would be lost: then more files are read.
+        if before and wanted.notes_places and not beside.holds_places:
+            continue
+        # Of damaged rows whoever reads them is told.
+        if not shelf.damage(pieces):
+            places = shelf.places(pieces) if wanted.notes_places and beside.is_placed else {}
+            source = Source(table.schema, replace(shelf.rows(wanted), places=places))
+            net = partial(table.site.engine.net, source, place_columns(table.schema.names))
+            _store_together(table, span, net)
 
 
 def store_anew(table: Arrivals, arrivals: Sequence[Arrival]) -> None:

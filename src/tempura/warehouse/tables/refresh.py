@@ -163,12 +163,11 @@ class _Comparison:
     def _changes(self, gone: Sequence[Origin], came: Sequence[Path], plain: Sequence[Origin]) -> Changes:
         if self._in_place:
             files = self._files()
-            before = self.table.shelf.in_place((files[origin.path] for origin in gone), self.table.schema)
+            before = self.table.shelf.in_place(files[origin.path] for origin in gone)
         else:
             # Which rows came from which file is not known: those of all of them are compared.
             came = [*(self.folder.path / origin.path for origin in plain), *came]
-            told = (arrival for arrival in live(self.arrivals) if not arrival.changing)
-            before = self.table.shelf.copies_of(told, self.table.schema)
+            before = self.table.shelf.copies_of(arrival for arrival in live(self.arrivals) if not arrival.changing)
         return self.folder.engine.difference(list(self._rows(came)), Source(self.table.schema, before))
 
     def _rows(self, files: Sequence[Path]) -> Iterator[Any]:

@@ -47,7 +47,7 @@ class Arrivals:
         copies, held = self.home / "data", Held(self.home / "held", site.files)
         folder = (site.root / spec.path).resolve() if spec.path else copies
         is_fed = bool(upstream or spec.path or spec.kafka)
-        self.shelf = Shelf(name, folder, copies, held, is_fed, self.committed)
+        self.shelf = Shelf(name, folder, copies, held, is_fed, lambda: self.schema, self.committed)
         self.feed = upstream or (self._feed() if is_fed else None)
 
     def _feed(self) -> Feed:
@@ -151,8 +151,7 @@ class Arrivals:
             wanted = self.wanted(arrivals, after, upto)
             wrong = self.shelf.damage(wanted.arrivals)
             if not wrong:
-                read = self.shelf.rows if after else self.shelf.rows_of_version
-                return Source(self.schema, read(wanted, self.schema))
+                return Source(self.schema, self.shelf.rows(wanted) if after else self.shelf.rows_of_version(wanted))
             # What was given up meanwhile is read from a block.
             if self.wanted(self.arrivals(), after, upto) == wanted:
                 undo = "Restore it from a backup" + ("" if self.feed else " (these rows are kept nowhere else)")
@@ -169,12 +168,11 @@ class Arrivals:
 
     def present(self, arrivals: Sequence[Arrival]) -> Source:
         """The rows of the version after these arrivals. Raises TempuraError VERSION_COLLECTED, ROWS_UNKNOWN."""
-        wanted = self.wanted(arrivals, 0, len(arrivals))
-        return Source(self.schema, self.shelf.rows_of_version(wanted, self.schema))
+        return Source(self.schema, self.shelf.rows_of_version(self.wanted(arrivals, 0, len(arrivals))))
 
     def rows_of(self, arrival: Arrival) -> Rows:
         """The rows of one arrival. Raises TempuraError ROWS_UNKNOWN."""
-        return self.shelf.rows(Content(None, (arrival,)), self.schema)
+        return self.shelf.rows(Content(None, (arrival,)))
 
     def inserted_files(self, after: int, upto: int) -> list[tuple[str, int]]:
         """The files of rows that were inserted after one version up to another, and how many each holds, as far as anything is read from
@@ -183,7 +181,7 @@ class Arrivals:
         sides = [(file, shelf.home_of(a)) for a in wanted.arrivals for file in a.inserted]
         homes = [*((file, shelf.folder) for file in wanted.whole), *sides]
         rows = {str(home / file.path): file.rows for file, home in homes}
-        return [(path, rows.get(path, 0)) for path in shelf.rows(wanted, self.schema).inserted]
+        return [(path, rows.get(path, 0)) for path in shelf.rows(wanted).inserted]
 
     def deletions(self, version: int) -> tuple[int, int]:
         """How many deletions are among the rows that those of a version are read from: those that have to be set off against others, and

@@ -156,7 +156,7 @@ def _pushed(table: Arrivals, id: str | None) -> Pushed:
 
 @dataclass(frozen=True, slots=True)
 class TransactionTable:
-    """A table inside of a transaction. Its calls are those of :class:`~tempura.warehouse.warehouse.Table`; each returns the version that
+    """A table inside of a transaction. Its calls are those of :class:`~tempura.warehouse.table.Table`; each returns the version that
     the table will have."""
 
     transaction: Transaction
