@@ -12,7 +12,7 @@ import pytest
 
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, Union, empty
-from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, conjunction, equal
+from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, conjunction, disjunction, equal
 from tempura.cost.conditions import compared_columns, narrowed, share_below, shares
 from tempura.cost.estimate import Estimator
 from tempura.cost.stats import ColumnStats, TableFacts, found_among, population
@@ -495,6 +495,10 @@ def shop(function: str, value: int) -> Expr:
     return Call(function, (ref(S, "s_shop"), Literal(value, "int")), "boolean")
 
 
+def either_shop(first: int, *others: int) -> Expr:
+    return disjunction(is_value(S, "s_shop", first), *(is_value(S, "s_shop", other) for other in others))
+
+
 @pytest.mark.parametrize(
     ("parts", "shops"),
     [
@@ -505,6 +509,11 @@ def shop(function: str, value: int) -> Expr:
         ((shop_in(7, 8, 9), shop("GreaterThanOrEqual", 7), shop("LessThan", 8)), 1),
         ((is_value(S, "s_shop", 9), shop("LessThan", 5)), 0),
         ((is_value(S, "s_shop", 8), is_value(S, "s_shop", 9)), 0),
+        ((either_shop(8, 9),), 2),
+        ((either_shop(8, 8),), 1),
+        ((shop_in(7, 8, 9), either_shop(8, 9)), 2),
+        ((either_shop(7, 8, 9), is_value(S, "s_shop", 9)), 1),
+        ((either_shop(7, 8), shop("GreaterThan", 7)), 1),
     ],
 )
 @pytest.mark.parametrize("known", [True, False], ids=["by frequency", "evenly"])
@@ -535,8 +544,8 @@ def test_a_value_that_a_filter_has_left_is_all_there_is() -> None:
     """The same condition twice leaves no less; of two shops that are left each has its part."""
     estimate, one = skewed(), Filter(S, is_value(S, "s_shop", 1))
     assert estimate.rows(Filter(one, is_value(S, "s_shop", 1))) == pytest.approx(500_000)
-    two = Filter(S, shop_in(1, 2))
-    assert estimate.rows(Filter(two, is_value(S, "s_shop", 2))) == pytest.approx(100_000)
+    for two in (Filter(S, shop_in(1, 2)), Filter(S, either_shop(1, 2))):
+        assert estimate.rows(Filter(two, is_value(S, "s_shop", 2))) == pytest.approx(100_000)
     joined = Join(one, H, "inner", equal(ref(S, "s_shop"), ref(H, "h_id")))
     assert estimate.rows(joined) == pytest.approx(500_000), "each sale is in one shop"
 

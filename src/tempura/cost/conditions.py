@@ -61,7 +61,8 @@ def _listed(part: Call, column: Column) -> int | None:
         return 1 if is_constant else None
     if part.function in ("In", "InSet") and part.operands[0] == Ref(column):
         return listed_values(part)
-    return None
+    either = constants(part) if part.function == "Or" else None
+    return len(_once(either[1])) if either and either[0] == Ref(column) else None
 
 
 def listed_values(part: Call) -> int:
@@ -162,6 +163,8 @@ def _area(value: float, low: float, high: float) -> float:
 
 def constants(part: Call) -> tuple[Expr, list[object]] | None:
     """The expression that a condition compares with constants for equality, and these; None when it does not, or where they are text."""
+    if part.function == "Or":
+        return _of_either([constants(arg) if isinstance(arg, Call) else None for arg in part.operands])
     if part.function in EQUALITIES:
         left, right = part.operands
         subject, listed = (right, [left]) if isinstance(left, Literal) else (left, [right])
@@ -171,6 +174,13 @@ def constants(part: Call) -> tuple[Expr, list[object]] | None:
         return None
     values = [arg.value for arg in listed if isinstance(arg, Literal)]
     return (subject, list(values)) if len(values) == len(listed) and not isinstance(subject, Literal) else None
+
+
+def _of_either(found: Sequence[tuple[Expr, list[object]] | None]) -> tuple[Expr, list[object]] | None:
+    """The same of either of some conditions, where all compare one expression."""
+    known = [one for one in found if one]
+    same = len(known) == len(found) and len({subject for subject, _ in known}) == 1
+    return (known[0][0], [value for _, values in known for value in values]) if same else None
 
 
 def values_in_all(lists: Sequence[list[object]], bounds: Iterable[Expr]) -> list[object]:

@@ -52,6 +52,8 @@ class Selectivity:
             case "And":
                 return self._conjunction(predicate, scope)
             case "Or":
+                if found := constants(predicate):
+                    return self._listed(found[0], values_in_all((found[1],), ()), scope)
                 return 1 - prod(1 - self.of(arg, scope) for arg in predicate.operands)
             case "Not":
                 return 1 - self.of(predicate.operands[0], scope)
