@@ -393,6 +393,9 @@ def test_a_calendar_has_more_weeks_than_there_are_in_the_days_of_visits() -> Non
     weeks, months = ({days[day][i] for day, _ in visits} for i in (1, 2))
     assert distinct(estimate, visited, "week") == pytest.approx(len(weeks), rel=0.1)
     assert distinct(estimate, visited, "month") == pytest.approx(len(months), rel=0.1)
+    both = Filter(DAYS, disjunction(is_value(DAYS, "year", 40), is_value(DAYS, "year", 41)))
+    visited_then = Join(VISITS, both, "inner", equal(ref(VISITS, "day"), Ref(both.columns[0])))
+    assert distinct(estimate, visited_then, "year") == pytest.approx(2, rel=0.01), "as many as are asked for"
     other = renamed(DAYS, "'")
     year = Filter(other, is_value(other, "year", 40))
     week = equal(Ref(DAYS.columns[1]), Ref(other.columns[1]))

@@ -62,14 +62,16 @@ class JoinKeys:
 
     def within(self, join: Join, column: Column) -> float:
         """How many values a column could have where the keys of its side lie in the range of the other side's: a calendar has more weeks
-        than the years of sales. Rows that have a value in common lie together, or anywhere."""
+        than the years of sales. Rows that have a value in common lie together, or anywhere. Those that a condition leaves of the column
+        lie there as far as they can: who asks for two years asks for two with sales."""
         on, side = self.condition(join), 0 if column in join.left.columns else 1
         own, share = join.inputs[side], on.common[side]
-        values = self._values.domain(own, column)
+        stats, values = self._origins.stats(own, column), self._values.domain(own, column)
         if share >= 1 or any(column in pair[side].columns for pair in on.pairs):
             return values
         rows = max(1.0, self._origins.source_rows(own, column))
-        return self._values.in_a_stretch(values, own, column, rows, share)
+        all_values = max(values, stats.distinct) if stats else values
+        return min(values, self._values.in_a_stretch(all_values, own, column, rows, share))
 
     def _shares(self, pair: tuple[Expr, Expr], join: Join) -> tuple[float, float]:
         """The fractions of both sides' keys that lie where the keys of the other side do, by what one pair equates: the dates of sales are
