@@ -42,6 +42,22 @@ def compiled_for(session: SparkSession, n: int) -> int:
     return int(made.getCount() - before)
 
 
+def test_what_is_held_for_a_step_is_not_packed(spark: SparkSession) -> None:
+    held = [bytes_held(session) for session in (session_with(spark, {}), clone(spark))]
+    assert held[0] > 10 * held[1], "a column of one value takes no room when it is packed"
+
+
+def bytes_held(session: SparkSession) -> int:
+    """What rows take in memory, all with the same long text."""
+    rows = session.range(20_000, numPartitions=1).selectExpr("repeat('x', 100) AS text").persist()
+    try:
+        assert rows.count() == 20_000
+        infos: Any = session.sparkContext._jsc.sc().getRDDStorageInfo()
+        return max(int(info.memSize()) for info in infos)
+    finally:
+        rows.unpersist(blocking=True)
+
+
 def test_plans_are_texts_where_somebody_may_look(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     for watched, mode in ((True, "formatted"), (False, "simple")):
         monkeypatch.setattr(settings, "_is_watched", lambda session, watched=watched: watched)
