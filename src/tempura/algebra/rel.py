@@ -373,6 +373,11 @@ def keep(rel: Rel, columns: tuple[Column, ...]) -> Rel:
     return rel if rel.columns == columns else Project(rel, tuple(Output(c, Ref(c)) for c in columns))
 
 
+def where(rel: Rel, predicate: Expr) -> Rel:
+    """The rows for which a predicate is TRUE; ``rel`` itself for the predicate TRUE."""
+    return rel if predicate == TRUE else Filter(rel, predicate)
+
+
 def renamed(rel: Rel, columns: tuple[Column, ...]) -> Rel:
     """The same rows with other column identities, by position; ``rel`` itself when these are its columns."""
     if rel.columns == columns:

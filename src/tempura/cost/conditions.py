@@ -56,13 +56,9 @@ def values_left(column: Column, predicate: Expr) -> int | None:
 
 
 def _listed(part: Call, column: Column) -> int | None:
-    if part.function in EQUALITIES:
-        is_constant = Ref(column) in part.operands and any(isinstance(arg, Literal) for arg in part.operands)
-        return 1 if is_constant else None
-    if part.function in ("In", "InSet") and part.operands[0] == Ref(column):
-        return listed_values(part)
-    either = constants(part) if part.function == "Or" else None
-    return len(_once(either[1])) if either and either[0] == Ref(column) else None
+    if found := constants(part):
+        return len(_once(found[1])) if found[0] == Ref(column) else None
+    return listed_values(part) if part.function in ("In", "InSet") and part.operands[0] == Ref(column) else None
 
 
 def listed_values(part: Call) -> int:

@@ -48,20 +48,18 @@ class Selectivity:
             return 1.0 if predicate.value is True else 0.0
         if not isinstance(predicate, Call):
             return _UNKNOWN_SELECTIVITY
+        if found := constants(predicate):
+            return self._listed(found[0], values_in_all((found[1],), ()), scope)
         match predicate.function:
             case "And":
                 return self._conjunction(predicate, scope)
             case "Or":
-                if found := constants(predicate):
-                    return self._listed(found[0], values_in_all((found[1],), ()), scope)
                 return 1 - prod(1 - self.of(arg, scope) for arg in predicate.operands)
             case "Not":
                 return 1 - self.of(predicate.operands[0], scope)
             case "IsNotNull" | "IsNull":
                 return self._null_test(predicate, scope)
             case "EqualTo" | "EqualNullSafe" | "In" | "InSet":
-                if found := constants(predicate):
-                    return self._listed(found[0], values_in_all((found[1],), ()), scope)
                 return self._equality(predicate, scope)
             case "LessThan" | "LessThanOrEqual" | "GreaterThan" | "GreaterThanOrEqual":
                 return self._comparison(predicate, scope)

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 
 from tempura.algebra.canonical import fingerprint
 from tempura.algebra.failing import call_can_fail, can_fail
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, keep
+from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, keep, where
 from tempura.algebra.scalar import (
-    TRUE,
     AggregateOutput,
     Call,
     Column,
@@ -63,8 +62,7 @@ def common(rels: tuple[Rel, ...]) -> Common | None:
     shared = [part for part in asked[0] if all(part in parts for parts in asked)]
     own = [tuple(part for part in parts if part not in shared) for parts in asked]
     kept = tuple((*a, *b) for a, b in zip(below.kept, own, strict=True))
-    condition = conjunction(*shared, *(any_of(kept) if any(own) else ()))
-    rel = below.rel if condition == TRUE else Filter(below.rel, condition)
+    rel = where(below.rel, conjunction(*shared, *(_any_of(kept) if any(own) else ())))
     values = tuple(
         {column: substitute(value, meaning) for column, value in p.values.items()}
         for p, meaning in zip(peeled, below.values, strict=True)
@@ -73,13 +71,13 @@ def common(rels: tuple[Rel, ...]) -> Common | None:
 
 
 def _with_what_is_read(rel: Rel, kept: Sequence[Conditions], values: Sequence[Meaning]) -> Rel:
-    """Without columns that only conditions have read which all have: as Catalyst would leave them out there."""
+    """A relation without columns that nothing reads any more, but for conditions that all have: so Catalyst would leave it."""
     read = {column for parts in kept for part in parts for column in part.columns}
     read |= {column for meaning in values for value in meaning.values() for column in value.columns}
     return keep(rel, tuple(column for column in rel.columns if column in read))
 
 
-def any_of(kept: Sequence[Conditions]) -> Conditions:
+def _any_of(kept: Sequence[Conditions]) -> Conditions:
     """That a row is one which any of some relations keeps: the others are left out as soon as they are known."""
     return (disjunction(*dict.fromkeys(conjunction(*parts) for parts in kept)),) if all(kept) else ()
 
@@ -135,8 +133,11 @@ def _join(joins: Sequence[Join]) -> Common | None:
     rel: Rel = Join(left.rel, right.rel, kind, conjunction(*asked[0]))
     if any(left.kept) and any(right.kept) and all(kept):
         # A row that one of them keeps has met another that only another keeps.
-        rel = Filter(rel, conjunction(*any_of(kept)))
-    return Common(rel, kept, values)
+        rel = where(rel, conjunction(*_any_of(kept)))
+    seen = tuple(
+        {column: meaning[column] for column in join.columns} for join, meaning in zip(joins, values, strict=True)
+    )
+    return Common(rel, kept, seen)
 
 
 def _are_whole(kept: Iterable[Conditions]) -> bool:
@@ -153,7 +154,7 @@ def _aggregate(rels: Sequence[Aggregate]) -> Common | None:
     """Groups by the same keys. What a deletion is taken from is not put together with what is computed anew for one, as extremes are: it
     would be computed anew, too."""
     below = common(tuple(rel.input for rel in rels))
-    if below is None or len({_kind(rel) for rel in rels}) > 1:
+    if below is None or len(set(map(_upkeep, rels))) > 1:
         return None
     keys = [
         {key.column: substitute(key.expr, meaning) for key in rel.keys}
@@ -188,7 +189,7 @@ def _aggregate(rels: Sequence[Aggregate]) -> Common | None:
     return Common(made, tuple(_said(parts, on_groups) for parts in below.kept), values)
 
 
-def _kind(rel: Aggregate) -> tuple[bool, bool]:
+def _upkeep(rel: Aggregate) -> tuple[bool, bool]:
     """How the aggregates of groups are kept up to date."""
     return all_linear(rel.aggregates), all(has_exact_state(output.call) for output in rel.aggregates)
 

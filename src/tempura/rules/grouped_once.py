@@ -11,8 +11,8 @@ before it is planned (:func:`grouped_once`), and is explored once, too.
 from collections.abc import Iterator
 
 from tempura.algebra.canonical import fingerprint
-from tempura.algebra.rel import Aggregate, Filter, Project, Rel, Scan
-from tempura.algebra.scalar import TRUE, Output, conjunction
+from tempura.algebra.rel import Aggregate, Project, Rel, scans, where
+from tempura.algebra.scalar import Output, conjunction
 from tempura.rules.common import Common, common
 
 Group = tuple[Aggregate, ...]
@@ -43,7 +43,7 @@ def _alike(query: Rel) -> list[tuple[Group, Common]]:
 
 
 def _tables(rel: Rel) -> frozenset[str]:
-    return frozenset(part.table for part in rel.walk() if isinstance(part, Scan))
+    return frozenset(scan.table for scan in scans(rel))
 
 
 def _differ(group: Group) -> bool:
@@ -59,9 +59,9 @@ def _names_are_apart(rel: Rel) -> bool:
 def _seen(group: Group, found: Common) -> Iterator[Rel]:
     """What each of some aggregations is of what they have in common."""
     for rel, kept, values in zip(group, found.kept, found.values, strict=True):
-        condition = conjunction(*kept)
-        rows = found.rel if condition == TRUE else Filter(found.rel, condition)
-        yield Project(rows, tuple(Output(column, values[column]) for column in rel.columns))
+        yield Project(
+            where(found.rel, conjunction(*kept)), tuple(Output(column, values[column]) for column in rel.columns)
+        )
 
 
 def _replaced(query: Rel, known: dict[Rel, Rel]) -> Rel:
