@@ -218,6 +218,18 @@ def test_a_plan_is_not_taken_where_another_would_have_cost_clearly_less(world: W
     assert below.taken(plan) is None
 
 
+def test_what_makes_a_plan_dearer_from_run_to_run_makes_others_with_states_dearer_too(world: World) -> None:
+    choice = world.settled()
+    world.arrive(100)
+    plan = world.query.plan().plan
+    dearer = replace(plan, cost=round(1.2 * choice.cost))
+    as_cheap = replace(choice.others[0], cost=choice.cost)
+    assert replace(choice, others=(replace(as_cheap, states=2),)).taken(dearer)
+    assert replace(choice, others=(replace(as_cheap, states=0),)).taken(dearer) is None
+    cheaper = replace(as_cheap, states=2, cost=round(0.8 * choice.cost))
+    assert replace(choice, others=(cheaper,)).taken(dearer) is None
+
+
 def test_what_comes_in_turns_is_planned_as_it_was_at_its_turn(world: World) -> None:
     found: list[Choice | None] = []
     for n in range(14):

@@ -158,8 +158,11 @@ class Choice:
 
     def taken(self, plan: ProgressivePlan, doubt: float = 1.0) -> ProgressivePlan | None:
         """A plan that was made along this course, beside what it was compared with; None if it costs more than differences explain, or
-        by now clearly more than another would have cost then. ``doubt`` as in ``make_plan``."""
-        cheapest = min((doubted(other, doubt) for other in self.others), default=inf)
+        by now clearly more than another would. What has come since states were stored makes plans that go on from them dearer from run to
+        run: the others with states by what it adds to this one. ``doubt`` as in ``make_plan``."""
+        grown = max(0, plan.cost - self.cost)
+        others = (replace(other, cost=other.cost + grown) if other.states else other for other in self.others)
+        cheapest = min((doubted(other, doubt) for other in others), default=inf)
         most = cheapest / (1 - MARGIN) if _is_near(doubt, self.known.doubt, _DOUBT) else cheapest
         if plan.cost >= _COST * self.cost or doubted(plan, doubt) >= most:
             return None
