@@ -34,7 +34,8 @@ from tempura.plan.progressive import ProgressivePlan
 from tempura.rules.methods import TEMPURA
 from tempura.search.planner import make_plan
 from tempura.search.problem import MARGIN, Point, Problem, TableFacts
-from tempura.warehouse.runs.report import history_of, listed
+from tempura.warehouse.runs.entries import history_of
+from tempura.warehouse.runs.report import listed
 from tempura.warehouse.times import phases
 from tempura.warehouse.times.phases import COMPUTING, LOOKING, PLANNING, STORING, Stopwatch
 from tempura.warehouse.times.schedule import Schedule

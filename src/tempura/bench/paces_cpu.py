@@ -34,7 +34,7 @@ from tempura.pace.arrivals import arriving
 from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.paces.pacing import Paces as Planned
-from tempura.warehouse.runs.report import HistoryEntry
+from tempura.warehouse.runs.entries import HistoryEntry
 from tempura.warehouse.times.schedule import Schedule
 
 ONE_FLUSH = "one flush"

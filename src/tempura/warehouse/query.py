@@ -23,15 +23,17 @@ from tempura.warehouse.commits.seals import read_all_again
 from tempura.warehouse.declared.declare import OutputSpec, QuerySpec, check_output, declared_path
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
 from tempura.warehouse.runs.agenda import Agenda
+from tempura.warehouse.runs.entries import HistoryEntry, history_of
 from tempura.warehouse.runs.meaning import Meaning, Wording
 from tempura.warehouse.runs.outputs import Outputs
 from tempura.warehouse.runs.planning import Planning, logical_time
 from tempura.warehouse.runs.publish import Result
 from tempura.warehouse.runs.replace import ReplaceReport, usable
 from tempura.warehouse.runs.replace import report_of as replaced
-from tempura.warehouse.runs.report import HistoryEntry, QueryPlan, RunReport, history_of, plan_of, report_of
+from tempura.warehouse.runs.report import RunReport, report_of
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import alone, dry_report, executed, first_step
+from tempura.warehouse.runs.shown import QueryPlan, plan_of
 from tempura.warehouse.runs.situation import Situation, names_read
 from tempura.warehouse.runs.standing import standing, states_of
 from tempura.warehouse.tables.clock import Clock

@@ -7,7 +7,7 @@ from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, Str
 from tempura.cost.as_written import row_bytes
 from tempura.memo.references import NO_KEYS, Keys
 from tempura.search.problem import ColumnStats, TableFacts
-from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, summarise
+from tempura.warehouse.batches.arrivals import ColumnSummary, summarise
 from tempura.warehouse.batches.content import content, cumulative, described
 from tempura.warehouse.batches.sample import columns_of
 from tempura.warehouse.batches.sketch import ColumnSketch
@@ -103,10 +103,6 @@ def _expected(now: tuple[int, int], forecast: Forecast) -> list[tuple[int, int]]
         deleted = min(inserted, deleted + less)
         counts.append((inserted, deleted))
     return counts
-
-
-def _bytes(arrivals: Sequence[Arrival]) -> int:
-    return sum(f.bytes for a in arrivals for f in (*a.inserted, *a.deleted))
 
 
 def forecast_of(table: Input, version: int, past: Sequence[Interval], to_come: Sequence[tuple[str, int]]) -> Forecast:
