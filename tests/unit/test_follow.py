@@ -228,6 +228,8 @@ def test_what_makes_a_plan_dearer_from_run_to_run_makes_others_with_states_deare
     assert replace(choice, others=(replace(as_cheap, states=0),)).taken(dearer) is None
     cheaper = replace(as_cheap, states=2, cost=round(0.8 * choice.cost))
     assert replace(choice, others=(cheaper,)).taken(dearer) is None
+    recomputed = ProgressivePlan((), (), dearer.cost, "batch")
+    assert replace(choice, others=(replace(as_cheap, states=2),)).taken(recomputed) is None, "it has no states"
 
 
 def test_what_comes_in_turns_is_planned_as_it_was_at_its_turn(world: World) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tempura.cost.prices import BUILT_IN
 from tempura.memo.references import NO_KEYS
+from tempura.physical.operators import Load
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan, doubted
 from tempura.search.planner import make_plan
 from tempura.search.problem import MARGIN, Problem, TableFacts
@@ -160,7 +161,7 @@ class Choice:
         """A plan that was made along this course, beside what it was compared with; None if it costs more than differences explain, or
         by now clearly more than another would. What has come since states were stored makes plans that go on from them dearer from run to
         run: the others with states by what it adds to this one. ``doubt`` as in ``make_plan``."""
-        grown = max(0, plan.cost - self.cost)
+        grown = max(0, plan.cost - self.cost) if _goes_on(plan) else 0
         others = (replace(other, cost=other.cost + grown) if other.states else other for other in self.others)
         cheapest = min((doubted(other, doubt) for other in others), default=inf)
         most = cheapest / (1 - MARGIN) if _is_near(doubt, self.known.doubt, _DOUBT) else cheapest
@@ -258,6 +259,11 @@ def _but_counts(given: Mapping[str, str]) -> dict[str, str]:
 def _idle(plan: ProgressivePlan) -> int:
     """How many points pass before a plan does something; it does at the last."""
     return next((i for i, step in enumerate(plan.steps) if not step.is_empty), len(plan.steps) - 1)
+
+
+def _goes_on(plan: ProgressivePlan) -> bool:
+    """Whether its first step goes on from what was stored before."""
+    return any(isinstance(rel, Load) for step in plan.steps[:1] for rel in step.operators)
 
 
 def _builds(plan: ProgressivePlan, problem: Problem) -> bool:
