@@ -28,9 +28,9 @@ from tempura.warehouse.commits.files import Files
 from tempura.warehouse.engine import Verification
 from tempura.warehouse.garbage import Removed
 from tempura.warehouse.runs.entries import HistoryEntry
+from tempura.warehouse.runs.query_plan import QueryPlan
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import RunReport
-from tempura.warehouse.runs.shown import QueryPlan
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.together import Outcome
 from tempura.warehouse.warehouse import open_site

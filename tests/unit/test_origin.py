@@ -8,7 +8,7 @@ from tempura.errors import TempuraError
 from tempura.rules import CORE, TEMPURA, TVR_GENERATING, On, Registry, Rewrite, Time, Tvr, rewrite, rule
 from tempura.rules.delta_aggregate import finalize_state, first_state, merge_state, state_delta
 from tempura.rules.delta_join import delta_left_join
-from tempura.warehouse.runs.shown import QueryPlan
+from tempura.warehouse.runs.query_plan import QueryPlan
 from tests.unit.test_follow import World
 
 

@@ -17,8 +17,8 @@ from tempura.pace.cut import Cut
 from tempura.plan.progressive import Step
 from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.runs.entries import HistoryEntry
+from tempura.warehouse.runs.query_plan import QueryPlan
 from tempura.warehouse.runs.report import flush_text, listed
-from tempura.warehouse.runs.shown import QueryPlan
 from tempura.warehouse.times.schedule import Schedule
 
 Command = Callable[..., None]

@@ -28,12 +28,12 @@ from tempura.warehouse.runs.meaning import Meaning, Wording
 from tempura.warehouse.runs.outputs import Outputs
 from tempura.warehouse.runs.planning import Planning, logical_time
 from tempura.warehouse.runs.publish import Result
+from tempura.warehouse.runs.query_plan import QueryPlan, plan_of
 from tempura.warehouse.runs.replace import ReplaceReport, usable
 from tempura.warehouse.runs.replace import report_of as replaced
 from tempura.warehouse.runs.report import RunReport, report_of
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import alone, dry_report, executed, first_step
-from tempura.warehouse.runs.shown import QueryPlan, plan_of
 from tempura.warehouse.runs.situation import Situation, names_read
 from tempura.warehouse.runs.standing import standing, states_of
 from tempura.warehouse.tables.clock import Clock

@@ -32,11 +32,11 @@ from tempura.warehouse.paces.pacing import Known, Paces, plan, search
 from tempura.warehouse.paces.segments import stored_segments
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.entries import HistoryEntry, flushes_of
+from tempura.warehouse.runs.query_plan import QueryPlan
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import RunReport, report_of_flush
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import alone
-from tempura.warehouse.runs.shown import QueryPlan
 from tempura.warehouse.runs.situation import names_read
 from tempura.warehouse.runs.standing import standing
 from tempura.warehouse.tables.clock import Clock

@@ -14,7 +14,7 @@ from tempura.warehouse.times.steps import StepManifest
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """A committed run. ``label`` names its time; ``versions`` are those of the tables that it read; the rest as in
-    :class:`RunReport`."""
+    ``RunReport`` (``runs.report``)."""
 
     n: int
     label: str

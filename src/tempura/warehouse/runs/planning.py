@@ -14,9 +14,9 @@ from tempura.rules.registry import Registry
 from tempura.warehouse.declared.declare import QuerySpec
 from tempura.warehouse.engine import WholeQuery
 from tempura.warehouse.runs.meaning import Meaning
+from tempura.warehouse.runs.query_plan import does_now, plan_of
 from tempura.warehouse.runs.required import Demand, assuming_deletes
 from tempura.warehouse.runs.run import Run, first_step
-from tempura.warehouse.runs.shown import does_now, plan_of
 from tempura.warehouse.runs.situation import Situation, assess
 from tempura.warehouse.tables.inputs import Input
 from tempura.warehouse.tables.site import Site

@@ -8,7 +8,7 @@ from tempura.errors import Reason, TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.explain.character import Character
 from tempura.explain.text import seconds
-from tempura.warehouse.runs.entries import flush_entry
+from tempura.warehouse.runs.entries import HistoryEntry, flush_entry, history_of
 from tempura.warehouse.tables.clock import version_text
 from tempura.warehouse.times import phases
 from tempura.warehouse.times.phases import Phases
@@ -110,9 +110,18 @@ def flush_text(paths: Sequence[str], progress: float | None, predicted: int | No
     return f"released at {progress or 0.0:.1%} of the rows: {', '.join(paths)}{expected}"
 
 
-def report_of_flush(query: str, steps: Sequence[StepManifest], fallbacks: Sequence[str] = ()) -> RunReport:
+def report_of_flush(query: str, steps: Sequence[StepManifest], fallbacks: Iterable[str] = ()) -> RunReport:
     """The report of a flush: its steps together, which are at least one."""
-    entry = flush_entry(steps)
+    return _report(query, flush_entry(steps), fallbacks)
+
+
+def report_of(query: str, step: StepManifest, fallbacks: Iterable[Reason] = ()) -> RunReport:
+    """The report of a committed step. ``fallbacks`` of its plan."""
+    return _report(query, history_of(step), map(str, fallbacks), step.not_kept)
+
+
+def _report(query: str, entry: HistoryEntry, fallbacks: Iterable[str], not_kept: tuple[str, ...] = ()) -> RunReport:
+    """What the history will say of a run, and what only its report does."""
     return RunReport(
         query=query,
         label=entry.label,
@@ -126,34 +135,14 @@ def report_of_flush(query: str, steps: Sequence[StepManifest], fallbacks: Sequen
         rows=entry.rows,
         inputs=entry.versions,
         states=entry.states,
+        skipped=entry.skipped,
         fallbacks=tuple(fallbacks),
+        does=entry.does,
         phases=entry.phases,
         paths=entry.paths,
         progress=entry.progress,
         predicted_cost=entry.predicted_cost,
-    )
-
-
-def report_of(query: str, step: StepManifest, fallbacks: Iterable[Reason] = ()) -> RunReport:
-    """The report of a committed step. ``fallbacks`` of its plan."""
-    return RunReport(
-        query=query,
-        label=str(step.slot),
-        n=step.n,
-        method=step.method,
-        weight=step.weight,
-        estimated_cost=step.estimated_cost,
-        cpu_seconds=step.cpu_seconds,
-        driver_seconds=step.driver_seconds,
-        wall_seconds=step.wall_seconds,
-        rows=step.output.rows if step.output else None,
-        inputs=dict(step.inputs),
-        states=len(step.states),
-        skipped=tuple(str(slot) for slot in step.skipped),
-        fallbacks=tuple(str(reason) for reason in fallbacks),
-        does=step.does,
-        phases=step.phases,
-        not_kept=step.not_kept,
+        not_kept=not_kept,
     )
 
 

@@ -20,9 +20,9 @@ from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.commits.seals import sealed
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
 from tempura.warehouse.runs.budget import fitting, not_kept, remove
+from tempura.warehouse.runs.query_plan import does_now, plan_of
 from tempura.warehouse.runs.report import RunReport
 from tempura.warehouse.runs.required import refused_retry
-from tempura.warehouse.runs.shown import does_now, plan_of
 from tempura.warehouse.runs.situation import Situation
 from tempura.warehouse.tables.site import Site
 from tempura.warehouse.times.flushes import Flush
