@@ -10,9 +10,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+import tempura as tp
 from tempura.bench.arrivals import CHANGE, FIRST, Cut, cut_facts
 from tempura.bench.exactness import Sweep
 from tempura.bench.knock_out import knocked_out
+from tempura.bench.lake import Lake
 from tempura.bench.record import Record, Row, summarised
 from tempura.bench.second import differences
 from tempura.bench.suites import SUITES, chosen
@@ -239,3 +241,26 @@ def test_a_defect_tells_the_calls_that_led_to_it_without_the_middle_of_very_many
         "message": "no query",
         "trace": None,
     }
+
+
+def test_an_arrival_leaves_what_runs_have_noted_of_a_table(tmp_path: Path) -> None:
+    stages = [written(tmp_path / f"stage-{i}" / "tables" / "sales", arrivals) for i, arrivals in enumerate("ab")]
+    warehouse = tp.open(tmp_path / "warehouse")
+    lake = Lake(tmp_path, {}, {}, tuple(stage.parent.parent for stage in stages), {})
+    lake.arrive(warehouse, ["sales"], 0)
+    home = warehouse.path / "tables" / "sales"
+    for noted in ("sketches.json", "references.json"):
+        (home / noted).write_text("noted")
+    # Of a run that stored something together, which the next stage has not.
+    (home / "arrivals" / "blocks.json").write_text("of this warehouse only")
+    lake.arrive(warehouse, ["sales"], 1)
+    there = {str(file.relative_to(home)) for file in home.rglob("*") if file.is_file()}
+    assert there == {"sketches.json", "references.json", "arrivals/b.json", "data/b.parquet"}
+
+
+def written(home: Path, name: str) -> Path:
+    """The folder of a table with one arrival."""
+    for file in (home / "arrivals" / f"{name}.json", home / "data" / f"{name}.parquet"):
+        file.parent.mkdir(parents=True)
+        file.write_text(name)
+    return home

@@ -90,17 +90,7 @@ class Lake:
         """Let a warehouse's tables be as they are after an arrival."""
         for part in (Path(part, table) for part in _PARTS for table in tables):
             if (self.stages[i] / part).exists():
-                with _noted(warehouse.path / part / "references.json"):
-                    _made_like(self.stages[i] / part, warehouse.path / part)
-
-
-@contextmanager
-def _noted(file: Path) -> Iterator[None]:
-    """Keep what a warehouse has noted of its references, which no stage has: what was looked at is not looked at again."""
-    noted = file.read_bytes() if file.exists() else None
-    yield
-    if noted is not None:
-        file.write_bytes(noted)
+                _made_like(self.stages[i] / part, warehouse.path / part)
 
 
 @contextmanager
@@ -149,12 +139,14 @@ def _fill(spark: SparkSession, warehouse: Warehouse, lake: Lake, i: int) -> None
 
 
 def _made_like(source: Path, target: Path) -> None:
-    """Let a folder have the files of another. What it has already is not touched, as no arrival touches what came before: to link a
-    file anew changes the time of its last change, and it would be read again for its checksum."""
+    """Let the folders of a table be as in another warehouse. What is there already is not touched, as no arrival touches what came before:
+    to link a file anew changes the time of its last change, and it would be read again for its checksum. Nor is what lies beside the
+    folders: what runs have noted of the table's references and sketches, which no stage has, is not looked at again."""
     wanted = {file.relative_to(source) for file in _files(source)}
     for file in _files(target):
         known = file.relative_to(target)
-        if known not in wanted or not file.samefile(source / known):
+        is_noted = known.parent == Path() and known not in wanted
+        if not is_noted and not (known in wanted and file.samefile(source / known)):
             file.unlink()
     for known in wanted:
         if not os.path.lexists(target / known):
