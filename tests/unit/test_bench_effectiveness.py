@@ -294,6 +294,17 @@ def test_a_step_is_known_whatever_it_was_estimated_at() -> None:
     assert step_of(plan(0.5, "filter (k > 2)", "emit")) != first
 
 
+def test_a_step_that_asks_spark_is_told_whatever_that_was_estimated_at() -> None:
+    def plan(by_spark: float, by_operators: float, beginning: str = "as written, ") -> str:
+        told = f"emit  [{beginning}planned by Spark={by_spark:.3g} s, chosen by these operators={by_operators:.3g} s]"
+        return (
+            f"method batch\n\nstep t1 (price 1): cost {by_spark} s\n{told}\n └── read sales[:1]  [cost=0.5 s  rows=7]\n"
+        )
+
+    assert step_of(plan(2.39, 3.35)) == step_of(plan(0.00015, 1e-05))
+    assert step_of(plan(2.39, 3.35)) != step_of(plan(2.39, 3.35, beginning=""))
+
+
 def test_of_a_run_the_step_is_told(tmp_path: Path) -> None:
     wh = one_above_another(tmp_path).wh
     plan, other = (wh.query(name).steps()[-1].plan for name in ("summary", "above"))

@@ -1,7 +1,9 @@
 """Inner joins of many relations: which they are, that every order gives the same bag, and which order is chosen."""
 
+from collections.abc import Mapping
 from itertools import permutations
 from random import Random
+from types import MappingProxyType
 
 import pytest
 
@@ -16,7 +18,7 @@ from tempura.cost.model import CostModel
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.memo.memo import Memo
 from tempura.search import joins
-from tempura.search.joins import Clusters, JoinOrders
+from tempura.search.joins import Clusters, JoinOrders, Order
 from tempura.tvr.views import Delta, Snapshot, View
 from tests.plans.random_queries import random_row
 
@@ -139,6 +141,31 @@ def test_a_join_starts_from_what_changes() -> None:
     assert leaves(ordering().ordered(of_t))[0] == "t[0:1]"
     of_r = MultiJoin((View(R, Delta(0, 1)), *old[1:]), CHAIN)
     assert leaves(ordering().ordered(of_r))[:2] == ["r[0:1]", "s[:0]"]
+
+
+@pytest.mark.parametrize("exact", [0, 99])
+def test_an_order_that_is_known_is_kept_at_other_sizes(exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it would be found among all or step by step: what Spark has compiled is run again."""
+    monkeypatch.setattr(joins, "_EXACT", exact)
+    whole = MultiJoin(tuple(View(rel, Snapshot(1)) for rel in (R, S, T, U)), CHAIN)
+
+    def orders(sizes: tuple[int, ...], known: Mapping[str, Order] = MappingProxyType({})) -> JoinOrders:
+        tables = {
+            name: TableFacts((rows, rows + 10), (0, 0), 2, columns=dict.fromkeys("xyz", ColumnStats(rows)))
+            for name, rows in zip("rstu", sizes, strict=True)
+        }
+        return JoinOrders(CostModel(broadcast_bytes=0), Estimator(tables), known=known)
+
+    rising, falling = (10, 1_000, 100_000, 1_000_000), (1_000_000, 100_000, 1_000, 10)
+    before, anew = orders(rising), orders(falling)
+    joined = before.ordered(whole)
+    assert str(anew.ordered(whole)) != str(joined)
+    again = orders(falling, dict(before.found))
+    assert str(again.ordered(whole)) == str(joined)
+    assert again.found == before.found
+    # What is no order of these terms is not one that is known.
+    wrong = orders(falling, {name: (0, *order[1:-1], 0) for name, order in before.found})
+    assert str(wrong.ordered(whole)) == str(anew.ordered(whole))
 
 
 def equalities_of(rel: Rel) -> list[Expr]:

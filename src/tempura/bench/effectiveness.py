@@ -218,7 +218,7 @@ def phases(told: Phases, taken: Taken) -> Row:
 def step_of(plan: str) -> str:
     """What tells the first step of a plan, as ``explain`` shows it, from others, whatever it was estimated at."""
     _, *steps = re.split(r"^step .*$", plan, flags=re.MULTILINE)
-    operators = re.sub(r"  \[cost=.*\]$", "", steps[0] if steps else "", flags=re.MULTILINE)
+    operators = re.sub(r"  \[cost=.*\]$|=[\d.e-]+ s\b", "", steps[0] if steps else "", flags=re.MULTILINE)
     return hashlib.sha256(operators.encode()).hexdigest()[:16]
 
 

@@ -94,7 +94,7 @@ def _beginnings(graph: Graph, search: Search) -> tuple[int | None, ...]:
 def plan_of(found: Found, keep: Keep) -> ProgressivePlan:
     """The steps of a plan that was found where those states may be loaded."""
     names, built, space = found.names, found.candidate.built, found.graph.space
-    steps, orders = built.steps, tuple(space.orders.found.items())
+    steps, orders = built.steps, space.orders.found
     weights = tuple(space.problem.points[step.time].weight for step in steps)
     fallbacks = _fallbacks(found.graph, built.used) if names != ("batch",) else ()
     rules = tuple(sorted({rule.name for rule, _ in built.used}))

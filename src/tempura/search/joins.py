@@ -197,7 +197,8 @@ Order = tuple[int, ...]
 
 class JoinOrders:
     """Orders for joins of many relations. The order is found once per join and changing term, for typical sizes, and holds at all
-    times. Those that it takes long to find are under a ``name`` in ``found``; what is ``known`` by such a name need not be found."""
+    times. What is ``known`` by the ``name`` of a join at its typical sizes is not found anew: of orders that cost the same another might be
+    the cheapest by a hair, and Spark would have to compile another step."""
 
     def __init__(
         self,
@@ -211,25 +212,35 @@ class JoinOrders:
         self._name = name
         self._known = known
         self._orders: dict[MultiJoin, Order] = {}
-        self.found: dict[str, Order] = {}
+        self._names: dict[MultiJoin, str] = {}
+
+    @property
+    def found(self) -> tuple[tuple[str, Order], ...]:
+        """The orders of all joins that were put into one, by name."""
+        return tuple((self._named(typical), order) for typical, order in self._orders.items())
 
     def ordered(self, rel: MultiJoin) -> Rel:
         """The join as joins of two, in the cheapest order."""
         typical = self._typical(rel)
         if typical not in self._orders:
-            self._orders[typical] = self._exact(typical) if len(rel.terms) <= _EXACT else self._of_many(typical)
+            self._orders[typical] = self._order(typical)
         first, *others = self._orders[typical]
         partial = _Partial.of(rel, first)
         for i in others:
             partial = partial.joined(rel.terms[i], i)
         return keep(partial.rel, rel.columns)
 
-    def _of_many(self, rel: MultiJoin) -> Order:
-        """The order of a join of more terms than are tried in all orders, as it is known, or found and noted."""
-        name = self._name(rel)
-        known = self._known.get(name, ())
-        self.found[name] = known if sorted(known) == list(range(len(rel.terms))) else self._greedy(rel)
-        return self.found[name]
+    def _order(self, typical: MultiJoin) -> Order:
+        """The order that is known, or found: among all, or if the terms are too many for that, step by step."""
+        known = self._known.get(self._named(typical), ()) if self._known else ()
+        if sorted(known) == list(range(len(typical.terms))):
+            return known
+        return self._exact(typical) if len(typical.terms) <= _EXACT else self._greedy(typical)
+
+    def _named(self, typical: MultiJoin) -> str:
+        if typical not in self._names:
+            self._names[typical] = self._name(typical)
+        return self._names[typical]
 
     def _typical(self, rel: MultiJoin) -> MultiJoin:
         """The same join of the last snapshots and of all that changes until then."""
