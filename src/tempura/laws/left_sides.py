@@ -138,7 +138,7 @@ class Builder:
             scope = self.maker.rng.choice(
                 [input.columns, *(i.columns for i in input.inputs if isinstance(input, Join))]
             )
-            keys = self.maker.keys(input.columns, f"{prefix}k")
+            keys = self._keys(input, f"{prefix}k")
             return keys, self.maker.aggregates(
                 tuple(c for c in scope if c in input.columns) or input.columns, f"{prefix}a"
             )
@@ -147,6 +147,14 @@ class Builder:
         calls = [self._of(self.maker.rng.choice(below[0].aggregates)) for _ in range(self.maker.rng.choice((1, 2)))]
         outputs = (AggregateOutput(Column(f"{prefix}a{i}", f"a{i}", c.type), c) for i, c in enumerate(calls))
         return keys, tuple(outputs)
+
+    def _keys(self, input: Rel, prefix: str) -> tuple[Output, ...]:
+        """Keys; of a join of many sometimes all columns of others that its condition reads, so that all rows of a group meet the same rows
+        of the first."""
+        if isinstance(input, MultiJoin) and self.maker.chance(0.6):
+            read = [c for term in input.terms[1:] for c in term.columns if c in input.on.columns]
+            return tuple(Output(Column(f"{prefix}{i}", f"{prefix}{i}", c.type), Ref(c)) for i, c in enumerate(read))
+        return self.maker.keys(input.columns, prefix)
 
     def _of(self, output: AggregateOutput) -> AggregateCall:
         """An aggregate of an aggregate."""
