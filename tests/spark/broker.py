@@ -2,11 +2,12 @@
 
 import glob
 import os
+import random
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,13 +92,16 @@ def broker(folder: Path, jars: Sequence[str]) -> Iterator[Broker]:
 
 
 def _free_ports(n: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(n)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Ports below those that a system gives to whoever asks for any. Spark waits at such a one for the client that fetches a result: who
+    looks there for a broker, which is not up yet or not any more, would be taken for it."""
+    found = list[int]()
+    for port in random.sample(range(20_000, 32_768), 100):
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == n:
+            return found
+    raise AssertionError("a hundred ports are taken")
 
 
 def _wait_for(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
