@@ -149,7 +149,7 @@ class Builder:
         return keys, tuple(outputs)
 
     def _keys(self, input: Rel, prefix: str) -> tuple[Output, ...]:
-        """Keys; of a join of many sometimes all columns of others that its condition reads, so that all rows of a group meet the same rows
+        """Keys; of a join of many often all columns of others that its condition reads, so that all rows of a group meet the same rows
         of the first."""
         if isinstance(input, MultiJoin) and self.maker.chance(0.6):
             read = [c for term in input.terms[1:] for c in term.columns if c in input.on.columns]

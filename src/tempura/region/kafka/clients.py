@@ -1,10 +1,12 @@
 """Kafka's clients for workers: librdkafka under the names that Kafka's own clients have for settings, asked with bounded patience."""
 
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tempura.errors import TempuraError
 from tempura.kafka import (
@@ -21,8 +23,16 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient
 
+T = TypeVar("T")
+
 ANSWER = 5.0
 """Seconds in which a broker has to answer a question."""
+
+_MOVING = (
+    *("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"),
+    *("NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"),
+)
+"""What a broker says of a group, or of a partition, that is another one's by now, or nobody's yet."""
 
 OTHERWISE = {
     "sasl.jaas.config": "Say sasl.username and sasl.password.",
@@ -126,7 +136,7 @@ class Looks:
         try:
             if self._admin is None:
                 self._admin = AdminClient(self._address.settings() | {"error_cb": self._hear})
-            return self._asked(self._admin)
+            return while_moving(partial(self._asked, self._admin), ANSWER)
         except KafkaException as error:
             if self._admin is not None:
                 self._admin.poll(0)  # calls _hear
@@ -177,3 +187,18 @@ class Looks:
                 return False
             raise
         return "compact" in str(found["cleanup.policy"].value)
+
+
+def while_moving(ask: Callable[[], T], lasts: float, pause: float = 0.2) -> T:
+    """What a broker answers to a question about a group or partitions, which is asked again, for so many seconds, while these move to
+    another broker, as those that are new do. Raises KafkaException."""
+    from confluent_kafka import KafkaException
+
+    end = time.monotonic() + lasts
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].name() not in _MOVING or time.monotonic() >= end:
+                raise
+        time.sleep(pause)

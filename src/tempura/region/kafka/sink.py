@@ -4,7 +4,7 @@ the sink's own, its number. Whoever goes on asks the broker for that number."""
 import os
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tempura.errors import TempuraError
-from tempura.region.kafka.clients import ANSWER, Address, Looks
+from tempura.region.kafka.clients import ANSWER, Address, Looks, while_moving
 from tempura.region.kafka.records import Writer
 from tempura.region.sinks import Epochs
 
@@ -25,9 +25,6 @@ LASTS = 300.0
 
 DELIVERY = 60.0
 """Seconds in which a record has to be delivered, and the broker has to answer what concerns a transaction."""
-
-_MOVING = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
-"""What a broker says of a group that is another one's by now, or nobody's yet."""
 
 
 class KafkaSink(Epochs):
@@ -138,7 +135,7 @@ class Transactions:
         settings = {"group.id": name, "enable.auto.commit": False, "isolation.level": "read_committed"}
         # With this isolation the answer waits for transactions that are being committed.
         self._consumer: Consumer = Consumer(address.settings() | settings)
-        self.committed: int | None = while_moving(self._number)
+        self.committed: int | None = while_moving(self._number, DELIVERY)
 
     def _number(self) -> int | None:
         from confluent_kafka import KafkaException, TopicPartition
@@ -194,21 +191,6 @@ class Transactions:
 
         if self._error is not None:
             raise KafkaException(self._error)
-
-
-def while_moving(ask: Callable[[], int | None], lasts: float = DELIVERY, pause: float = 0.2) -> int | None:
-    """What a broker answers to a question about a group, which is asked again, for so many seconds, while the group moves to another
-    broker, as one that is new does. Raises KafkaException."""
-    from confluent_kafka import KafkaException
-
-    end = time.monotonic() + lasts
-    while True:
-        try:
-            return ask()
-        except KafkaException as error:
-            if error.args[0].name() not in _MOVING or time.monotonic() >= end:
-                raise
-        time.sleep(pause)
 
 
 def undelivered(count: int) -> "KafkaException":
