@@ -214,6 +214,15 @@ def test_a_users_options_for_java_come_last() -> None:
     assert flags(*options["spark.driver.extraJavaOptions"].split())["Tier4InvocationThreshold"] == "1234"
 
 
+def test_memory_is_taken_in_small_pieces_as_long_as_they_are_enough_for_all_of_it() -> None:
+    pages = "spark.buffer.pageSize"
+    size = int(machine_settings(Path("/log"), {}, ())[pages].removesuffix("b"))
+    assert driver_memory() < 8192 * size, "a task has 8,192 at most, and fails where it needs more"
+    assert (size + 16) * 2 == 4 << 20, "an array of them is not larger than half of a region of 4 MiB"
+    for given in ({"spark.driver.memory": "64g"}, {"spark.memory.offHeap.enabled": "true"}, {pages: "8m"}):
+        assert pages not in machine_settings(Path("/log"), given, ())
+
+
 def test_other_virtual_machines_get_no_options_that_they_may_not_know() -> None:
     assert machine_options("openjdk 17\nEclipse OpenJ9 VM (build openj9-0.35.0)") == ()
 
