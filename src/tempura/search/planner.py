@@ -13,6 +13,7 @@ from tempura.errors import TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
 from tempura.plan.progressive import Course, ProgressivePlan
+from tempura.rules.asked_first import asked_first
 from tempura.rules.dsl import Rule
 from tempura.rules.grouped_once import grouped_once
 from tempura.rules.one_pass import in_one_pass
@@ -84,7 +85,7 @@ def make_plan(
     counter = EffortCounter()
     the_best = partial(best_of, margin=margin, doubt=doubt)
     written = without_empty(problem.query)
-    planned = replace(problem, query=_as_operator(grouped_once(in_one_pass(written))))
+    planned = replace(problem, query=_as_operator(_rewritten(written, problem)))
     space = Space(planned, counter, listener, without=without, switches=switches)
     asking = Asking(space, _as_operator(written))
     along = _followed(course, asking, space, names, strict) if course else None
@@ -125,6 +126,13 @@ def make_plan(
     best = told(best, compared, counter.effort, problem.registry)
     is_asked = uses > 1 and best.method == "batch" and names != ("batch",)
     return replace(best, begun=_begun(graph, tried, uses)) if is_asked else best
+
+
+def _rewritten(query: Rel, problem: Problem) -> Rel:
+    """A query as it is planned: by laws that hold at all times, and after which others need not look for what they have found."""
+    rows = {name: table.inserted[-1] for name, table in problem.tables.items()}
+    static = {name for name, table in problem.tables.items() if table.static}
+    return asked_first(grouped_once(in_one_pass(query)), rows, static)
 
 
 def _begun(graph: Graph, sets: Sequence[tuple[str, ...]], uses: int) -> int:
