@@ -214,7 +214,7 @@ def test_a_users_options_for_java_come_last() -> None:
     assert flags(*options["spark.driver.extraJavaOptions"].split())["Tier4InvocationThreshold"] == "1234"
 
 
-def test_memory_is_taken_in_small_pieces_as_long_as_they_are_enough_for_all_of_it() -> None:
+def test_memory_is_taken_in_small_pages_as_long_as_they_are_enough_for_all_of_it() -> None:
     pages = "spark.buffer.pageSize"
     size = int(machine_settings(Path("/log"), {}, ())[pages].removesuffix("b"))
     assert driver_memory() < 8192 * size, "a task has 8,192 at most, and fails where it needs more"

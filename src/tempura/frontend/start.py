@@ -269,10 +269,11 @@ def _settings(cores: int) -> dict[str, str]:
 
 
 def machine_settings(log: Path, settings: Mapping[str, str], options: Iterable[str]) -> dict[str, str]:
-    """Spark's settings of its Java: memory, and options, of which those that ``settings`` give come last and win."""
+    """Spark's settings of its Java: memory, the pages in which it is taken where that is not set otherwise, and options, of which those
+    that ``settings`` give come last and win."""
     own = shlex.join((f"-Dlog4j2.configurationFile={log.as_uri()}", *options))
     given = settings.get("spark.driver.extraJavaOptions", "")
-    pages = {} if settings.keys() & _MEMORY else {"spark.buffer.pageSize": f"{_PAGE}b"}
+    pages = {} if settings.keys() & _SETTINGS_OF_MEMORY else {"spark.buffer.pageSize": f"{_PAGE_BYTES}b"}
     return {
         "spark.driver.memory": settings.get("spark.driver.memory", f"{driver_memory() >> 20}m"),
         "spark.driver.extraJavaOptions": f"{own} {given}".strip(),
@@ -280,15 +281,15 @@ def machine_settings(log: Path, settings: Mapping[str, str], options: Iterable[s
     }
 
 
-_PAGE = 2 * 1024 * 1024 - 16
-"""Bytes of the pieces in which tasks and broadcasts take memory: with what Java adds to an array, half of a region of its collector with 4
-to 8 GiB of heap. Spark's 64 MB are taken for a broadcast of one row, too; they fill the heap, and whenever such an array is made while it
-is half full, the collector goes through all that is there. docs/benchmarks/refreshes.md has what this saves."""
+_PAGE_BYTES = 2 * 1024 * 1024 - 16
+"""The pages in which tasks and broadcasts take memory: with what Java adds to an array, half of a region of its collector with 4 to 8 GiB
+of heap. Spark's 64 MB are taken for a broadcast of one row, too; they fill the heap, and whenever such an array is made while it is half
+full, the collector goes through all that is there. docs/benchmarks/refreshes.md has what this saves."""
 
-_MEMORY = frozenset(
+_SETTINGS_OF_MEMORY = frozenset(
     ("spark.buffer.pageSize", "spark.driver.memory", "spark.memory.offHeap.enabled", "spark.memory.offHeap.size")
 )
-"""Settings by which a task may come to have more memory than its 8,192 pieces, of this size, are; or their size itself."""
+"""Settings by which a task may come to have more memory than its 8,192 pages, of this size, are; or the size itself."""
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def common(rels: tuple[Rel, ...]) -> Common | None:
     if below is None:
         return None
     asked = [_said(p.asked, meaning) for p, meaning in zip(peeled, below.values, strict=True)]
-    if not _may_be_asked(part for parts in asked for part in parts):
+    if not may_be_asked(part for parts in asked for part in parts):
         return None
     if not all(value.deterministic for p in peeled for value in p.values.values()):
         return None
@@ -127,7 +127,7 @@ def _join(joins: Sequence[Join]) -> Common | None:
         return None
     values = tuple({**a, **b} for a, b in zip(left.values, right.values, strict=True))
     asked = [_said(conjuncts(join.on), meaning) for join, meaning in zip(joins, values, strict=True)]
-    if not _may_be_asked(asked[0]) or any(set(parts) != set(asked[0]) for parts in asked):
+    if not may_be_asked(asked[0]) or any(set(parts) != set(asked[0]) for parts in asked):
         return None
     kept = tuple((*a, *b) for a, b in zip(left.kept, right.kept, strict=True))
     rel: Rel = Join(left.rel, right.rel, kind, conjunction(*asked[0]))
@@ -227,7 +227,8 @@ def _said(conditions: Iterable[Expr], meaning: Meaning) -> Conditions:
     return tuple(substitute(part, meaning) for part in conditions)
 
 
-def _may_be_asked(conditions: Iterable[Expr]) -> bool:
+def may_be_asked(conditions: Iterable[Expr]) -> bool:
+    """Whether conditions may be asked of other rows than the query asks them of."""
     return all(part.deterministic and not can_fail(part) for part in conditions)
 
 

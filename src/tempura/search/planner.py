@@ -13,8 +13,8 @@ from tempura.errors import TempuraError
 from tempura.memo.events import Listener, ignore
 from tempura.physical.operators import Load
 from tempura.plan.progressive import Course, ProgressivePlan
-from tempura.rules.asked_first import asked_first
 from tempura.rules.dsl import Rule
+from tempura.rules.filtered_first import filtered_first
 from tempura.rules.grouped_once import grouped_once
 from tempura.rules.one_pass import in_one_pass
 from tempura.rules.prune import without_empty
@@ -132,7 +132,7 @@ def _rewritten(query: Rel, problem: Problem) -> Rel:
     """A query as it is planned: by laws that hold at all times, and after which others need not look for what they have found."""
     rows = {name: table.inserted[-1] for name, table in problem.tables.items()}
     static = {name for name, table in problem.tables.items() if table.static}
-    return asked_first(grouped_once(in_one_pass(query)), rows, static)
+    return filtered_first(grouped_once(in_one_pass(query)), rows, static)
 
 
 def _begun(graph: Graph, sets: Sequence[tuple[str, ...]], uses: int) -> int:
