@@ -97,3 +97,24 @@ def test_all_queries_are_run_by_one_command_the_upper_ones_last(tempura: Tempura
     assert [line.split(" (")[0] for line in lines] == [
         "totals: no result yet", "sums: equal: 3 rows", "a_few: equal: 1 rows", "fails: no result yet", "2 of 2 equal",
     ]  # fmt: skip
+
+
+def test_what_was_saved_is_told_by_what_plain_spark_takes(tempura: Tempura, tmp_path: Path) -> None:
+    tempura("query", "add", "kept", "--sql", SQL, "--view")
+    tempura("savings", "kept", "--measure", code=1)
+    tempura("run", "kept")
+    assert "not measured yet" in tempura("savings", "kept").stdout
+    result = tempura("savings", "kept", "--measure")
+    assert "kept: plain Spark took " in result.stdout
+    assert "to recompute refresh 1 over 3 rows" in result.stdout
+    arrive(tmp_path / "lake", "2.parquet", category=["b", "c"], price=[5, 6])
+    tempura("run", "kept")
+    (told,) = (json.loads(line) for line in tempura("savings", "kept", "--json").stdout.splitlines())
+    (measured,) = told["measured"]
+    assert (told["runs"], told["results"], measured["rows"], measured["rows_read"]) == (2, 2, 2, 3)
+    assert measured["wall_seconds"] > 0
+    # Of the second result, over five rows, no more is said than what was measured over three.
+    assert told["recomputed_wall_seconds"] == pytest.approx(2 * measured["wall_seconds"])
+    assert told["cpu_saved"] == pytest.approx(1 - told["cpu_seconds"] / told["recomputed_cpu_seconds"])
+    assert not list((tmp_path / "warehouse").glob("queries/kept/attempts/*/1"))
+    assert "equal: 3 rows" in tempura("verify", "kept").stdout

@@ -13,6 +13,7 @@ from tempura.bench.planning import Tables
 from tempura.cost.as_written import SparkSizes
 from tempura.cost.joins import small_sides
 from tempura.data.tpcds import generate, query_texts
+from tempura.errors import TempuraError
 from tempura.execute.draft import Draft
 from tempura.frontend import opaque
 from tempura.frontend.lift import lift_sql
@@ -198,3 +199,28 @@ def test_a_plan_that_knows_more_than_spark_is_run_instead(
     assert not asked
     assert query.verify()
     assert [tuple(row) for row in query.result().collect()] == [(7, 300)]
+
+
+def test_plain_spark_is_measured_over_the_rows_that_are_left(spark: SparkSession, tmp_path: Path) -> None:
+    """All queries, of a table from which rows were deleted, and which got a column later."""
+    wh = tp.open(tmp_path, spark=spark)
+    t, u = wh.add_table("t", schema="g STRING, v INT"), wh.add_table("u", schema="g STRING")
+    t.append(spark.createDataFrame(ROWS, "g STRING, v INT"))
+    u.append(spark.createDataFrame([("a",), (None,)], "g STRING"))
+    t.delete(spark.createDataFrame([("a", 1), (None, 3)], "g STRING, v INT"))
+    for name, (sql, _) in QUERIES.items():
+        query = wh.add_query(name.replace(" ", "_").replace("-", "_"), sql=sql, schedule=tp.Schedule.view())
+        query.run()
+        measured, told = query.measure(), query.savings()
+        assert measured.rows == query.result().count(), name
+        assert measured.rows_read == sum({"t": 4, "u": 2}.get(table, 0) for table in measured.versions), name
+        assert measured.wall_seconds > 0
+        assert measured.driver_seconds > 0
+        assert told.recomputed_wall_seconds == measured.wall_seconds
+        assert not list((query.folder / "attempts").glob("*/[12]")), "what was written for it is gone"
+    framed = wh.add_query("framed", df=wh.table("t").df().select("v"), schedule=tp.Schedule.view())
+    framed.run()
+    with pytest.raises(TempuraError) as error:
+        framed.measure()
+    assert error.value.code == "NO_TEXT"
+    assert framed.savings().results == 1

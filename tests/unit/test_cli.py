@@ -31,6 +31,7 @@ from tempura.warehouse.runs.entries import HistoryEntry
 from tempura.warehouse.runs.query_plan import QueryPlan
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import RunReport
+from tempura.warehouse.runs.savings import Recomputation, Savings
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.together import Outcome
 from tempura.warehouse.warehouse import open_site
@@ -40,7 +41,17 @@ REPORT = RunReport(
     "revenue", label="19:00", n=2, method="im1", weight=0.3, estimated_cost=2_500_000_000, cpu_seconds=1.5
 )
 ENTRY = HistoryEntry(
-    2, "19:00", "2026-01-01T19:00", {"sales": 2}, "im1", 0.3, 2_500_000_000, 1.5, 2.0, None, 3, ("14:00",)
+    n=2,
+    label="19:00",
+    logical_time="2026-01-01T19:00",
+    versions={"sales": 2},
+    method="im1",
+    weight=0.3,
+    estimated_cost=2_500_000_000,
+    cpu_seconds=1.5,
+    wall_seconds=2.0,
+    states=3,
+    skipped=("14:00",),
 )
 SCAN = Scan("sales", ("o_id",), (Column("c0", "o_id", "int"),))
 PLAN = ProgressivePlan(
@@ -115,6 +126,8 @@ class FakeWarehouse:
     q: FakeQuery = field(default_factory=FakeQuery)
     outcomes: tuple[Outcome[RunReport], ...] = ()
     verified: tuple[Outcome[Verification], ...] = ()
+    measured: tuple[Outcome[Recomputation], ...] = ()
+    saved: tuple[Outcome[Savings], ...] = ()
     added: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def query(self, name: str) -> FakeQuery:
@@ -140,6 +153,18 @@ class FakeWarehouse:
             progress(verified.query)
             tell(verified)
         return self.verified
+
+    def measure(
+        self, names: tuple[str, ...], tell: Callable[[Outcome[Recomputation]], None], progress: Callable[[str], None]
+    ) -> tuple[Outcome[Recomputation], ...]:
+        self.q.calls.append({"measured": names})
+        for outcome in self.measured:
+            tell(outcome)
+        return self.measured
+
+    def savings(self, names: tuple[str, ...]) -> tuple[Outcome[Savings], ...]:
+        self.q.calls.append({"told": names})
+        return self.saved
 
     def add_table(self, name: str, **given: Any) -> None:
         self.added.append((name, given))
@@ -484,6 +509,86 @@ def test_what_to_verify_is_said_in_one_way(
     tempura: Tempura, warehouse: FakeWarehouse, arguments: tuple[str, ...]
 ) -> None:
     assert tempura("verify", *arguments).exit_code == 2
+
+
+PLAIN = Recomputation(
+    time="2026-03-02T01:00:00+00:00",
+    label="2026-03-01 24:00",
+    versions={"sales": 2},
+    rows_read=1_500_000,
+    fingerprint="f",
+    engine="4.3.0",
+    rows=3,
+    cpu_seconds=7.0,
+    driver_seconds=1.0,
+    wall_seconds=4.0,
+    is_warm=True,
+)
+SAVED = Savings("revenue", 3, 1, 0, "2026-03-01T14:00:00+00:00", 2.0, 1.0, 8.0, 4.0, (PLAIN,))
+LOST = Savings("costs", 2, 2, 4, "2026-03-01T14:00:00+00:00", 3.0, 1.0, 2.0, 2.0, (PLAIN,))
+UNMEASURED = Savings("revenue", 3, 1, 0, "2026-03-01T14:00:00+00:00", 2.0, 1.0, None, None, ())
+UNRUN = Savings("new", 0, 0, 0, None, 0.0, 0.0, None, None, ())
+
+
+def test_what_was_saved_is_told_and_what_was_lost(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    torn: Outcome[Savings] = Outcome("torn", error=TORN.error)
+    warehouse.saved = (Outcome("revenue", SAVED), Outcome("costs", LOST), Outcome("new", UNRUN), torn)
+    result = tempura("savings")
+    assert result.exit_code == 1, "one of them is broken"
+    head, first, second, third, *below = result.stdout.splitlines()
+    assert head.split("  ")[0] == "query"
+    assert first.split() == ["revenue", "2026-03-01T14:00", "3", "1", "2.00", "8.00", "75%", "1.00", "4.00", "75%"]
+    assert second.split() == ["costs", "2026-03-01T14:00", "2", "2", "3.00", "2.00", "-50%", "1.00", "2.00", "50%"]
+    assert third.split() == ["new", "0", "0", "0.00", "0.00"]
+    plain = "plain Spark took 8.00 CPU s, 4.00 s to recompute 2026-03-01 24:00 over 1,500,000 rows, 2026-03-02T01:00:00"
+    assert below == [
+        f"revenue: {plain}", f"costs: {plain}", "costs: 4 runs from before a table was reset are left out",
+        "new: has not run",
+    ]  # fmt: skip
+    assert result.stderr == "torn: [CORRUPT] A file is cut short. Restore it.\n"
+    assert warehouse.q.calls == [{"told": ()}]
+    lines = [json.loads(line) for line in tempura("savings", "--json").stdout.splitlines()]
+    assert [line.get("cpu_saved") for line in lines] == [0.75, -0.5, None, None]
+    assert lines[0]["measured"][0]["wall_seconds"] == 4.0
+    assert lines[3]["error"]["code"] == "CORRUPT"
+
+
+def test_what_was_not_measured_is_not_told_but_how_to(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    warehouse.saved = (Outcome("revenue", UNMEASURED),)
+    result = tempura("savings", "revenue")
+    assert result.exit_code == 0
+    assert "revenue: not measured yet. Measure it: tempura savings revenue --measure" in result.stdout
+    assert "%" not in result.stdout
+
+
+def test_measuring_tells_what_plain_spark_took_and_then_what_was_saved(
+    tempura: Tempura, warehouse: FakeWarehouse
+) -> None:
+    warehouse.measured, warehouse.saved = (Outcome("revenue", PLAIN),), (Outcome("revenue", SAVED),)
+    result = tempura("savings", "revenue", "--measure")
+    assert (result.exit_code, result.stdout.count("plain Spark took 8.00 CPU s")) == (0, 2)
+    assert warehouse.q.calls == [{"measured": ("revenue",)}, {"told": ("revenue",)}]
+
+
+def test_measuring_all_is_done_when_one_cannot_be(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    new: Outcome[Recomputation] = Outcome("new", error=NEW.error)
+    torn: Outcome[Recomputation] = Outcome("torn", error=TORN.error)
+    warehouse.measured = (new, Outcome("revenue", PLAIN))
+    assert tempura("savings", "--measure", "--all").exit_code == 0, "what has no result yet is no failure"
+    assert tempura("savings", "--measure", "new", "revenue").exit_code == 1, "but it is where it was named"
+    warehouse.measured = (torn, Outcome("revenue", PLAIN))
+    result = tempura("savings", "--measure", "--all")
+    assert (result.exit_code, "torn: [CORRUPT]" in result.stderr) == (1, True)
+    warehouse.measured = (new,)
+    assert tempura("savings", "--measure", "--all").exit_code == 3
+
+
+@pytest.mark.parametrize("arguments", [("--measure",), ("revenue", "--measure", "--all"), ("--all",)])
+def test_what_to_measure_is_said_in_one_way(
+    tempura: Tempura, warehouse: FakeWarehouse, arguments: tuple[str, ...]
+) -> None:
+    assert tempura("savings", *arguments).exit_code == 2
+    assert warehouse.q.calls == []
 
 
 def test_history_status_and_gc(tempura: Tempura, warehouse: FakeWarehouse) -> None:

@@ -24,14 +24,12 @@ from tempura.bench.record import Record, Row
 from tempura.bench.scenario import Effectiveness, methods_in
 from tempura.bench.suites import SUITES, chosen, tables_named, that_get_rows
 from tempura.bench.trial import Trial, failure_of, is_alive
-from tempura.execute.draft import Draft
 from tempura.execute.files import Files
-from tempura.execute.naming import ids
-from tempura.execute.relation import Relation
 from tempura.frontend.session import clone
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs.report import RunReport
 from tempura.warehouse.spark.rows import columns_of
+from tempura.warehouse.spark.whole import stored_answer
 from tempura.warehouse.times.phases import COMPUTING, Phases
 
 BEFORE, AFTER = "before", "after"
@@ -140,14 +138,11 @@ def recomputed(
     """Run a text as it is, and write its result as Tempura writes results; what it took, and the rows. Afterwards the result is there to
     ``use``, and goes."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
-    files = Files(session)
     try:
         with Account(session) as account:
             frame = session.sql(sql)
-            columns = columns_of(frame.schema)
-            named = Draft.of(frame).renamed(*ids(columns))
-            stored = files.save_output(Relation(named, weighted=False), columns, folder / "result")
-        use(files.load_output(stored, columns))
+            stored = stored_answer(frame, folder)
+        use(Files(session).load_output(stored, columns_of(frame.schema)))
         return account.taken, stored.rows
     finally:
         shutil.rmtree(folder, ignore_errors=True)

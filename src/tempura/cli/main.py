@@ -19,6 +19,7 @@ _LATER = {
     "calibrate": "tempura.cli.calibrate:calibrate_command",
     "demo": "tempura.cli.demo:demo",
     "rules": "tempura.cli.rules:rules",
+    "savings": "tempura.cli.savings:savings",
     "stream": "tempura.cli.stream:stream",
 }
 

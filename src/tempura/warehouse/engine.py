@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 
 from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
-from tempura.execute.contract import Clocks, StepOutcome, StoredOutput, StoredState
+from tempura.execute.contract import Clocks, StepOutcome, StoredOutput, StoredState, Usage
 from tempura.frontend.lift import Lifted
 from tempura.kafka import TopicOffsets
 from tempura.physical.operators import Read, StateKey
@@ -315,6 +315,10 @@ class Engine(Protocol):
 
     def verify(self, check: Check) -> Verification:
         """Compare a stored result with a recomputation."""
+
+    def recompute(self, query: WholeQuery, settings: Settings, folder: Path) -> tuple[Usage, int]:
+        """Let Spark alone compute a query, as it was written, and write the result into a folder as results are written. Returns what that
+        took, and the rows."""
 
 
 def schema_of(engine: Engine, lifted: Lifted) -> StructType:

@@ -182,7 +182,7 @@ def _collect_query(bin: Bin, query: Query) -> None:
     for folder in idle:
         parts = [site.root / path for path in needed if (site.root / path).is_relative_to(folder)]
         bin.put(_unneeded(site, folder, parts), lambda file: _kind(file.relative_to(home), attempts))
-    bin.put(query.ledger.superseded(), lambda file: "ledger")
+    bin.put((path for ledger in query.ledgers for path in ledger.superseded()), lambda file: "ledger")
 
 
 def _kind(file: Path, attempts: Set[str]) -> str:

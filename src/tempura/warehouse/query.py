@@ -25,6 +25,7 @@ from tempura.warehouse.engine import Check, Progress, Settings, Source, Verifica
 from tempura.warehouse.runs.agenda import Agenda
 from tempura.warehouse.runs.entries import HistoryEntry, history_of
 from tempura.warehouse.runs.meaning import Meaning, Wording
+from tempura.warehouse.runs.measuring import Recomputations
 from tempura.warehouse.runs.outputs import Outputs
 from tempura.warehouse.runs.planning import Planning, logical_time
 from tempura.warehouse.runs.publish import Result
@@ -34,6 +35,7 @@ from tempura.warehouse.runs.replace import report_of as replaced
 from tempura.warehouse.runs.report import RunReport, report_of
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import alone, dry_report, executed, first_step
+from tempura.warehouse.runs.savings import Recomputation, Savings, rows_at_versions, rows_read, savings
 from tempura.warehouse.runs.situation import Situation, names_read
 from tempura.warehouse.runs.standing import standing, states_of
 from tempura.warehouse.tables.clock import Clock
@@ -299,6 +301,49 @@ class Query:
         check = Check(self._wording.written(), self.lifted, sources, self.stored(step), step.settings)
         return self._site.engine.verify(check)
 
+    @errors_by_code()
+    def measure(self, progress: Progress = lambda text: None) -> Recomputation:
+        """Let Spark alone recompute the last result, over the same versions of the tables, and note what that takes: by it :meth:`savings`
+        tells what was saved. What takes less than a minute is done twice, and the second counts. ``progress`` is called with what is being
+        done. Nothing that is computed is kept.
+
+        Raises TempuraError NO_RESULT, NO_TEXT for a query from a DataFrame, COMMIT_LOST, and what Spark says of the query."""
+        step = self._with_result()[-1]
+        if self._spec.sql is None:
+            what = f"Query {self.name} was made from a DataFrame: there is no text that Spark could be asked."
+            raise TempuraError("NO_TEXT", what, "Measure what your program takes without Tempura.")
+        sources = self._sources(step.inputs, datetime.fromisoformat(step.logical_time), step.settings)
+        entry = next(entry for entry in reversed(self._entries()) if entry.rows is not None)
+        about = Recomputation(
+            time=self._site.clock().astimezone(UTC).isoformat(),
+            label=entry.label,
+            versions=dict(entry.versions),
+            rows_read=rows_read(entry.versions, self._rows_at_versions()) or 0,
+            fingerprint=step.fingerprint,
+            engine=self._site.engine.version,
+        )
+        asked = WholeQuery(self._spec.sql, self.lifted, sources)
+        return self._recomputations.measure(asked, step.settings, about, progress)
+
+    @errors_by_code()
+    def savings(self) -> Savings:
+        """What the runs of the query as it is now took, against what plain Spark would have taken to recompute each of their results, as
+        far as that was measured (:meth:`measure`)."""
+        last, prices = self.committed().last, self.schedule.kind != "view"
+        measured = self._recomputations.of(last.fingerprint) if last else ()
+        return savings(self.name, self._entries(), self._rows_at_versions(), measured, prices)
+
+    @property
+    def _recomputations(self) -> Recomputations:
+        return Recomputations(self._site, self._folder)
+
+    def _entries(self) -> tuple[HistoryEntry, ...]:
+        """The runs of the query as it is now, as the history lists them."""
+        return tuple(map(history_of, self.steps()))
+
+    def _rows_at_versions(self) -> dict[str, list[int | None]]:
+        return {name: rows_at_versions(table.committed()) for name, table in self._tables.items()}
+
     def _sources(self, versions: Mapping[str, int], time: datetime, settings: Settings) -> dict[str, Source]:
         """The tables at some versions, and the clocks. The query's text may name tables that its plan does not read, because nothing
         of them can matter: they are empty here."""
@@ -317,6 +362,11 @@ class Query:
     def ledger(self) -> Ledger:
         """What the query's runs committed."""
         return Ledger(self._folder / "steps", self._site.files)
+
+    @property
+    def ledgers(self) -> tuple[Ledger, ...]:
+        """All that is noted of it: what its runs committed, and measured recomputations."""
+        return self.ledger, self._recomputations.ledger
 
     def steps(self) -> tuple[StepManifest, ...]:
         """The manifests of the query's committed runs, oldest first."""

@@ -1,4 +1,5 @@
-"""Several queries run, or verified, one after the other in one process: starting Spark for each takes longer than many a refresh."""
+"""Several queries run, verified or measured one after the other in one process: to start Spark for each takes longer than many a
+refresh."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from tempura.warehouse.derived import Upstream
 from tempura.warehouse.engine import Progress, Verification
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.report import RunReport
+from tempura.warehouse.runs.savings import Recomputation, Savings
 
 T = TypeVar("T")
 
@@ -35,7 +37,7 @@ class Outcome(Generic[T]):
 
     @property
     def is_without_result(self) -> bool:
-        """Whether the query has no result yet that could be verified."""
+        """Whether the query has no result yet that could be verified or measured."""
         return isinstance(self.error, TempuraError) and self.error.code == "NO_RESULT"
 
 
@@ -58,13 +60,36 @@ def verify_together(
 ) -> tuple[Outcome[Verification], ...]:
     """Verify queries one after the other, and ``tell`` the outcome of each when it is there. One that cannot be verified does not keep the
     others from it. Returns the outcomes."""
-    places = {query.name: f"{query.name} ({n} of {len(queries)})" for n, query in enumerate(queries, 1)}
+    places = _places(queries)
 
     def verified(query: Query) -> Verification:
         progress(places[query.name])
         return query.verify()
 
     return tuple(_one_by_one(queries, verified, tell))
+
+
+def measure_together(
+    queries: Sequence[Query], tell: Callable[[Outcome[Recomputation]], None], progress: Progress = lambda text: None
+) -> tuple[Outcome[Recomputation], ...]:
+    """Measure what plain Spark takes for queries, one after the other, and ``tell`` the outcome of each when it is there. One that cannot
+    be measured does not keep the others from it. Returns the outcomes."""
+    places = _places(queries)
+
+    def measured(query: Query) -> Recomputation:
+        return query.measure(lambda text: progress(f"{places[query.name]}: {text}"))
+
+    return tuple(_one_by_one(queries, measured, tell))
+
+
+def savings_of(queries: Sequence[Query]) -> tuple[Outcome[Savings], ...]:
+    """What the runs of queries took, against recomputing. One that cannot be told of does not hide the others."""
+    return tuple(_outcome(query, lambda query: query.savings()) for query in queries)
+
+
+def _places(queries: Sequence[Query]) -> dict[str, str]:
+    """Which of how many each query is, for people."""
+    return {query.name: f"{query.name} ({n} of {len(queries)})" for n, query in enumerate(queries, 1)}
 
 
 def _one_by_one(

@@ -29,6 +29,7 @@ from tempura.warehouse.garbage import Removed, Sweep, collect
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import RunReport, or_error
+from tempura.warehouse.runs.savings import Recomputation, Savings
 from tempura.warehouse.sources.pushes import check_id
 from tempura.warehouse.table import Table
 from tempura.warehouse.tables.known import table_status
@@ -37,7 +38,15 @@ from tempura.warehouse.tables.site import Site
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.tables.transaction import Transaction, transaction
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.together import Asked, Outcome, run_together, upstream_first, verify_together
+from tempura.warehouse.together import (
+    Asked,
+    Outcome,
+    measure_together,
+    run_together,
+    savings_of,
+    upstream_first,
+    verify_together,
+)
 
 
 class Warehouse:
@@ -288,6 +297,25 @@ class Warehouse:
         Raises TempuraError UNKNOWN_QUERY before anything is verified.
         """
         return verify_together(self._chosen(names), tell, progress)
+
+    def measure(
+        self,
+        names: Iterable[str] = (),
+        tell: Callable[[Outcome[Recomputation]], None] = lambda outcome: None,
+        progress: Progress = lambda text: None,
+    ) -> tuple[Outcome[Recomputation], ...]:
+        """Measure what plain Spark takes to recompute the last results of several queries, as :meth:`Query.measure` does: of those named,
+        in that order, or of all. ``tell`` is called with each outcome as soon as it is there. Returns the outcomes; errors are among them,
+        and not raised.
+
+        Raises TempuraError UNKNOWN_QUERY before anything is measured.
+        """
+        return measure_together(self._chosen(names), tell, progress)
+
+    def savings(self, names: Iterable[str] = ()) -> tuple[Outcome[Savings], ...]:
+        """What the runs of several queries took, against recomputing, as :meth:`Query.savings` tells it: of those named, in that order, or
+        of all. Errors are among the outcomes, and not raised. Raises TempuraError UNKNOWN_QUERY."""
+        return savings_of(self._chosen(names))
 
     def _chosen(self, names: Iterable[str]) -> tuple[Query, ...]:
         """The queries of some names, once each, or all."""

@@ -105,6 +105,15 @@ def seen_files(arrivals: Sequence[Arrival]) -> Mapping[str, Origin]:
     return {origin.path: origin for arrival in seeing(arrivals) for origin in arrival.seen}
 
 
+def rows_there(arrivals: Sequence[Arrival]) -> list[int]:
+    """How many rows are there before the first of some arrivals, and after each of them. What a refresh tells is by what it differs."""
+    there = [0]
+    for arrival in arrivals:
+        inserted, deleted = arrival.rows
+        there.append(inserted - deleted + (0 if arrival.reset else there[-1]))
+    return there
+
+
 def cumulative(arrivals: Sequence[Arrival], pinned: Sequence[int]) -> list[tuple[int, int]]:
     """Rows inserted and deleted up to each of some versions, counted from what the first of them is read from."""
     inserted, deleted = content(arrivals[: pinned[0]]).rows

@@ -6,7 +6,7 @@ arrival is; so a flush that is killed is begun again, and finds done what was do
 all: their result is that of recomputing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
@@ -37,6 +37,7 @@ from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import RunReport, report_of_flush
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import alone
+from tempura.warehouse.runs.savings import Recomputation
 from tempura.warehouse.runs.situation import names_read
 from tempura.warehouse.runs.standing import standing
 from tempura.warehouse.tables.clock import Clock
@@ -174,7 +175,12 @@ class PacedQuery(Query):
     @errors_by_code()
     def history(self) -> tuple[HistoryEntry, ...]:
         """The committed runs: of each flush what all of its segments did, oldest first."""
-        own = self.committed().runs
+        return self._flushes(self.committed().runs)
+
+    def _entries(self) -> tuple[HistoryEntry, ...]:
+        return self._flushes(self.steps())
+
+    def _flushes(self, own: Sequence[StepManifest]) -> tuple[HistoryEntry, ...]:
         others = [step for segment in stored_segments(self._site, self) for step in segment.committed().runs]
         return flushes_of(own, others)
 
@@ -182,6 +188,16 @@ class PacedQuery(Query):
     def verify(self, rows: Mapping[str, Any] | None = None) -> Verification:
         """As :meth:`Query.verify`, of a result that everything was released for. Raises TempuraError NOT_RELEASED for another one: it is
         that of no version of the tables."""
+        self._check_released()
+        return super().verify(rows)
+
+    @errors_by_code()
+    def measure(self, progress: Progress = lambda text: None) -> Recomputation:
+        """As :meth:`Query.measure`, of a result that everything was released for. Raises TempuraError NOT_RELEASED for another one."""
+        self._check_released()
+        return super().measure(progress)
+
+    def _check_released(self) -> None:
         last = self.outputs()[-1:] or ()
         if last and last[0].flush and not last[0].flush.complete:
             what = f"The last result of query {self.name}, of {last[0].slot}, is of what was released by then, not of its tables."
@@ -189,7 +205,6 @@ class PacedQuery(Query):
             raise TempuraError(
                 "NOT_RELEASED", what, remedy, f"Verify the last flush, or: tempura run {self.name} --now"
             )
-        return super().verify(rows)
 
     def _sources(self, versions: Mapping[str, int], time: datetime, settings: Settings) -> dict[str, Any]:
         found = next((s.flush for s in reversed(self.outputs()) if s.flush and dict(s.inputs) == dict(versions)), None)
@@ -425,7 +440,7 @@ class PacedQuery(Query):
             return RunReport(self.name, nothing=True, why=moment.why_nothing())
         return RunReport(
             self.name,
-            flush.label,
+            label=flush.label,
             dry_run=True,
             n=flush.n,
             method="paces",

@@ -11,39 +11,71 @@ from tempura.warehouse.times.phases import Phases
 from tempura.warehouse.times.steps import StepManifest
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """A committed run. ``label`` names its time; ``versions`` are those of the tables that it read; the rest as in
-    ``RunReport`` (``runs.report``)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What its report and the history tell of a run. ``label`` names its time. ``estimated_cost`` is in nanoseconds of one core;
+    ``cpu_seconds`` (of tasks), ``driver_seconds`` (CPU of the driver, Python included) and ``wall_seconds`` were measured, of the step;
+    ``phases`` are those of the run, in which it is computing. ``rows`` of the result, None when none was due; ``does`` what the step did
+    to it: maintained, or recomputed (``explain.character``). Of a flush of a query at paces: all figures are those of its steps together,
+    ``paths`` what was released, ``progress`` the share of the expected rows that had come, ``predicted_cost`` what the paces were planned
+    with."""
 
-    n: int
-    label: str
-    logical_time: str
-    versions: Mapping[str, int]
-    method: str
-    weight: float
-    estimated_cost: int
-    cpu_seconds: float
-    wall_seconds: float
-    rows: int | None
-    states: int
-    skipped: tuple[str, ...]
-    does: Character | None = None
+    n: int = 0
+    label: str = ""
+    method: str = ""
+    weight: float = 0.0
+    estimated_cost: int = 0
+    cpu_seconds: float = 0.0
     driver_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    rows: int | None = None
+    states: int = 0
+    skipped: tuple[str, ...] = ()
+    does: Character | None = None
     phases: Phases = field(default_factory=dict)
     paths: tuple[str, ...] = ()
     progress: float | None = None
     predicted_cost: int | None = None
 
     @property
+    def all_cpu_seconds(self) -> float:
+        """CPU seconds of tasks and driver: what ``estimated_cost`` estimates."""
+        return self.cpu_seconds + self.driver_seconds
+
+    @property
+    def beside(self) -> Clocks:
+        """What passed beside the step: to look what has arrived, to plan, to store."""
+        return phases.beside(self.phases)
+
+    @property
+    def run_cpu_seconds(self) -> float:
+        """CPU seconds of the whole run: of the step, and of the driver beside it."""
+        return self.all_cpu_seconds + self.beside.jvm_seconds + self.beside.python_seconds
+
+    @property
+    def run_wall_seconds(self) -> float:
+        """Seconds that the whole run took."""
+        return sum(spent.wall_seconds for spent in self.phases.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry(Figures):
+    """A committed run. ``versions`` are those of the tables that it read; ``complete``: its result is of all that they have, as it is but
+    of a flush of a query at paces that left some waiting."""
+
+    logical_time: str
+    versions: Mapping[str, int]
+    complete: bool = True
+
+    @property
     def beside_seconds(self) -> float | None:
-        """Seconds that passed beside the step: to look what has arrived, to plan, to store. None when they were not noted."""
-        return phases.beside(self.phases).wall_seconds if self.phases else None
+        """Seconds that passed beside the step. None when they were not noted."""
+        return self.beside.wall_seconds if self.phases else None
 
     @property
     def actual_cost(self) -> int:
         """What the run took, of tasks and driver, in nanoseconds of one core: what ``estimated_cost`` estimates."""
-        return int((self.cpu_seconds + self.driver_seconds) * 1e9)
+        return int(self.all_cpu_seconds * 1e9)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -106,6 +138,7 @@ def flush_entry(steps: Sequence[StepManifest]) -> HistoryEntry:
         driver_seconds=sum(step.driver_seconds for step in ordered),
         phases=spent,
         paths=flush.names,
+        complete=flush.complete,
         progress=flush.progress,
         predicted_cost=flush.predicted,
     )

@@ -1,71 +1,33 @@
 """What a run looks like to the user, and what is told where something is broken."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tempura.errors import Reason, TempuraError
 from tempura.execute.failure import errors_by_code
-from tempura.explain.character import Character
 from tempura.explain.text import seconds
-from tempura.warehouse.runs.entries import HistoryEntry, flush_entry, history_of
+from tempura.warehouse.runs.entries import Figures, HistoryEntry, flush_entry, history_of
 from tempura.warehouse.tables.clock import version_text
 from tempura.warehouse.times import phases
-from tempura.warehouse.times.phases import Phases
 from tempura.warehouse.times.steps import StepManifest
 
 
 @dataclass(frozen=True, slots=True)
-class RunReport:
-    """What a run did. ``nothing``: it had nothing to do, for the reason ``why``. Costs are estimates in nanoseconds of one core;
-    ``cpu_seconds`` (of tasks), ``driver_seconds`` (CPU of the driver, Python included) and ``wall_seconds`` were measured; ``rows`` of
-    the result, None when none was due; ``fallbacks`` say what the plan recomputes and why; ``does`` what this step did to the result:
-    maintained, or recomputed (``explain.character``). The measured figures are those of the step; ``phases`` are those of the run, in
-    which it is computing. Of a flush of a query at paces: all figures are those of its steps together, ``paths`` what was released,
-    ``progress`` the share of the expected rows that had come, ``predicted_cost`` what the paces were planned with. ``not_kept``: the
-    states that were saved and not kept, for they took more than the state budget."""
+class RunReport(Figures):
+    """What a run did. ``nothing``: it had nothing to do, for the reason ``why``. ``inputs`` are the versions of the tables that it read;
+    ``fallbacks`` say what the plan recomputes and why; ``waiting`` what has come and is not registered; ``not_kept``: the states that were
+    saved and not kept, for they took more than the state budget."""
 
     query: str
-    label: str = ""
     nothing: bool = False
     why: str = ""
     dry_run: bool = False
-    n: int = 0
-    method: str = ""
-    weight: float = 0.0
-    estimated_cost: int = 0
-    cpu_seconds: float = 0.0
-    driver_seconds: float = 0.0
-    wall_seconds: float = 0.0
-    rows: int | None = None
     inputs: Mapping[str, int] | None = None
-    states: int = 0
-    skipped: tuple[str, ...] = ()
     fallbacks: tuple[str, ...] = ()
     plan: str = ""
-    does: Character | None = None
     waiting: tuple[str, ...] = ()
-    phases: Phases = field(default_factory=dict)
-    paths: tuple[str, ...] = ()
-    progress: float | None = None
-    predicted_cost: int | None = None
     not_kept: tuple[str, ...] = ()
-
-    @property
-    def all_cpu_seconds(self) -> float:
-        """CPU seconds of tasks and driver: what ``estimated_cost`` estimates."""
-        return self.cpu_seconds + self.driver_seconds
-
-    @property
-    def run_cpu_seconds(self) -> float:
-        """CPU seconds of the whole run: of the step, and of the driver beside it."""
-        beside = phases.beside(self.phases)
-        return self.all_cpu_seconds + beside.jvm_seconds + beside.python_seconds
-
-    @property
-    def run_wall_seconds(self) -> float:
-        """Seconds that the whole run took."""
-        return sum(spent.wall_seconds for spent in self.phases.values())
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -122,28 +84,8 @@ def report_of(query: str, step: StepManifest, fallbacks: Iterable[Reason] = ()) 
 
 def _report(query: str, entry: HistoryEntry, fallbacks: Iterable[str], not_kept: tuple[str, ...] = ()) -> RunReport:
     """What the history will say of a run, and what only its report does."""
-    return RunReport(
-        query=query,
-        label=entry.label,
-        n=entry.n,
-        method=entry.method,
-        weight=entry.weight,
-        estimated_cost=entry.estimated_cost,
-        cpu_seconds=entry.cpu_seconds,
-        driver_seconds=entry.driver_seconds,
-        wall_seconds=entry.wall_seconds,
-        rows=entry.rows,
-        inputs=entry.versions,
-        states=entry.states,
-        skipped=entry.skipped,
-        fallbacks=tuple(fallbacks),
-        does=entry.does,
-        phases=entry.phases,
-        paths=entry.paths,
-        progress=entry.progress,
-        predicted_cost=entry.predicted_cost,
-        not_kept=not_kept,
-    )
+    figures = {part.name: getattr(entry, part.name) for part in fields(Figures)}
+    return RunReport(query, inputs=entry.versions, fallbacks=tuple(fallbacks), not_kept=not_kept, **figures)
 
 
 def or_error(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from tempura.cost.calibration import Machine, prices_of
 from tempura.cost.model import CostModel
 from tempura.errors import TempuraError
-from tempura.execute.contract import WEIGHT, Clocks, StepOutcome, StoredOutput
+from tempura.execute.contract import WEIGHT, Clocks, StepOutcome, StoredOutput, Usage
 from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate
 from tempura.execute.interrupt import cancelled_when_interrupted
@@ -49,6 +49,7 @@ from tempura.warehouse.engine import (
     TopicRead,
     Unmatched,
     Verification,
+    WholeQuery,
     Work,
 )
 from tempura.warehouse.sources.topic import check_unchanged
@@ -82,7 +83,7 @@ from tempura.warehouse.spark.rows import (
 )
 from tempura.warehouse.spark.settings import semantic_settings, session_with
 from tempura.warehouse.spark.verify import no_state, verify
-from tempura.warehouse.spark.whole import answered, is_answered_alike
+from tempura.warehouse.spark.whole import answered, is_answered_alike, recomputed
 
 _STEPS_RUN: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
 """Of all warehouses of a process: what they warm up is one virtual machine."""
@@ -316,6 +317,10 @@ class SparkEngine:
     def verify(self, check: Check) -> Verification:
         with cancelled_when_interrupted(self._session.sparkContext):
             return verify(session_with(self._session, check.settings), check)
+
+    def recompute(self, query: WholeQuery, settings: Settings, folder: Path) -> tuple[Usage, int]:
+        with cancelled_when_interrupted(self._session.sparkContext):
+            return recomputed(session_with(self._session, settings), query, folder)
 
     def _results(self) -> SparkExecutor:
         return SparkExecutor(self._session, self._no_table, no_state)

@@ -5,11 +5,15 @@ small pieces lets it see, so it gets the query as it was written, unless the pla
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.rel import TopK
+from tempura.execute.contract import StoredOutput, Usage
 from tempura.execute.draft import Draft
+from tempura.execute.files import Files
+from tempura.execute.metrics import Meter
 from tempura.execute.naming import ids
 from tempura.execute.relation import Relation
 from tempura.execute.render import top
@@ -19,7 +23,7 @@ from tempura.frontend.lift import Lifted, analysed
 from tempura.frontend.opaque import below_order, whole
 from tempura.warehouse.engine import Source, WholeQuery
 from tempura.warehouse.spark.determined import is_determined
-from tempura.warehouse.spark.rows import plain_draft
+from tempura.warehouse.spark.rows import columns_of, plain_draft
 
 
 def is_answered_alike(lifted: Lifted) -> bool:
@@ -45,6 +49,21 @@ def answered(session: SparkSession, query: WholeQuery) -> Draft | None:
 def own_answer(session: SparkSession, query: str, tables: Mapping[str, Source]) -> DataFrame:
     """What Spark answers to a text over some rows."""
     return _over(session, _as_written(session, query, tables), tables).dataframe()
+
+
+def recomputed(session: SparkSession, query: WholeQuery, folder: Path) -> tuple[Usage, int]:
+    """Spark's answer, read, computed and written as results are; what that took, and the rows."""
+    with Meter(session.sparkContext) as meter:
+        frame = own_answer(session, query.text, query.tables)
+        stored = stored_answer(frame, folder)
+    return meter.usage, stored.rows
+
+
+def stored_answer(frame: DataFrame, folder: Path) -> StoredOutput:
+    """The rows of a DataFrame, written as results are."""
+    columns = columns_of(frame.schema)
+    rows = Relation(Draft.of(frame).renamed(*ids(columns)), weighted=False)
+    return Files(frame.sparkSession).save_output(rows, columns, folder / "result")
 
 
 def _as_written(session: SparkSession, query: str, tables: Mapping[str, Source]) -> JavaObject:

@@ -1,0 +1,110 @@
+"""``tempura savings``: what runs took, against what plain Spark takes to recompute each result."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from tempura.cli.options import json_option, several_argument
+from tempura.cli.running import check_named, error_json
+from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example
+from tempura.warehouse.runs.savings import Recomputation, Savings
+from tempura.warehouse.together import Outcome
+
+
+@click.command(epilog=example("tempura savings", "tempura savings revenue --measure"))
+@several_argument
+@click.option(
+    "--measure", is_flag=True, help="First let Spark alone recompute the last results, and note what that takes."
+)
+@click.option("--all", "every_query", is_flag=True, help="With --measure: all queries that have a result.")
+@json_option
+@click.pass_context
+def savings(ctx: click.Context, names: tuple[str, ...], measure: bool, every_query: bool, as_json: bool) -> None:
+    """Tell what runs took, against recomputing each result.
+
+    CPU seconds of all runs, each at its price, those that only looked and planned among them; and the seconds that runs with a result took.
+    Recomputing is what was measured of plain Spark, over the same rows: a result over fewer rows counts in proportion, one over more as
+    what was measured. So measure again from time to time. What a process takes to start is in neither.
+
+    Without names all queries are told of. With --measure name them, or give --all: each is recomputed twice, and the second counts, unless
+    it takes a minute.
+
+    Exit code 0: done, 1: one could not be measured, or told of, 3: there is nothing to measure.
+    """
+    shell = ctx.ensure_object(Shell)
+    code = 0
+    if measure:
+        check_named(names, every_query)
+        code = measure_now(shell, names, as_json)
+    elif every_query:
+        raise click.UsageError("--all goes with --measure: without it all queries are told of.")
+    with shell.progress("reading"):
+        told = shell.warehouse.savings(names)
+    if as_json:
+        for outcome in told:
+            click.echo(json.dumps(savings_json(outcome), default=str, ensure_ascii=False))
+    else:
+        print_savings(shell, told)
+    ctx.exit(code or (FAILED if any(outcome.error for outcome in told) else 0))
+
+
+def measure_now(shell: Shell, names: Sequence[str], as_json: bool) -> int:
+    """Measure queries, all if none is named, and say what is found of each at once. Returns the exit code: of all queries, those without a
+    result are none that fail."""
+    with shell.stages() as progress:
+
+        def tell(outcome: Outcome[Recomputation]) -> None:
+            if outcome.found is not None and not as_json:
+                shell.say(f"{outcome.query}: {outcome.found}")
+            elif outcome.is_without_result and not names:
+                progress(f"{outcome.query}: no result yet")
+            elif outcome.error:
+                shell.fail(outcome.error, outcome.query)
+
+        outcomes = shell.warehouse.measure(names, tell, progress)
+    counted = [outcome for outcome in outcomes if names or not outcome.is_without_result]
+    if not counted:
+        return NOTHING_TO_DO
+    return FAILED if any(outcome.error for outcome in counted) else 0
+
+
+def print_savings(shell: Shell, told: Sequence[Outcome[Savings]]) -> None:
+    """Savings in a table, and below it why there are none."""
+    found = [outcome.found for outcome in told if outcome.found is not None]
+    head = ("query", "since", "runs", "results", "CPU s", "recomputed", "saved", "waited s", "recomputed", "saved")
+    if told:
+        shell.table(head, [savings_row(row) for row in found])
+    else:
+        shell.say("no query is declared")
+    for row in found:
+        if not row.runs:
+            shell.say(f"{row.query}: has not run")
+        elif not row.measured:
+            shell.say(f"{row.query}: not measured yet. Measure it: tempura savings {row.query} --measure")
+        else:
+            shell.say(f"{row.query}: {row.measured[-1]}, {row.measured[-1].time[:19]}")
+        if row.left_out:
+            shell.say(f"{row.query}: {row.left_out:,} runs from before a table was reset are left out")
+    for outcome in told:
+        if outcome.error:
+            shell.fail(outcome.error, outcome.query)
+
+
+def savings_row(row: Savings) -> tuple[object, ...]:
+    """A query as a row of the table."""
+    cpu = (row.cpu_seconds, row.recomputed_cpu_seconds, percent(row.cpu_saved))
+    wall = (row.wall_seconds, row.recomputed_wall_seconds, percent(row.wall_saved))
+    return (row.query, row.since[:16] if row.since else None, row.runs, row.results, *cpu, *wall)
+
+
+def percent(part: float | None) -> str | None:
+    """A part in percent; negative when more was spent."""
+    return None if part is None else f"{part:.0%}"
+
+
+def savings_json(outcome: Outcome[Savings]) -> dict[str, Any]:
+    """The query with its savings as plain data, or the error that it ended with."""
+    found = {} if outcome.found is None else outcome.found.to_json()
+    return {"query": outcome.query} | found | error_json(outcome.error)

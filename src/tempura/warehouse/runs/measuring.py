@@ -1,0 +1,84 @@
+"""Measuring what plain Spark takes to recompute a result: noted in a ledger of the query, for savings to be told by."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tempura.frontend.clock import is_clock
+from tempura.warehouse.batches.arrivals import Rows
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.commits.ledger import Ledger, attempt
+from tempura.warehouse.engine import Progress, Settings, Source, WholeQuery
+from tempura.warehouse.runs.savings import Recomputation
+from tempura.warehouse.sources.folder import data_files
+from tempura.warehouse.tables.site import Site
+
+_LONG = 60.0
+"""Of what takes so many seconds, most is no warming up: it is not done twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputations:
+    """The measured recomputations of the query in a folder."""
+
+    site: Site
+    folder: Path
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where they are noted."""
+        return Ledger(self.folder / "recomputed", self.site.files)
+
+    def of(self, fingerprint: str) -> tuple[Recomputation, ...]:
+        """Those of the query as it is now, oldest first."""
+        found = (Recomputation.from_json(entry) for entry in self.ledger.entries() if entry)
+        return tuple(measured for measured in found if measured.fingerprint == fingerprint)
+
+    def measure(self, query: WholeQuery, settings: Settings, about: Recomputation, progress: Progress) -> Recomputation:
+        """Let Spark alone compute a query, and note what that takes beside what is known ``about`` it. Raises TempuraError COMMIT_LOST when
+        another process has measured meanwhile, and what Spark says of the query."""
+        ledger, files = self.ledger, self.site.files
+        n = ledger.last() + 1
+        with attempt(files, self.site.attempts) as work, _scratch(files, self.folder / "attempts" / work.id) as folder:
+            asked = replace(query, tables=self._without_deleted(query.tables, folder, progress))
+            progress("recomputing by plain Spark")
+            usage, rows = self.site.engine.recompute(asked, settings, folder / "1")
+            is_repeated = usage.wall_seconds < _LONG
+            if is_repeated:
+                progress("recomputing by plain Spark once more, which counts")
+                usage, rows = self.site.engine.recompute(asked, settings, folder / "2")
+            measured = replace(
+                about,
+                rows=rows,
+                cpu_seconds=usage.cpu_seconds,
+                driver_seconds=usage.driver_seconds,
+                wall_seconds=usage.wall_seconds,
+                is_warm=is_repeated,
+            )
+            ledger.append(work, n, measured.to_json())
+        return measured
+
+    def _without_deleted(self, tables: Mapping[str, Source], folder: Path, progress: Progress) -> dict[str, Source]:
+        """The tables, those with deletions written anew without the rows that are deleted: who recomputes by plain Spark would read these,
+        and not set deletions off each time."""
+
+        def plain(n: int, name: str, source: Source) -> Source:
+            if is_clock(name) or not source.rows.signed:
+                return source
+            progress(f"writing {name} without what was deleted")
+            target, engine = folder / f"rows{n}", self.site.engine
+            engine.write(engine.frame(source, name), source.schema, target, name)
+            return Source(source.schema, Rows(tuple(map(str, data_files(target)))))
+
+        return {name: plain(n, name, source) for n, (name, source) in enumerate(tables.items())}
+
+
+@contextmanager
+def _scratch(files: Files, folder: Path) -> Iterator[Path]:
+    """A folder that goes, whatever happens in it; of a process that is killed ``gc`` finds it."""
+    files.make_folder(folder)
+    try:
+        yield folder
+    finally:
+        files.remove_tree(folder)
