@@ -116,5 +116,5 @@ def test_what_was_saved_is_told_by_what_plain_spark_takes(tempura: Tempura, tmp_
     # Of the second result, over five rows, no more is said than what was measured over three.
     assert told["recomputed_wall_seconds"] == pytest.approx(2 * measured["wall_seconds"])
     assert told["cpu_saved"] == pytest.approx(1 - told["cpu_seconds"] / told["recomputed_cpu_seconds"])
-    assert not list((tmp_path / "warehouse").glob("queries/kept/attempts/*/1"))
+    assert not list((tmp_path / "warehouse").glob("queries/kept/attempts/*/0"))
     assert "equal: 3 rows" in tempura("verify", "kept").stdout

@@ -217,7 +217,7 @@ def test_plain_spark_is_measured_over_the_rows_that_are_left(spark: SparkSession
         assert measured.wall_seconds > 0
         assert measured.driver_seconds > 0
         assert told.recomputed_wall_seconds == measured.wall_seconds
-        assert not list((query.folder / "attempts").glob("*/[12]")), "what was written for it is gone"
+        assert not list((query.folder / "attempts").glob("*/[0-9]")), "what was written for it is gone"
     framed = wh.add_query("framed", df=wh.table("t").df().select("v"), schedule=tp.Schedule.view())
     framed.run()
     with pytest.raises(TempuraError) as error:

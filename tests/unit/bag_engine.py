@@ -295,6 +295,7 @@ class BagEngine:
     is_started: bool = False
     started_early: int = 0
     recomputing: Usage = field(default_factory=lambda: Usage(cpu_seconds=8.0, driver_seconds=4.0, wall_seconds=6.0))
+    warming: tuple[float, ...] = (1.0, 0.5)
     recomputed: list[WholeQuery] = field(default_factory=list)
 
     def start_early(self) -> None:
@@ -421,11 +422,13 @@ class BagEngine:
         return Verification(expected == found, expected.size, (), (), "interpreter")
 
     def recompute(self, query: WholeQuery, settings: Settings, folder: Path) -> tuple[Usage, int]:
-        """What was asked is kept; the first answer takes ``recomputing``, later ones half of it."""
+        """What was asked is kept; each answer takes a part of ``recomputing``: that of ``warming``, the last one of which stays."""
         rows = evaluate(query.lifted.rel, lambda leaf: _scanned(query.tables, leaf))
         _save(folder, rows)
+        part = self.warming[min(len(self.recomputed), len(self.warming) - 1)]
         self.recomputed.append(query)
-        return (self.recomputing if len(self.recomputed) % 2 else _half(self.recomputing)), rows.size
+        whole = self.recomputing
+        return Usage(part * whole.cpu_seconds, part * whole.driver_seconds, part * whole.wall_seconds), rows.size
 
     def lake_schema(self, format: str, path: Path) -> StructType:
         if not self.lake_columns:
@@ -565,10 +568,6 @@ def _read(work: Work, read: Read) -> SignedBag:
 def _scanned(tables: Mapping[str, Source], leaf: Rel) -> SignedBag:
     assert isinstance(leaf, Scan)
     return bag(tables[leaf.table], leaf.fields)
-
-
-def _half(usage: Usage) -> Usage:
-    return Usage(usage.cpu_seconds / 2, usage.driver_seconds / 2, usage.wall_seconds / 2)
 
 
 def _save(folder: Path, bag: SignedBag) -> Part:

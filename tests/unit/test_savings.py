@@ -54,7 +54,6 @@ def measured(rows: int, cpu: float, wall: float) -> Recomputation:
         cpu_seconds=cpu - 0.5,
         driver_seconds=0.5,
         wall_seconds=wall,
-        is_warm=True,
     )
 
 
@@ -143,17 +142,30 @@ class TestMeasuring:
         query.run(at="24:00", force=True)
         return query
 
-    def test_the_second_recomputation_counts_and_is_noted(self, world: World) -> None:
+    def test_the_fastest_recomputation_counts_and_is_noted(self, world: World) -> None:
         query, said = self.day(world), list[str]()
         found = query.measure(said.append)
         assert (found.cpu_seconds, found.driver_seconds, found.wall_seconds) == (4.0, 2.0, 3.0)
-        assert (found.is_warm, found.rows_read, found.rows, found.label) == (True, 9, 3, "2026-03-01 24:00")
-        assert len(said) == 3
+        assert (found.runs, found.rows_read, found.rows, found.label) == (3, 9, 3, "2026-03-01 24:00")
+        assert len(said) == 4
         assert left(query) == []
         told = world.open().query("summary").savings()
         assert told.measured == (found,)
         assert (told.runs, told.results, told.recomputed_cpu_seconds) == (2, 1, 6.0)
-        assert str(found).startswith("plain Spark took 6.00 CPU s, 3.00 s to recompute 2026-03-01 24:00 over 9 rows")
+        assert str(found) == (
+            "plain Spark took 6.00 CPU s, 3.00 s to recompute 2026-03-01 24:00 over 9 rows (the fastest of 3 runs)"
+        )
+
+    @pytest.mark.parametrize(
+        ("warming", "runs", "least"),
+        [((1.0, 0.5, 0.4, 0.38), 4, 0.38), ((1.0, 0.95), 2, 0.95), ((1.0, 1.2), 2, 1.0), ((1.0, 0.5, 0.6), 3, 0.5)],
+    )
+    def test_it_is_done_until_it_takes_nearly_as_long_as_before(
+        self, world: World, warming: tuple[float, ...], runs: int, least: float
+    ) -> None:
+        world.engine.warming = warming
+        found = self.day(world).measure()
+        assert (found.runs, found.wall_seconds, found.cpu_seconds) == (runs, 6.0 * least, 8.0 * least)
 
     def test_spark_is_given_tables_without_what_was_deleted(self, world: World) -> None:
         self.day(world).measure()
@@ -164,7 +176,7 @@ class TestMeasuring:
     def test_what_takes_a_minute_is_not_done_twice(self, world: World) -> None:
         world.engine.recomputing = Usage(100.0, 1.0, 60.0)
         found = self.day(world).measure()
-        assert (found.cpu_seconds, found.is_warm, len(world.engine.recomputed)) == (100.0, False, 1)
+        assert (found.cpu_seconds, found.runs, len(world.engine.recomputed)) == (100.0, 1, 1)
         assert "not warmed up" in str(found)
 
     def test_results_of_before_are_told_by_it_in_proportion(self, world: World) -> None:

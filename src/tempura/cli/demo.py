@@ -159,7 +159,10 @@ def demo(ctx: click.Context, scale: float, folder: Path, methods: str) -> None:
         "", f"{time.perf_counter() - started:,.0f} s in all. The warehouse stays in {folder}/warehouse. Go on with:"
     )
     shell.say(
-        *(f"  tempura -C {folder}/warehouse {command}" for command in ("status", "history margin", "explain margin"))
+        *(
+            f"  tempura -C {folder}/warehouse {command}"
+            for command in ("status", "history margin", "explain margin", "savings --measure --all")
+        )
     )
     ctx.exit(0 if equal else FAILED)
 

@@ -28,8 +28,8 @@ def savings(ctx: click.Context, names: tuple[str, ...], measure: bool, every_que
     Recomputing is what was measured of plain Spark, over the same rows: a result over fewer rows counts in proportion, one over more as
     what was measured. So measure again from time to time. What a process takes to start is in neither.
 
-    Without names all queries are told of. With --measure name them, or give --all: each is recomputed twice, and the second counts, unless
-    it takes a minute.
+    Without names all queries are told of. With --measure name them, or give --all: each is recomputed until that takes no less time, or a
+    minute has passed, and the fastest counts.
 
     Exit code 0: done, 1: one could not be measured, or told of, 3: there is nothing to measure.
     """

@@ -304,8 +304,8 @@ class Query:
     @errors_by_code()
     def measure(self, progress: Progress = lambda text: None) -> Recomputation:
         """Let Spark alone recompute the last result, over the same versions of the tables, and note what that takes: by it :meth:`savings`
-        tells what was saved. What takes less than a minute is done twice, and the second counts. ``progress`` is called with what is being
-        done. Nothing that is computed is kept.
+        tells what was saved. That is done again until it takes no less time, or a minute has passed, and the fastest counts. ``progress``
+        is called with what is being done. Nothing that is computed is kept.
 
         Raises TempuraError NO_RESULT, NO_TEXT for a query from a DataFrame, COMMIT_LOST, and what Spark says of the query."""
         step = self._with_result()[-1]

@@ -21,7 +21,7 @@ Versions = Mapping[str, int]
 class Recomputation:
     """What plain Spark took to recompute a result, as it was measured at a ``time`` (ISO, UTC), over ``versions`` of the tables, which had
     ``rows_read`` rows together. ``label`` names the run whose result it was, ``fingerprint`` the query, ``engine`` is the version of Spark.
-    ``is_warm``: it had been run once before, unmeasured; what takes long is not."""
+    It is the fastest of so many ``runs``, which follow on each other until the session is warm; what takes a minute is not run again."""
 
     time: str
     label: str
@@ -33,7 +33,7 @@ class Recomputation:
     cpu_seconds: float = 0.0
     driver_seconds: float = 0.0
     wall_seconds: float = 0.0
-    is_warm: bool = False
+    runs: int = 1
 
     @property
     def all_cpu_seconds(self) -> float:
@@ -50,9 +50,9 @@ class Recomputation:
         return Recomputation(**{part.name: data[part.name] for part in fields(Recomputation)})
 
     def __str__(self) -> str:
-        warm = "" if self.is_warm else ", not warmed up"
+        of = f"the fastest of {self.runs} runs" if self.runs > 1 else "run once, not warmed up"
         took = f"{self.all_cpu_seconds:.2f} CPU s, {self.wall_seconds:.2f} s"
-        return f"plain Spark took {took} to recompute {self.label} over {self.rows_read:,} rows{warm}"
+        return f"plain Spark took {took} to recompute {self.label} over {self.rows_read:,} rows ({of})"
 
 
 @dataclass(frozen=True, slots=True)
