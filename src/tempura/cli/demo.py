@@ -18,7 +18,7 @@ from tempura.bench.effectiveness import recomputed
 from tempura.bench.lake import SetClock
 from tempura.cli.options import method_names
 from tempura.cli.queries import Rows, print_plan
-from tempura.cli.shell import FAILED, Shell, example
+from tempura.cli.shell import FAILED, Shell, example, percent
 from tempura.data.tpcds import Dataset, cut_dates, generate, split_by_date
 from tempura.errors import TempuraError
 from tempura.frontend.session import clone
@@ -314,11 +314,3 @@ def verdict(cpu: Sequence[float], weights: Sequence[float], spark: float) -> lis
         f"CPU at the deadline: {cpu[-1]:.1f} s, {percent(cpu[-1], spark)} than plain Spark ({spark:.1f}).",
         f"CPU in all, weighted by price: {weighted:.1f} s, {percent(weighted, spark)}.",
     ]
-
-
-def percent(value: float, base: float) -> str:
-    """How much less or more than the base."""
-    if base == 0:
-        return "not comparable with nothing"
-    change = round(100 * (value - base) / base)
-    return f"{abs(change)} % {'less' if change <= 0 else 'more'}"

@@ -1,6 +1,5 @@
 """Commands for which queries are computed, one or several in one process: ``run``, ``verify``."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,7 +100,7 @@ def run_several(shell: Shell, names: Sequence[str], asked: Asked, as_json: bool)
 
         def tell(outcome: Outcome[RunReport]) -> None:
             if as_json:
-                click.echo(json.dumps(outcome_json(outcome), default=str, ensure_ascii=False))
+                shell.json_line(outcome_json(outcome))
             elif outcome.found:
                 print_report(shell, outcome.found)
             elif outcome.error:
@@ -136,7 +135,10 @@ def follow_flushes(
         raise TempuraError("BAD_RUN", what, "Declare it with Schedule.paced.", "Declare it with --until.")
 
     def tell(report: RunReport) -> None:
-        click.echo(json.dumps(report.to_json(), default=str) if as_json else flush_line(report))
+        if as_json:
+            shell.json_line(report.to_json())
+        else:
+            shell.write(flush_line(report))
 
     with shell.progress(f"following {name}") as progress:
         query.follow(tell, every, progress, methods=methods, require=require)
@@ -198,7 +200,7 @@ def verify_several(shell: Shell, names: Sequence[str], as_json: bool) -> int:
 
         def tell(outcome: Outcome[Verification]) -> None:
             if as_json:
-                click.echo(json.dumps(verified_json(outcome), default=str, ensure_ascii=False))
+                shell.json_line(verified_json(outcome))
             elif outcome.found is not None:
                 shell.say(f"{outcome.query}: {outcome.found}")
             elif outcome.is_without_result and not names:

@@ -1,6 +1,5 @@
 """``tempura savings``: what runs took, against what plain Spark takes to recompute each result."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +7,7 @@ import click
 
 from tempura.cli.options import json_option, several_argument
 from tempura.cli.running import check_named, error_json
-from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example
+from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, percent
 from tempura.warehouse.runs.savings import Recomputation, Savings
 from tempura.warehouse.together import Outcome
 
@@ -44,7 +43,7 @@ def savings(ctx: click.Context, names: tuple[str, ...], measure: bool, every_que
         told = shell.warehouse.savings(names)
     if as_json:
         for outcome in told:
-            click.echo(json.dumps(savings_json(outcome), default=str, ensure_ascii=False))
+            shell.json_line(savings_json(outcome))
     else:
         print_savings(shell, told)
     ctx.exit(code or (FAILED if any(outcome.error for outcome in told) else 0))
@@ -73,20 +72,21 @@ def measure_now(shell: Shell, names: Sequence[str], as_json: bool) -> int:
 def print_savings(shell: Shell, told: Sequence[Outcome[Savings]]) -> None:
     """Savings in a table, and below it why there are none."""
     found = [outcome.found for outcome in told if outcome.found is not None]
-    head = ("query", "since", "runs", "results", "CPU s", "recomputed", "saved", "waited s", "recomputed", "saved")
+    head = ("query", "since", "runs", "results", "CPU s", "recomputed", "that is", "waited s", "recomputed", "that is")
     if told:
         shell.table(head, [savings_row(row) for row in found])
     else:
         shell.say("no query is declared")
     for row in found:
-        if not row.runs:
+        if not row.runs and not row.left_out:
             shell.say(f"{row.query}: has not run")
         elif not row.measured:
             shell.say(f"{row.query}: not measured yet. Measure it: tempura savings {row.query} --measure")
         else:
             shell.say(f"{row.query}: {row.measured[-1]}, {row.measured[-1].time[:19]}")
         if row.left_out:
-            shell.say(f"{row.query}: {row.left_out:,} runs from before a table was reset are left out")
+            why = "a table was reset since, or is not declared any more"
+            shell.say(f"{row.query}: {row.left_out:,} runs over rows of which nothing is known are left out: {why}")
     for outcome in told:
         if outcome.error:
             shell.fail(outcome.error, outcome.query)
@@ -94,14 +94,16 @@ def print_savings(shell: Shell, told: Sequence[Outcome[Savings]]) -> None:
 
 def savings_row(row: Savings) -> tuple[object, ...]:
     """A query as a row of the table."""
-    cpu = (row.cpu_seconds, row.recomputed_cpu_seconds, percent(row.cpu_saved))
-    wall = (row.wall_seconds, row.recomputed_wall_seconds, percent(row.wall_saved))
+    if not row.runs:
+        return (row.query, None, 0, 0, *[None] * 6)
+    cpu = compared(row.cpu_seconds, row.recomputed_cpu_seconds)
+    wall = compared(row.wall_seconds, row.recomputed_wall_seconds)
     return (row.query, row.since[:16] if row.since else None, row.runs, row.results, *cpu, *wall)
 
 
-def percent(part: float | None) -> str | None:
-    """A part in percent; negative when more was spent."""
-    return None if part is None else f"{part:.0%}"
+def compared(taken: float, recomputed: float | None) -> tuple[object, ...]:
+    """What was taken, what recomputing takes, and how much less or more that is."""
+    return taken, recomputed, None if recomputed is None else percent(taken, recomputed)
 
 
 def savings_json(outcome: Outcome[Savings]) -> dict[str, Any]:

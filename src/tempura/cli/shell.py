@@ -106,7 +106,19 @@ class Shell:
 
     def json(self, data: object) -> None:
         """Print data for a program: decimals, dates and times as text."""
-        click.echo(json.dumps(data, indent=2, default=str, ensure_ascii=False))
+        self.write(json.dumps(data, indent=2, default=str, ensure_ascii=False))
+
+    def json_line(self, data: object) -> None:
+        """The same in one line: one of several."""
+        self.write(json.dumps(data, default=str, ensure_ascii=False))
+
+    def write(self, text: str) -> None:
+        """Print a line at once. Who reads it may have heard enough and gone, as ``head`` does: that is no fault of Spark's, and ends the
+        command as it does where lines are for people."""
+        try:
+            click.echo(text)
+        except BrokenPipeError:
+            self.out.on_broken_pipe()
 
     def table(
         self, columns: Sequence[str], rows: Iterable[Sequence[object]], show: Callable[[object], str] | None = None
@@ -153,6 +165,14 @@ def cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.2f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def percent(value: float, base: float) -> str:
+    """How much less or more than the base."""
+    if base == 0:
+        return "not comparable with nothing"
+    change = round(100 * (value - base) / base)
+    return f"{abs(change)} % {'less' if change <= 0 else 'more'}"
 
 
 def told(error: BaseException) -> tuple[str, str, str]:
