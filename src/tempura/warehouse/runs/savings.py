@@ -2,7 +2,8 @@
 
 What a recomputation takes is measured, by Spark alone and over rows that were there; nothing is estimated. Tables grow: a result over fewer
 rows than were measured is taken to cost in proportion, one over more to cost what was measured. A recomputation does not shrink in
-proportion, for part of it does not depend on rows, and it grows; so what is said to be saved is rather less than what was.
+proportion, for part of it does not depend on rows, and it grows; so what is said to be saved is rather less than what was. But where it
+grows faster than rows do, as products of rows, results of long before are said to have saved more than they did.
 """
 
 from collections.abc import Mapping, Sequence
