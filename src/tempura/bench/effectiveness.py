@@ -138,11 +138,12 @@ def recomputed(
     """Run a text as it is, and write its result as Tempura writes results; what it took, and the rows. Afterwards the result is there to
     ``use``, and goes."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
+    files = Files(session)
     try:
         with Account(session) as account:
             frame = session.sql(sql)
-            stored = stored_answer(frame, folder)
-        use(Files(session).load_output(stored, columns_of(frame.schema)))
+            stored = stored_answer(files, frame, folder)
+        use(files.load_output(stored, columns_of(frame.schema)))
         return account.taken, stored.rows
     finally:
         shutil.rmtree(folder, ignore_errors=True)

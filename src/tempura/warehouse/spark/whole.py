@@ -53,17 +53,17 @@ def own_answer(session: SparkSession, query: str, tables: Mapping[str, Source]) 
 
 def recomputed(session: SparkSession, query: WholeQuery, folder: Path) -> tuple[Usage, int]:
     """Spark's answer, read, computed and written as results are; what that took, and the rows."""
+    files = Files(session)
     with Meter(session.sparkContext) as meter:
-        frame = own_answer(session, query.text, query.tables)
-        stored = stored_answer(frame, folder)
+        stored = stored_answer(files, own_answer(session, query.text, query.tables), folder)
     return meter.usage, stored.rows
 
 
-def stored_answer(frame: DataFrame, folder: Path) -> StoredOutput:
+def stored_answer(files: Files, frame: DataFrame, folder: Path) -> StoredOutput:
     """The rows of a DataFrame, written as results are."""
     columns = columns_of(frame.schema)
     rows = Relation(Draft.of(frame).renamed(*ids(columns)), weighted=False)
-    return Files(frame.sparkSession).save_output(rows, columns, folder / "result")
+    return files.save_output(rows, columns, folder / "result")
 
 
 def _as_written(session: SparkSession, query: str, tables: Mapping[str, Source]) -> JavaObject:
