@@ -118,3 +118,16 @@ def test_what_was_saved_is_told_by_what_plain_spark_takes(tempura: Tempura, tmp_
     assert told["cpu_saved"] == pytest.approx(1 - told["cpu_seconds"] / told["recomputed_cpu_seconds"])
     assert not list((tmp_path / "warehouse").glob("queries/kept/attempts/*/0"))
     assert "equal: 3 rows" in tempura("verify", "kept").stdout
+
+
+def test_a_table_that_is_not_declared_any_more_is_named(tempura: Tempura, tmp_path: Path) -> None:
+    arrive(tmp_path / "names", "1.parquet", category=["a", "b"], long=["A", "B"])
+    tempura("table", "add", "names", "--path", "names")
+    tempura("query", "add", "named", "--sql", "SELECT long, price FROM sales JOIN names USING (category)", "--view")
+    tempura("run", "named")
+    toml = tmp_path / "warehouse" / "tempura.toml"
+    before, _, after = toml.read_text().partition("[tables.names]")
+    toml.write_text(before + after[after.index("\n[") + 1 :])
+    for command in (("verify", "named"), ("savings", "named", "--measure")):
+        assert "[UNKNOWN_TABLE]" in tempura(*command, code=1).stderr
+    assert "named: left out are 1 of its runs" in tempura("savings", "named").stdout

@@ -202,7 +202,7 @@ def test_a_plan_that_knows_more_than_spark_is_run_instead(
 
 
 def test_plain_spark_is_measured_over_the_rows_that_are_left(spark: SparkSession, tmp_path: Path) -> None:
-    """All queries, of a table from which rows were deleted, and which got a column later."""
+    """All queries, of a table from which rows were deleted."""
     wh = tp.open(tmp_path, spark=spark)
     t, u = wh.add_table("t", schema="g STRING, v INT"), wh.add_table("u", schema="g STRING")
     t.append(spark.createDataFrame(ROWS, "g STRING, v INT"))

@@ -551,7 +551,7 @@ def test_what_was_saved_is_told_and_what_was_lost(tempura: Tempura, warehouse: F
     assert below == [
         f"revenue: {plain} {fastest}",
         f"costs: {plain} {fastest}",
-        f"costs: 4 runs over rows of which nothing is known are left out: {unknown}",
+        f"costs: left out are 4 of its runs, over rows of which nothing is known: {unknown}",
         "new: has not run",
     ]
     assert result.stderr == "torn: [CORRUPT] A file is cut short. Restore it.\n"

@@ -11,7 +11,7 @@ from tempura.errors import TempuraError
 from tempura.warehouse.engine import Verification
 from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.runs.report import RunReport
-from tempura.warehouse.together import Asked, Outcome
+from tempura.warehouse.together import Asked, Outcome, T
 
 
 @click.command(epilog=example("tempura run revenue --at 19:00", "tempura run report --follow", "tempura run --all"))
@@ -193,6 +193,11 @@ def verify_one(shell: Shell, name: str, as_json: bool) -> int:
     return 0 if found.equal else FAILED
 
 
+def that_count(outcomes: Sequence[Outcome[T]], names: Sequence[str]) -> list[Outcome[T]]:
+    """Of those named all; of all queries those that have a result."""
+    return [outcome for outcome in outcomes if names or not outcome.is_without_result]
+
+
 def verify_several(shell: Shell, names: Sequence[str], as_json: bool) -> int:
     """Verify queries, all if none is named, and print what is found of each at once. Returns the exit code: of all queries, those without a
     result are none that fail."""
@@ -211,7 +216,7 @@ def verify_several(shell: Shell, names: Sequence[str], as_json: bool) -> int:
         outcomes = shell.warehouse.verify(names, tell, progress)
     if not outcomes and not as_json:
         shell.say("no query is declared")
-    counted = [outcome for outcome in outcomes if names or not outcome.is_without_result]
+    counted = that_count(outcomes, names)
     if not counted:
         return NOTHING_TO_DO
     wrong = [outcome.query for outcome in counted if not outcome.found]

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from tempura.cli.options import json_option, several_argument
-from tempura.cli.running import check_named, error_json
+from tempura.cli.running import check_named, error_json, that_count
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, percent
 from tempura.warehouse.runs.savings import Recomputation, Savings
 from tempura.warehouse.together import Outcome
@@ -63,7 +63,7 @@ def measure_now(shell: Shell, names: Sequence[str], as_json: bool) -> int:
                 shell.fail(outcome.error, outcome.query)
 
         outcomes = shell.warehouse.measure(names, tell, progress)
-    counted = [outcome for outcome in outcomes if names or not outcome.is_without_result]
+    counted = that_count(outcomes, names)
     if not counted:
         return NOTHING_TO_DO
     return FAILED if any(outcome.error for outcome in counted) else 0
@@ -86,7 +86,9 @@ def print_savings(shell: Shell, told: Sequence[Outcome[Savings]]) -> None:
             shell.say(f"{row.query}: {row.measured[-1]}, {row.measured[-1].time[:19]}")
         if row.left_out:
             why = "a table was reset since, or is not declared any more"
-            shell.say(f"{row.query}: {row.left_out:,} runs over rows of which nothing is known are left out: {why}")
+            shell.say(
+                f"{row.query}: left out are {row.left_out:,} of its runs, over rows of which nothing is known: {why}"
+            )
     for outcome in told:
         if outcome.error:
             shell.fail(outcome.error, outcome.query)

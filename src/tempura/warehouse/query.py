@@ -294,11 +294,11 @@ class Query:
         wrong = step.damage(self._site.root)
         if wrong:
             return Verification(False, 0, (), (wrong,), "checksums of the files")
+        lifted, found = self._as_read(step)
         # What a run may have gone by, where deleted rows lie, is not believed here.
-        found = self._sources(step.inputs, datetime.fromisoformat(step.logical_time), step.settings)
         sources = {name: source.without_places() for name, source in found.items()}
         sources |= {name: Source(self._tables[name].schema, known) for name, known in (rows or {}).items()}
-        check = Check(self._wording.written(), self.lifted, sources, self.stored(step), step.settings)
+        check = Check(self._wording.written(), lifted, sources, self.stored(step), step.settings)
         return self._site.engine.verify(check)
 
     @errors_by_code()
@@ -312,7 +312,7 @@ class Query:
         if self._spec.sql is None:
             what = f"Query {self.name} was made from a DataFrame: there is no text that Spark could be asked."
             raise TempuraError("NO_TEXT", what, "Measure what your program takes without Tempura.")
-        sources = self._sources(step.inputs, datetime.fromisoformat(step.logical_time), step.settings)
+        lifted, sources = self._as_read(step)
         entry = next(entry for entry in reversed(self._entries()) if entry.rows is not None)
         about = Recomputation(
             time=self._site.clock().astimezone(UTC).isoformat(),
@@ -322,7 +322,7 @@ class Query:
             fingerprint=step.fingerprint,
             engine=self._site.engine.version,
         )
-        asked = WholeQuery(self._spec.sql, self.lifted, sources)
+        asked = WholeQuery(self._spec.sql, lifted, sources)
         return self._recomputations.measure(asked, step.settings, about, progress)
 
     @errors_by_code()
@@ -343,6 +343,11 @@ class Query:
 
     def _rows_at_versions(self) -> dict[str, list[int | None]]:
         return {name: rows_at_versions(table.committed()) for name, table in self._tables.items()}
+
+    def _as_read(self, step: StepManifest) -> tuple[Lifted, dict[str, Source]]:
+        """The query, and the tables as a run has read them. Raises TempuraError for what is wrong with them by now."""
+        lifted = self.lifted  # which says what is not declared any more
+        return lifted, self._sources(step.inputs, datetime.fromisoformat(step.logical_time), step.settings)
 
     def _sources(self, versions: Mapping[str, int], time: datetime, settings: Settings) -> dict[str, Source]:
         """The tables at some versions, and the clocks. The query's text may name tables that its plan does not read, because nothing

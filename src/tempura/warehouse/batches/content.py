@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from tempura.warehouse.batches.arrivals import Arrival, DataFile, Origin, totals
@@ -105,17 +106,13 @@ def seen_files(arrivals: Sequence[Arrival]) -> Mapping[str, Origin]:
     return {origin.path: origin for arrival in seeing(arrivals) for origin in arrival.seen}
 
 
-def rows_there(arrivals: Sequence[Arrival]) -> list[int]:
-    """How many rows are there before the first of some arrivals, and after each of them. What a refresh tells is by what it differs."""
-    there = [0]
-    for arrival in arrivals:
-        inserted, deleted = arrival.rows
-        there.append(inserted - deleted + (0 if arrival.reset else there[-1]))
-    return there
-
-
 def cumulative(arrivals: Sequence[Arrival], pinned: Sequence[int]) -> list[tuple[int, int]]:
-    """Rows inserted and deleted up to each of some versions, counted from what the first of them is read from."""
-    inserted, deleted = content(arrivals[: pinned[0]]).rows
-    later = [totals(arrivals[pinned[0] : version]) for version in pinned]
-    return [(inserted + more, deleted + fewer) for more, fewer in later]
+    """Rows inserted and deleted up to each of some versions, counted from what the first and least of them is read from."""
+    first = pinned[0]
+    later = (arrival.rows for arrival in arrivals[first:])
+    counts = list(accumulate(later, _both, initial=content(arrivals[:first]).rows))
+    return [counts[version - first] for version in pinned]
+
+
+def _both(before: tuple[int, int], more: tuple[int, int]) -> tuple[int, int]:
+    return before[0] + more[0], before[1] + more[1]

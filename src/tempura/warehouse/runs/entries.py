@@ -12,7 +12,7 @@ from tempura.warehouse.times.steps import StepManifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class RunFigures:
     """What its report and the history tell of a run. ``label`` names its time. ``estimated_cost`` is in nanoseconds of one core;
     ``cpu_seconds`` (of tasks), ``driver_seconds`` (CPU of the driver, Python included) and ``wall_seconds`` were measured, of the step;
     ``phases`` are those of the run, in which it is computing. ``rows`` of the result, None when none was due; ``does`` what the step did
@@ -59,7 +59,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryEntry(Figures):
+class HistoryEntry(RunFigures):
     """A committed run. ``versions`` are those of the tables that it read; ``complete``: its result is of all that they have, as it is but
     of a flush of a query at paces that left some waiting."""
 

@@ -1,14 +1,12 @@
 """Measuring what plain Spark takes to recompute a result: noted in a ledger of the query, for savings to be told by."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tempura.frontend.clock import is_clock
 from tempura.warehouse.batches.arrivals import Rows
-from tempura.warehouse.commits.files import Files
-from tempura.warehouse.commits.ledger import Ledger, attempt
+from tempura.warehouse.commits.ledger import Ledger, attempt, discarding
 from tempura.warehouse.engine import Progress, Settings, Source, WholeQuery
 from tempura.warehouse.runs.savings import Recomputation
 from tempura.warehouse.sources.folder import data_files
@@ -41,9 +39,13 @@ class Recomputations:
         Raises TempuraError COMMIT_LOST when another process has measured meanwhile, and what Spark says of the query."""
         ledger, files = self.ledger, self.site.files
         n = ledger.last() + 1
-        with attempt(files, self.site.attempts) as work, _scratch(files, self.folder / "attempts" / work.id) as folder:
-            asked = replace(query, tables=self._without_deleted(query.tables, folder, progress))
-            measured = self._fastest(asked, settings, folder, about, progress)
+        with attempt(files, self.site.attempts) as work:
+            folder = self.folder / "attempts" / work.id
+            with discarding(files, folder):
+                files.make_folder(folder)
+                asked = replace(query, tables=self._without_deleted(query.tables, folder, progress))
+                measured = self._fastest(asked, settings, folder, about, progress)
+                files.remove_tree(folder)
             ledger.append(work, n, measured.to_json())
         return measured
 
@@ -76,13 +78,3 @@ class Recomputations:
             return Source(source.schema, Rows(tuple(map(str, data_files(target)))))
 
         return {name: plain(n, name, source) for n, (name, source) in enumerate(tables.items())}
-
-
-@contextmanager
-def _scratch(files: Files, folder: Path) -> Iterator[Path]:
-    """A folder that goes, whatever happens in it; of a process that is killed ``gc`` finds it."""
-    files.make_folder(folder)
-    try:
-        yield folder
-    finally:
-        files.remove_tree(folder)

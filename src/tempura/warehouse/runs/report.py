@@ -7,14 +7,14 @@ from typing import Any
 from tempura.errors import Reason, TempuraError
 from tempura.execute.failure import errors_by_code
 from tempura.explain.text import seconds
-from tempura.warehouse.runs.entries import Figures, HistoryEntry, flush_entry, history_of
+from tempura.warehouse.runs.entries import HistoryEntry, RunFigures, flush_entry, history_of
 from tempura.warehouse.tables.clock import version_text
 from tempura.warehouse.times import phases
 from tempura.warehouse.times.steps import StepManifest
 
 
 @dataclass(frozen=True, slots=True)
-class RunReport(Figures):
+class RunReport(RunFigures):
     """What a run did. ``nothing``: it had nothing to do, for the reason ``why``. ``inputs`` are the versions of the tables that it read;
     ``fallbacks`` say what the plan recomputes and why; ``waiting`` what has come and is not registered; ``not_kept``: the states that were
     saved and not kept, for they took more than the state budget."""
@@ -84,7 +84,7 @@ def report_of(query: str, step: StepManifest, fallbacks: Iterable[Reason] = ()) 
 
 def _report(query: str, entry: HistoryEntry, fallbacks: Iterable[str], not_kept: tuple[str, ...] = ()) -> RunReport:
     """What the history will say of a run, and what only its report does."""
-    figures = {part.name: getattr(entry, part.name) for part in fields(Figures)}
+    figures = {part.name: getattr(entry, part.name) for part in fields(RunFigures)}
     return RunReport(query, inputs=entry.versions, fallbacks=tuple(fallbacks), not_kept=not_kept, **figures)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tempura.frontend.clock import is_clock
 from tempura.warehouse.batches.arrivals import Arrival
-from tempura.warehouse.batches.content import last_reset, rows_there
+from tempura.warehouse.batches.content import cumulative, last_reset
 from tempura.warehouse.runs.entries import HistoryEntry
 
 Versions = Mapping[str, int]
@@ -105,8 +105,7 @@ def savings(
     known = [(entry, rows_read(entry.versions, rows)) for entry in entries]
     counted = [(entry, read, entry.weight if is_priced else 1.0) for entry, read in known if read is not None]
     results = [(entry, read, price) for entry, read, price in counted if entry.rows is not None and entry.complete]
-    instead = [(_instead_of(read, measured), read, price) for _, read, price in results] if measured else []
-    parts = [(found, min(1.0, read / found.rows_read) if found.rows_read else 1.0, p) for found, read, p in instead]
+    instead = [(*_instead(read, measured), price) for _, read, price in results] if measured else []
     return Savings(
         query=query,
         runs=len(counted),
@@ -115,18 +114,20 @@ def savings(
         since=counted[0][0].logical_time if counted else None,
         cpu_seconds=sum(entry.run_cpu_seconds * price for entry, _, price in counted),
         wall_seconds=sum(entry.run_wall_seconds for entry, _, _ in results),
-        recomputed_cpu_seconds=sum(f.all_cpu_seconds * part * p for f, part, p in parts) if measured else None,
-        recomputed_wall_seconds=sum(f.wall_seconds * part for f, part, _ in parts) if measured else None,
+        recomputed_cpu_seconds=sum(cpu * price for cpu, _, price in instead) if measured else None,
+        recomputed_wall_seconds=sum(wall for _, wall, _ in instead) if measured else None,
         measured=tuple(measured),
     )
 
 
-def _instead_of(read: int, measured: Sequence[Recomputation]) -> Recomputation:
-    """The measurement that says what a result over so many rows would have cost: of those over as many rows or more the one over the
-    fewest, the last of these; if all are over fewer, that over the most."""
+def _instead(read: int, measured: Sequence[Recomputation]) -> tuple[float, float]:
+    """What plain Spark would have taken for a result over so many rows, CPU seconds and seconds: by the measurement over the fewest rows
+    that are as many, the last of these, and in proportion; if all are over fewer, what was measured over the most."""
     newest = list(reversed(measured))
     larger = [found for found in newest if found.rows_read >= read]
-    return min(larger, key=lambda f: f.rows_read) if larger else max(newest, key=lambda f: f.rows_read)
+    found = min(larger, key=lambda f: f.rows_read) if larger else max(newest, key=lambda f: f.rows_read)
+    part = min(1.0, read / found.rows_read) if found.rows_read else 1.0
+    return part * found.all_cpu_seconds, part * found.wall_seconds
 
 
 def rows_read(versions: Versions, rows: Mapping[str, Sequence[int | None]]) -> int | None:
@@ -139,4 +140,5 @@ def rows_read(versions: Versions, rows: Mapping[str, Sequence[int | None]]) -> i
 def rows_at_versions(arrivals: Sequence[Arrival]) -> list[int | None]:
     """How many rows a table has at each version, from 0; None for those that a reset made it forget."""
     since = last_reset(arrivals)
-    return [None if n < since else there for n, there in enumerate(rows_there(arrivals))]
+    known = cumulative(arrivals, range(since, len(arrivals) + 1))
+    return [*[None] * since, *(inserted - deleted for inserted, deleted in known)]
