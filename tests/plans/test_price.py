@@ -7,8 +7,10 @@ from random import Random
 
 import pytest
 
+from tempura.memo.events import Listener
 from tempura.rules.methods import TEMPURA
-from tempura.search.graph import Graph
+from tempura.search.events import EffortCounter
+from tempura.search.graph import Alternative, Graph
 from tempura.search.improve import Candidate, Choices, first_candidate
 from tempura.search.price import Price, Pricing
 from tempura.search.problem import Point, Problem
@@ -19,14 +21,14 @@ CASES = int(os.environ.get("TEMPURA_PLAN_CASES", "25"))
 POINTS = (Point(0.3, True), Point(0.5, False), Point(1.0, True))
 
 
-def random_graph(seed: int, storage_price: float) -> Graph:
+def random_graph(seed: int, storage_price: float, *listeners: Listener) -> Graph:
     random = Random(seed)
     tables = {name: random_table(random, name, len(POINTS)) for name in ("r", "s", "t")}
     query = QueryGenerator(random, tuple(tables)).query(1 + seed % 3)
     facts = {name: table.facts(len(POINTS)) for name, table in tables.items()}
     problem = Problem(query, POINTS, facts, storage_price=storage_price)
     rules = TEMPURA.rules_of((random.choice(("im1", "im2", "ojv", "all")), "batch"))
-    return Graph(Space(problem), rules, begins=2, keep=random.choice((Keep.BOTH, Keep.NEW)))
+    return Graph(Space(problem, *listeners), rules, begins=2, keep=random.choice((Keep.BOTH, Keep.NEW)))
 
 
 def begun(pricing: Pricing) -> tuple[Candidate, Price]:
@@ -41,7 +43,7 @@ def begun(pricing: Pricing) -> tuple[Candidate, Price]:
 Tried = tuple[Goal, Choices, Price, Price | None]
 
 
-def walk_through_plans(random: Random, pricing: Pricing, steps: int) -> Iterator[Tried]:
+def walk_through_plans(random: Random, pricing: Pricing, steps: int, loads: bool = False) -> Iterator[Tried]:
     """Plans of which each differs from the one before in the choice for one goal, whether that pays or not: the goal, what is chosen now,
     the price of the plan before, and of this one; None when it would depend on itself, and the next goes on from the one before."""
     first, price = begun(pricing)
@@ -50,10 +52,18 @@ def walk_through_plans(random: Random, pricing: Pricing, steps: int) -> Iterator
         goal = random.choice(list(price.reached))
         ways = pricing.graph.alternatives(goal)
         way = random.choice([way for way in ways if all(child in choices for child in way.goals)])
-        other = pricing.walk(choices, {goal: way})
-        yield goal, {**choices, goal: way}, price, other
+        exchanged = {**(loaded(pricing.graph, way, price) if loads else {}), goal: way}
+        other = pricing.walk(choices, exchanged)
+        yield goal, {**choices, **exchanged}, price, other
         if other is not None:
-            choices[goal], price = way, other
+            choices, price = {**choices, **exchanged}, other
+
+
+def loaded(graph: Graph, way: Alternative, price: Price) -> Choices:
+    """Of what a way needs and a plan does not have, what can be loaded because the plan makes it anyway."""
+    needed = (goal for goal in way.goals if goal not in price.reached)
+    ways = ((goal, load) for goal in needed for load in graph.alternatives(goal) if load.rule is None)
+    return {goal: load for goal, load in ways if all(saved in price.reached for saved in load.goals)}
 
 
 @pytest.mark.parametrize("storage_price", [0.0, 1e6])
@@ -70,6 +80,25 @@ def test_an_exchange_costs_what_the_plan_with_it_does(storage_price: float) -> N
     assert len(found) > 40 * CASES
     assert len(set(found)) > 5 * CASES, "plans must differ, else this test shows little"
     assert None in costs, "some must depend on themselves"
+
+
+@pytest.mark.parametrize("storage_price", [0.0, 1e6])
+def test_an_exchange_that_pays_is_never_left_out(storage_price: float) -> None:
+    """Of those that do not pay some are left out without a price, by what they add at least. The walk goes to dear plans, too, so that
+    much can be gained."""
+    cheaper = left_out = 0
+    counter = EffortCounter()
+    for seed in range(2 * CASES):
+        random, pricing = Random(seed), Pricing(random_graph(7000 + seed, storage_price, counter))
+        for goal, choices, price, other in walk_through_plans(random, pricing, 60, loads=True):
+            pays = other is not None and other.cost < price.cost
+            before = counter.effort.plans_costed
+            come = {needed: choices[needed] for needed in choices[goal].goals if needed not in price.reached}
+            cost = pricing.exchanged(price, goal, {**come, goal: choices[goal]}, below=price.cost)
+            assert cost == (other.cost if other and pays else None), f"seed {seed}, {goal}"
+            cheaper += pays
+            left_out += counter.effort.plans_costed == before
+    assert min(cheaper, left_out) > 5 * CASES, (cheaper, left_out)
 
 
 def test_a_plan_costs_what_the_search_said() -> None:

@@ -141,19 +141,31 @@ def _exchanged(pricing: Pricing, search: Search, candidate: Candidate, budget: i
     while improved:
         improved = False
         for goal in price.reached:
-            for way in graph.alternatives(goal):
-                if goal not in price.reached or way is choices.get(goal) or not _is_open(way, search, choices):
-                    continue
+            for way in _others(graph, search, choices, goal):
+                if goal not in price.reached:
+                    break
                 for exchanged in _exchanges(graph, search, choices, goal, way, price.reached):
                     if budget <= 0:
                         return Candidate(graph, choices, price.cost, price.least)
-                    cost = pricing.exchanged(price, goal, exchanged)
+                    cost = pricing.exchanged(price, goal, exchanged, below=price.cost)
                     budget -= 1
-                    tried = pricing.walk(choices, exchanged) if cost is not None and cost < price.cost else None
+                    tried = pricing.walk(choices, exchanged) if cost is not None else None
                     if tried is not None:
                         choices, price, improved = {**choices, **exchanged}, tried, True
                         break
     return candidate if choices is candidate.choices else Candidate(graph, choices, price.cost, price.least)
+
+
+def _others(graph: Graph, search: Search, choices: Choices, goal: Goal) -> Iterator[Alternative]:
+    """The ways to reach a goal that do something else than the one that is chosen, and than each other: rules that say the same make ways
+    that cost the same."""
+    chosen = choices[goal]
+    seen = {(chosen.rhs, chosen.goals)}
+    for way in graph.alternatives(goal):
+        does = way.rhs, way.goals
+        if does not in seen and _is_open(way, search, choices):
+            seen.add(does)
+            yield way
 
 
 def _is_open(way: Alternative, search: Search, choices: Choices) -> bool:

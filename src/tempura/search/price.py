@@ -3,12 +3,15 @@ with one that differs in a few choices."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from math import inf
 
 from tempura.algebra.rel import Consolidate, Rel
 from tempura.physical.growth import Growth
 from tempura.physical.operators import StateKey
 from tempura.search.events import PlanCosted
 from tempura.search.graph import Alternative, Graph
+from tempura.search.relief import Relief
 from tempura.search.space import Goal
 from tempura.search.walk import Choices, Exchange, Selection, Walk, WholePlan
 from tempura.tvr.views import View
@@ -42,15 +45,25 @@ class Pricing:
         if not plan.is_made():
             return None
         cost = self._cost(plan)
-        return Price(plan, cost, cost - self._consolidated(plan))
+        return Price(self, plan, cost, cost - self._consolidated(plan))
 
-    def exchanged(self, price: "Price", goal: Goal, exchanged: Choices) -> int | None:
+    def exchanged(self, price: "Price", goal: Goal, exchanged: Choices, below: float = inf) -> int | None:
         """What a plan costs in which a goal that it reaches is reached in another way, which is among what is exchanged, and what that
-        needs besides as it is exchanged, too; None when it would depend on itself. The same as its price, found by what comes and goes."""
+        needs besides as it is exchanged, too; None when it would depend on itself, or does not cost less than ``below``. The same as its
+        price, found by what comes and goes."""
         plan = Exchange(price.plan, goal, exchanged)
-        cost = self._cost(plan) if plan.is_made() else None
+        made = plan.is_made()
+        if made and self._adds_too_much(price, plan, below):
+            return None
+        cost = self._cost(plan) if made else None
         self.graph.tell(PlanCosted(cost))
-        return cost
+        return cost if cost is not None and cost < below else None
+
+    def _adds_too_much(self, price: "Price", plan: Exchange, below: float) -> bool:
+        """Whether an exchange adds so much by its operators that it costs no less, whatever else it may relieve the plan of."""
+        weighted, before = self.graph.weighted, price.plan.costs
+        added = sum(weighted(cost - before.get(t, 0), t) for t, cost in plan.costs.items())
+        return added > 0 and price.cost + added - price.relief.at_most(plan) >= below
 
     def _cost(self, plan: Walk) -> int:
         """What operators take, what is loaded and saved, the results and what it takes to read them, and the rent of what is kept."""
@@ -89,7 +102,7 @@ class Pricing:
         loads: dict[tuple[int, int], int] = defaultdict(int)
         for goal, way in plan.loaded.items():
             place = goal.time, self._number(way.rhs)
-            loads[place] = max(loads[place], self._load(plan, goal, way, plan.uses[goal] - unread[goal]))
+            loads[place] = max(loads[place], self.load(plan, goal, way, plan.uses[goal] - unread[goal]))
         yield from ((t, cost) for (t, _), cost in loads.items())
 
     def _left_out(self, plan: Walk, appended: Mapping[Goal, Growth]) -> Iterator[tuple[int, int]]:
@@ -146,7 +159,7 @@ class Pricing:
             )
         return known
 
-    def _load(self, plan: Walk, goal: Goal, way: Alternative, readers: int) -> int:
+    def load(self, plan: Walk, goal: Goal, way: Alternative, readers: int) -> int:
         """What it costs to load a view for so many who read it."""
         if not readers:
             return 0
@@ -169,7 +182,8 @@ class Price:
     """A plan's weighted cost, with the rent of what it keeps, and the goals that it reaches, each once. ``least``: without what
     takes deletions out, which a plan may leave out when it is built (``search.consolidation``)."""
 
-    def __init__(self, plan: WholePlan, cost: int, least: int) -> None:
+    def __init__(self, pricing: Pricing, plan: WholePlan, cost: int, least: int) -> None:
+        self._pricing = pricing
         self.plan = plan
         self.cost = cost
         self.least = least
@@ -178,3 +192,8 @@ class Price:
     def reached(self) -> Collection[Goal]:
         """Each goal that the plan reaches, once."""
         return self.plan.ranks.keys()
+
+    @cached_property
+    def relief(self) -> Relief:
+        """What an exchange may relieve the plan of."""
+        return Relief(self._pricing, self.plan)

@@ -106,15 +106,17 @@ class WholePlan(Walk):
 
 
 class Exchange(Walk):
-    """What comes and goes when a goal of a plan is reached in another way: no other is visited."""
+    """What comes and goes when a goal of a plan is reached in another way: no other is visited. ``touched``: that goal, and all that are
+    used more or less often, or by others."""
 
     def __init__(self, plan: WholePlan, goal: Goal, exchanged: Choices) -> None:
         super().__init__(plan.numbered)
         self._plan = plan
-        self._goal = goal
+        self.goal = goal
         self._exchanged = exchanged
         self._come: dict[Goal, bool] = {}  # False while what a goal needs is being visited
         self._above: dict[Goal, bool] = {goal: True}
+        self.touched = {goal}
         self.uses, self.counts = dict(plan.uses), dict(plan.counts)
         self.costs, self.loaded = dict(plan.costs), dict(plan.loaded)
         self.selectors, self.selecting = dict(plan.selectors), dict(plan.selecting)
@@ -122,12 +124,16 @@ class Exchange(Walk):
     def chosen(self, goal: Goal) -> Alternative:
         return self._exchanged.get(goal) or self._plan.chosen(goal)
 
+    def use(self, goal: Goal, more: int = 1) -> int:
+        self.touched.add(goal)
+        return super().use(goal, more)
+
     def is_made(self) -> bool:
         """Visit what comes, then leave what goes; False when something would need itself."""
-        self.loaded.pop(self._goal, None)
-        made = self._enter(self._goal)
+        self.loaded.pop(self.goal, None)
+        made = self._enter(self.goal)
         if made:
-            self._leave(self._goal)
+            self._leave(self.goal)
         return made
 
     def _enter(self, goal: Goal) -> bool:
@@ -152,7 +158,7 @@ class Exchange(Walk):
         """Whether a goal that the plan reaches needs, at the same time, the one that is exchanged."""
         if goal not in self._above:
             way, ranks = self._plan.chosen(goal), self._plan.ranks
-            may_be = goal.time == self._goal.time and way.rule is not None and ranks[goal] > ranks[self._goal]
+            may_be = goal.time == self.goal.time and way.rule is not None and ranks[goal] > ranks[self.goal]
             self._above[goal] = may_be and any(map(self._is_above, way.goals))
         return self._above[goal]
 
