@@ -49,9 +49,14 @@ class CostModel(Prices):
     """What operators cost by these prices."""
 
     def parts(self, price: Callable[["CostModel"], int]) -> tuple[int, int]:
-        """A price, and the part of it that does not depend on rows: by that much it is higher where all such prices are twice as high."""
+        """A price, and the part of it that does not depend on rows."""
         cost = price(self)
-        return cost, price(_twice_fixed(self)) - cost
+        return cost, self.fixed(price, cost)
+
+    def fixed(self, price: Callable[["CostModel"], int], cost: int) -> int:
+        """The part of a price, which is known, that does not depend on rows: by that much it is higher where all such prices are twice as
+        high."""
+        return price(_twice_fixed(self)) - cost
 
     def operator(self, rel: Rel, estimate: Estimator) -> int:
         """The cost of one operator, without its inputs."""

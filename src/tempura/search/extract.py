@@ -114,7 +114,7 @@ class Extraction:
                 estimate = self._graph.estimate
                 cost, fixed = self._graph.space.parts(rel)
                 name, defined = (way.rule.name, way.rule.by_definition) if way.rule else ("", False)
-                sizes, counted = self._sizes(rel), self._graph.counts.rows(rel) is not None
+                sizes, counted = self._sizes(rel, goal.time), self._graph.counts.rows(rel) is not None
                 about = Note(estimate.rows(rel), cost, name, fixed=fixed, by_definition=defined)
                 note = replace(about, sizes=sizes, counted=counted)
                 self._notes.setdefault(goal.time, {}).setdefault(done[rel], note)
@@ -139,11 +139,12 @@ class Extraction:
                 lies = self._graph.lies(goal, way, self._chosen.__getitem__)
                 self._loads.setdefault(goal.time, {})[rel] = goal.view, lies
             known = Note(rows, 0)
-        sizes = dict.fromkeys((*known.sizes, *self._sizes(goal.view)))
+        sizes = dict.fromkeys((*known.sizes, *self._sizes(goal.view, goal.time)))
         notes[rel] = replace(known, view=known.view or goal.view.label, sizes=tuple(sizes))
 
-    def _sizes(self, rel: Rel) -> tuple[Size, ...]:
-        size = self._graph.counts.size(rel)
+    def _sizes(self, rel: Rel, t: int) -> tuple[Size, ...]:
+        """What the rows of an operator are worth remembering as, of the step that may be run."""
+        size = self._graph.counts.size(rel) if t == self._graph.problem.first else None
         return (size,) if size else ()
 
     # --- buckets ---

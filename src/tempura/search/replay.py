@@ -37,8 +37,10 @@ def replayed(pricing: Pricing, search: Search, chosen: Named) -> Candidate | Non
 
 def _chosen(graph: Graph, search: Search, goal: Goal, names: "_Names", wanted: str | None) -> Alternative | None:
     """The way of a name, the cheapest if several have it."""
-    ways = (way for way in graph.alternatives(goal) if way.searches & search.mask and names.way(way) == wanted)
-    return min(ways, key=lambda way: graph.work(goal, way) if way.rule else 0, default=None)
+    ways = [way for way in graph.alternatives(goal) if way.searches & search.mask and names.way(way) == wanted]
+    if len(ways) < 2:  # nearly always: then nobody asks what it costs
+        return next(iter(ways), None)
+    return min(ways, key=lambda way: graph.work(goal, way) if way.rule else 0)
 
 
 class _Names:

@@ -133,7 +133,8 @@ class Space:
     def parts(self, rel: Rel) -> tuple[int, int]:
         """The same, and the part of it that does not depend on rows."""
         if rel not in self._parts:
-            self._parts[rel] = self.model.parts(lambda model: model.operator(rel, self.estimate))
+            cost = self.cost(rel)
+            self._parts[rel] = cost, self.model.fixed(lambda model: model.operator(rel, self.estimate), cost)
         return self._parts[rel]
 
     def shared(self, rel: Rel) -> Rel:
