@@ -8,7 +8,7 @@ is cyclic (snapshot = snapshot + delta, delta = snapshot - snapshot); choosing c
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import product
 
 from tempura.algebra.rel import Aggregate, Rel
@@ -105,6 +105,7 @@ class Graph:
         self._goals: dict[tuple[View, int], Goal] = {}
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
         self._works: dict[Rel, int] = {}
+        self._keys: dict[View, StateKey] = {}
         self._growths: dict[Alternative, Growth | None] = {}
         self._appended: dict[Growth, Alternative] = {}
         self._selected: dict[Alternative, tuple[Selected, ...]] = {}
@@ -294,8 +295,11 @@ class Graph:
         (saved,) = load.goals
         view, grown = saved.view, self.grown(saved, chosen)
         if grown is None:
-            keys = len(view.tvr.keys) if isinstance(view.tvr, Aggregate) and isinstance(view.at, State) else 0
-            return StoredFacts(bucket=tuple(range(keys)))
+            return (
+                _by_keys(len(view.tvr.keys))
+                if isinstance(view.tvr, Aggregate) and isinstance(view.at, State)
+                else ONE_PART
+            )
         return self._lies_with(saved, grown, chosen)
 
     def _lies_with(self, goal: Goal, grown: Growth, chosen: Chosen) -> StoredFacts:
@@ -385,7 +389,15 @@ class Graph:
 
     def key(self, view: View) -> StateKey:
         """The name under which a view is stored."""
-        return state_key(self.memo, view)
+        if view not in self._keys:
+            self._keys[view] = state_key(self.memo, view)
+        return self._keys[view]
+
+
+@cache
+def _by_keys(number: int) -> StoredFacts:
+    """How a state lies that is written anew: by so many keys."""
+    return StoredFacts(bucket=tuple(range(number)))
 
 
 def state_key(memo: Memo, view: View) -> StateKey:

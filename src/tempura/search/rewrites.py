@@ -71,8 +71,9 @@ class Rewriter:
 
     def is_outlined(self, outline: Outline | None, rule: Rule, view: View) -> bool:
         """Whether an outline has a rule for such views of a class; if there is none, any may be used."""
-        use = (self._memo.fingerprint(view.tvr), type(view.at))
-        return outline is None or rule in outline.rules.get(use, ())
+        if outline is None:
+            return True
+        return rule in outline.rules.get((self._memo.fingerprint(view.tvr), type(view.at)), ())
 
     def operators(self, view: View) -> tuple[Rel, ...]:
         """The operators that a rule may match: all members of a class, and a cluster of inner joins as one. A state belongs to one
