@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import tempura as tp
 from tempura.errors import TempuraError
@@ -64,6 +64,63 @@ def test_rows_with_maps_and_intervals_are_deleted_by_identity(wh: Warehouse, spa
     with pytest.raises(TempuraError) as error:
         table.delete(rows.limit(1))
     assert error.value.code == "DELETE_OF_MISSING"
+
+
+def test_sessions_are_merged_by_rows_that_come_between(wh: Warehouse, spark: SparkSession) -> None:
+    """Spark merges windows that overlap when it plans, by a mark on a column: to group by them as by any other value is wrong."""
+    table = wh.add_table("t", schema="k INT, at TIMESTAMP")
+    per_key = wh.add_query(
+        "per_key",
+        sql="""SELECT k, session_window.start AS began, session_window.end AS ended, count(*) AS n FROM t
+               GROUP BY k, session_window(at, '2 days')""",
+    )
+    of_all = wh.add_query(
+        "of_all",
+        sql="""SELECT n, count(*) AS sessions FROM (SELECT count(DISTINCT k) AS n FROM t
+               GROUP BY session_window(at, CASE WHEN k = 1 THEN '1 day' ELSE '2 days' END)) GROUP BY n""",
+    )
+    assert {r.code for query in (per_key, of_all) for r in query.lifted.reasons} == {"SESSION_WINDOW"}
+
+    def days(*rows: tuple[int | None, int]) -> DataFrame:
+        texts = ", ".join(f"({'NULL' if k is None else k}, TIMESTAMP'2024-03-{day:02} 10:00:00')" for k, day in rows)
+        return spark.sql(f"SELECT * FROM VALUES {texts} AS t(k, at)")
+
+    table.append(days((1, 1), (1, 4), (None, 1), (2, 9)))
+    sessions = []
+    for change in (
+        lambda: None,
+        lambda: table.append(days((1, 2), (1, 3))),
+        lambda: table.delete(days((1, 2), (1, 3), (2, 9))),
+    ):
+        change()
+        for query in (per_key, of_all):
+            query.run(methods="im1")
+            assert query.verify(), str(query.verify())
+        sessions.append(sorted(row["n"] for row in per_key.result().collect() if row["k"] == 1))
+    assert sessions == [[1, 1], [4], [1, 1]]
+
+
+def test_maps_whose_numbers_are_null_are_the_same_however_they_were_made(wh: Warehouse, spark: SparkSession) -> None:
+    """Spark sorts the entries of maps that it groups by, and takes a NULL for the number that was there before."""
+    table = wh.add_table("t", schema="k INT, s STRING, m MAP<STRING, INT>")
+    query = wh.add_query("q", sql="SELECT m, map(s, k) AS made FROM t")
+
+    def rows(*keys: int | None) -> DataFrame:
+        texts = ", ".join(f"({k or 'NULL'}, 'y')" for k in keys)
+        return spark.sql(f"SELECT k, s, map(s, k) AS m FROM VALUES {texts} AS t(k, s)").coalesce(1)
+
+    table.append(
+        rows(*[2] * 40, None, 7, None)
+    )  # so many that the file has a dictionary, the first entry of which lies in NULLs
+    table.append(rows(None, 3))
+    query.run()
+    assert query.verify(), str(query.verify())
+    table.delete(rows(None, None, 7, *[2] * 39))
+    query.run()
+    assert query.verify(), str(query.verify())
+    found = query.result().collect()
+    assert sorted(str(row["m"]) for row in found) == ["{'y': 2}", "{'y': 3}", "{'y': None}"]
+    assert all(row["m"] == row["made"] for row in found)
 
 
 def test_results_of_types_without_a_file_format_or_an_order(wh: Warehouse, spark: SparkSession) -> None:

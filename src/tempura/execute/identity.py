@@ -92,7 +92,8 @@ def _part(column: Column, i: int) -> _Part:
         return _Part(column, ((column.id, value),), carried=False)
     # The text alone identifies a scalar. In nested values it tells apart only what SQL holds for equal.
     nested = column.type.startswith(("array<", "struct<", "map<"))
-    by_value = ((f"_v{i}", value),) if nested else ()
+    # A map that is grouped by has its entries sorted by Spark, which takes a NULL among numbers for what lay there before (4.3.0).
+    by_value = ((f"_v{i}", fn.map_entries(value) if column.type.startswith("map<") else value),) if nested else ()
     return _Part(column, (*by_value, (f"_t{i}", text(column))), carried=True)
 
 

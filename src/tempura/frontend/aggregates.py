@@ -17,6 +17,10 @@ _NUMBER = re.compile(r"#\d+L?")
 _COMPARING = frozenset(("Min", "Max", "HyperLogLogPlusPlus"))
 
 
+_SESSION = "spark.sessionWindow"
+"""The mark in a column's metadata that it is a session."""
+
+
 @dataclass(slots=True)
 class Names:
     """Gives out columns: ``c0``, ``c1`` … in the order of lifting, so that every process lifts the same expressions."""
@@ -85,6 +89,12 @@ def lift_aggregate(
     aggregate = _named(Aggregate(input, tuple(split.keys), tuple(split.aggregates)), results)
     own: dict[Expr, Column] = {Ref(column): column for column in aggregate.columns}
     return project(above(aggregate), [(name, over_columns(expr, own)) for name, expr in results], names)
+
+
+def is_session(key: Node) -> bool:
+    """Whether rows are grouped by ``session_window``. Nothing but this mark makes Spark merge the windows that overlap, when it plans."""
+    marks = (key[argument] for argument in ("metadata", "explicitMetadata") if argument in key.form.arguments)
+    return any(_SESSION in str(mark) for mark in marks)
 
 
 def project(input: Rel, results: list[tuple[str, Expr]], names: Names) -> Rel:
