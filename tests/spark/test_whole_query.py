@@ -224,3 +224,26 @@ def test_plain_spark_is_measured_over_the_rows_that_are_left(spark: SparkSession
         framed.measure()
     assert error.value.code == "NO_TEXT"
     assert framed.savings().results == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT upper(g) AS c, count(*) AS n FROM t GROUP BY upper(g)",
+        "SELECT n, c, n AS again FROM (SELECT upper(g) AS c, count(*) AS n FROM t GROUP BY upper(g))",
+        "SELECT x AS y FROM (SELECT g AS x, max(v) AS m FROM t GROUP BY g)",
+    ],
+)
+def test_a_result_that_is_kept_as_a_state_is_asked_under_its_columns(
+    spark: SparkSession, tmp_path: Path, asked: list[str], sql: str
+) -> None:
+    """A class has columns of its own, a query other names for them: over no rows the first run keeps its result and asks Spark for it."""
+    wh = tp.open(tmp_path / "wh", spark=spark)
+    table = wh.add_table("t", schema="g STRING, v INT")
+    query = wh.add_query("q", sql=sql)
+    for rows in ([], ROWS[:4], [], ROWS[4:]):
+        if rows:
+            table.append(spark.createDataFrame(rows, "g STRING, v INT"))
+        query.run()
+        assert query.verify(), str(query.verify())
+    assert asked

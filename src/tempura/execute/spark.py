@@ -129,8 +129,9 @@ class SparkExecutor:
             found = answer() if answer and is_result else None
             if found:
                 answered = True
-                rows = Relation(found, weighted=False)
-                return lambda: self._files.of_results().save(rows, sink.rel.columns, (), folder / "output")
+                columns = sink.rel.columns  # of a result that is kept as a state, those of the state
+                rows = Relation(found.renamed(*ids(columns)), weighted=False)
+                return lambda: self._files.of_results().save(rows, columns, (), folder / "output")
             place = folder / "output" if is_result else folder / "states" / _folder(sink, i)
             grown = self._grown(sink, is_result, renderer, states, place) if step.appends or not is_result else None
             return grown or self._whole(sink, renderer, place)
