@@ -15,10 +15,8 @@ _NUMBER = re.compile(r"#\d+L?")
 """Of an expression id, in the names that Spark 4.0 makes up; another one in each process."""
 
 _COMPARING = frozenset(("Min", "Max", "HyperLogLogPlusPlus"))
-
-
 _SESSION = "spark.sessionWindow"
-"""The mark in a column's metadata that it is a session."""
+"""The mark in a column's metadata by which alone Spark knows, when it plans, to merge windows that overlap."""
 
 
 @dataclass(slots=True)
@@ -46,6 +44,7 @@ class Split:
 
     def add_key(self, node: Node) -> None:
         """A grouping expression. A plain column keeps its identity; a repeated key is one key."""
+        _refuse_session(node)
         expr = self.scalars.lift(node, self.scope)
         refuse_grouping(expr.type)
         if any(key.expr == expr for key in self.keys):
@@ -89,12 +88,6 @@ def lift_aggregate(
     aggregate = _named(Aggregate(input, tuple(split.keys), tuple(split.aggregates)), results)
     own: dict[Expr, Column] = {Ref(column): column for column in aggregate.columns}
     return project(above(aggregate), [(name, over_columns(expr, own)) for name, expr in results], names)
-
-
-def is_session(key: Node) -> bool:
-    """Whether rows are grouped by ``session_window``. Nothing but this mark makes Spark merge the windows that overlap, when it plans."""
-    marks = (key[argument] for argument in ("metadata", "explicitMetadata") if argument in key.form.arguments)
-    return any(_SESSION in str(mark) for mark in marks)
 
 
 def project(input: Rel, results: list[tuple[str, Expr]], names: Names) -> Rel:
@@ -165,6 +158,13 @@ def _counts_rows(operands: tuple[Expr, ...]) -> bool:
 
 def _detail(name: str, function: Node, scalars: ScalarLifter) -> str:
     return scalars.mode(function) if name in ("Sum", "Average") else scalars.detail(function)
+
+
+def _refuse_session(key: Node) -> None:
+    """Raises NotLiftableError for a grouping by ``session_window``."""
+    marks = (key[argument] for argument in ("metadata", "explicitMetadata") if argument in key.form.arguments)
+    if any(_SESSION in str(mark) for mark in marks):
+        raise NotLiftableError("SESSION_WINDOW", "sessions, of which a row that comes may make one of two")
 
 
 def refuse_grouping(type: str) -> None:

@@ -12,7 +12,7 @@ from tempura.algebra.rel import Filter, Join, JoinKind, Opaque, Project, Rel, Sc
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, SortKey, conjunction, conjuncts
 from tempura.algebra.window import Window
 from tempura.errors import Reason
-from tempura.frontend.aggregates import Names, is_session, lift_aggregate, over_columns, project
+from tempura.frontend.aggregates import Names, lift_aggregate, over_columns, project
 from tempura.frontend.catalyst import JavaObject, jvm_of
 from tempura.frontend.compiled import compiled
 from tempura.frontend.literals import NoPythonValueError, python_value
@@ -228,8 +228,6 @@ class PlanLifter:
         return Part(keep(joined, columns), left.ids if alone else left.ids + right.ids)
 
     def _aggregate(self, node: Node) -> Part:
-        if any(map(is_session, node.nodes("groupingExpressions"))):
-            raise NotLiftableError("SESSION_WINDOW", "sessions, of which a row that comes may make one of two")
         part = self.lift(node.child).without_order()
         results = node.nodes("aggregateExpressions")
         below, above = self._subqueries.of_aggregation(node.nodes("groupingExpressions"), results)
