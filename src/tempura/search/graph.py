@@ -295,11 +295,8 @@ class Graph:
         (saved,) = load.goals
         view, grown = saved.view, self.grown(saved, chosen)
         if grown is None:
-            return (
-                _by_keys(len(view.tvr.keys))
-                if isinstance(view.tvr, Aggregate) and isinstance(view.at, State)
-                else ONE_PART
-            )
+            keys = len(view.tvr.keys) if isinstance(view.tvr, Aggregate) and isinstance(view.at, State) else 0
+            return _by_keys(keys)
         return self._lies_with(saved, grown, chosen)
 
     def _lies_with(self, goal: Goal, grown: Growth, chosen: Chosen) -> StoredFacts:
@@ -396,7 +393,7 @@ class Graph:
 
 @cache
 def _by_keys(number: int) -> StoredFacts:
-    """How a state lies that is written anew: by so many keys."""
+    """How a view lies that is written anew: of a state by so many keys, of another by none."""
     return StoredFacts(bucket=tuple(range(number)))
 
 

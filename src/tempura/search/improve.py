@@ -141,9 +141,9 @@ def _exchanged(pricing: Pricing, search: Search, candidate: Candidate, budget: i
     while improved:
         improved = False
         for goal in price.reached:
+            if goal not in price.reached:  # since an exchange before
+                continue
             for way in _others(graph, search, choices, goal):
-                if goal not in price.reached:
-                    break
                 for exchanged in _exchanges(graph, search, choices, goal, way, price.reached):
                     if budget <= 0:
                         return Candidate(graph, choices, price.cost, price.least)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from tempura.search.graph import Alternative, Graph
+from tempura.search.graph import Alternative
 from tempura.search.space import Goal
 from tempura.search.walk import Exchange, Numbered, Walk, WholePlan
 
@@ -23,7 +23,7 @@ class Relief:
 
     def __init__(self, priced: Priced, plan: WholePlan) -> None:
         self._priced = priced
-        self._graph: Graph = priced.graph
+        self._graph = priced.graph
         self._hanging: dict[Goal, int] = defaultdict(int)
         saved = (goal for way in plan.loaded.values() for goal in way.goals)
         self._written = {*saved, *self._graph.outputs}
@@ -53,7 +53,7 @@ class Relief:
         for other in below:
             if way.rule is None or plan.chosen(other).rule is None:
                 yield from self._trail(plan, other)
-            else:
+            else:  # nothing grows from what is not loaded; but it may be, in another plan
                 yield other
 
     def _base(self, goal: Goal, way: Alternative) -> Iterable[Goal]:
@@ -77,7 +77,7 @@ class Relief:
     def _left_out(self, plan: Walk, goal: Goal) -> int:
         """What need not be done for a view at most, if all of it that is needed is appended to what is stored."""
         way = plan.chosen(goal)
-        base = next(iter(self._base(goal, way)), None) if way.rule else None
+        base = next(iter(self._base(goal, way)), None)
         if base is None:
             return 0
         load = plan.loaded.get(base)
