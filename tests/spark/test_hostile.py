@@ -109,9 +109,8 @@ def test_maps_whose_numbers_are_null_are_the_same_however_they_were_made(wh: War
         texts = ", ".join(f"({k or 'NULL'}, 'y')" for k in keys)
         return spark.sql(f"SELECT k, s, map(s, k) AS m FROM VALUES {texts} AS t(k, s)").coalesce(1)
 
-    table.append(
-        rows(*[2] * 40, None, 7, None)
-    )  # so many that the file has a dictionary, the first entry of which lies in NULLs
+    # So many that the file has a dictionary, the first entry of which lies where there is NULL.
+    table.append(rows(*[2] * 40, None, 7, None))
     table.append(rows(None, 3))
     query.run()
     assert query.verify(), str(query.verify())
