@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 import tempura as tp
 from tempura.errors import TempuraError
@@ -120,6 +120,71 @@ def test_maps_whose_numbers_are_null_are_the_same_however_they_were_made(wh: War
     found = query.result().collect()
     assert sorted(str(row["m"]) for row in found) == ["{'y': 2}", "{'y': 3}", "{'y': None}"]
     assert all(row["m"] == row["made"] for row in found)
+
+
+def test_maps_inside_others_whose_numbers_are_null(wh: Warehouse, spark: SparkSession) -> None:
+    """As maps that are columns; a struct that is NULL is none of NULLs, and the order of entries is seen."""
+    table = wh.add_table(
+        "t", schema="k INT, a ARRAY<MAP<STRING, INT>>, r STRUCT<`x y`: MAP<STRING, STRUCT<n: MAP<INT, INT>>>>"
+    )
+    query = wh.add_query("q", sql="SELECT a, r, array(map('y', k)) AS made FROM t")
+
+    def rows(*keys: int | None) -> DataFrame:
+        texts = ", ".join(f"({k or 'NULL'})" for k in keys)
+        return spark.sql(
+            f"""SELECT k, array(map('y', k)) AS a, named_struct('x y', map('y', struct(map(1, k) AS n))) AS r
+            FROM VALUES {texts} AS t(k)"""
+        ).coalesce(1)
+
+    def odd(two: str, one: str) -> DataFrame:
+        struct = "STRUCT<`x y`: MAP<STRING, STRUCT<n: MAP<INT, INT>>>>"
+        return spark.sql(
+            f"""SELECT 2 AS k, array(map({two}, {one})) AS a, CAST(NULL AS {struct}) AS r
+            UNION ALL SELECT 2, array(map({one}, {two})), named_struct('x y', NULL)"""
+        )
+
+    table.append(rows(*[2] * 40, None, 7, None))
+    table.append(rows(None, 3))
+    table.append(odd("'b', 2", "'a', 1"))
+    query.run()
+    assert query.verify(), str(query.verify())
+    table.delete(rows(None, None, 7, *[2] * 39))
+    table.delete(odd("'b', 2", "'a', 1").where("r IS NULL"))
+    query.run()
+    assert query.verify(), str(query.verify())
+    found = query.result().collect()
+    assert sorted(str(row["a"]) for row in found) == [
+        "[{'a': 1, 'b': 2}]", "[{'y': 2}]", "[{'y': 3}]", "[{'y': None}]",
+    ]  # fmt: skip
+    assert [row["r"] for row in found if row["a"] == [{"a": 1, "b": 2}]] == [Row(**{"x y": None})]
+    assert all(row["r"]["x y"]["y"]["n"] == {1: row["a"][0]["y"]} for row in found if row["r"]["x y"])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT s, count(*) AS n FROM t GROUP BY s",
+        "SELECT DISTINCT s FROM t",
+        "SELECT max(s) AS s FROM t",
+        "SELECT struct(s, k) AS u FROM t GROUP BY s, k",
+        "SELECT s FROM t INTERSECT SELECT s FROM t",
+    ],
+)
+def test_values_that_a_collation_holds_for_equal(wh: Warehouse, spark: SparkSession, sql: str) -> None:
+    """Which of them stands for a group is open, so that a result with another of them is no wrong one; of other groups it is."""
+    table = wh.add_table("t", schema="k INT, s STRING COLLATE UTF8_LCASE")
+    query = wh.add_query("q", sql=sql)
+    for values in ("(1, 'a'), (2, 'B')", "(1, 'A'), (1, 'b'), (3, NULL)", "(1, 'a'), (2, 'b')"):
+        table.append(
+            spark.sql(f"SELECT k, CAST(s AS STRING COLLATE UTF8_LCASE) AS s FROM VALUES {values} AS t(k, s)").coalesce(
+                1
+            )
+        )
+        query.run()
+        assert query.verify(), str(query.verify())
+    table.delete(spark.sql("SELECT 1 AS k, CAST('a' AS STRING COLLATE UTF8_LCASE) AS s"))
+    query.run()
+    assert query.verify(), str(query.verify())
 
 
 def test_results_of_types_without_a_file_format_or_an_order(wh: Warehouse, spark: SparkSession) -> None:

@@ -29,6 +29,8 @@ REFUSED = {
     "SELECT uuid() AS id FROM sales": "NONDETERMINISTIC",
     "SELECT monotonically_increasing_id() FROM sales": "NONDETERMINISTIC",
     "SELECT * FROM sales WHERE price > (SELECT MAX(cost) FROM returns WHERE cost > rand())": "NONDETERMINISTIC",
+    "SELECT * FROM returns TABLESAMPLE (10 PERCENT) REPEATABLE (1)": "NONDETERMINISTIC",
+    "SELECT * FROM sales WHERE o_id IN (SELECT o_id FROM returns TABLESAMPLE (BUCKET 1 OUT OF 4))": "NONDETERMINISTIC",
     "SELECT current_user()": "RUN_DEPENDENT",
     "SELECT o_id FROM sales WHERE day = date'today'": "RUN_DEPENDENT",
     "SELECT o_id FROM sales WHERE day IN (SELECT DATE('to' || 'day') FROM returns)": "RUN_DEPENDENT",

@@ -235,7 +235,7 @@ def test_a_dataframe_is_lifted_like_sql(spark: SparkSession) -> None:
 
 RECOMPUTED = {
     "SELECT cat, NTH_VALUE(o_id, 2) OVER (ORDER BY day) AS n FROM sales": "WINDOW_NTH_VALUE",
-    "SELECT * FROM returns TABLESAMPLE (10 PERCENT) REPEATABLE (1)": "SAMPLE",
+    "SELECT * FROM returns TABLESAMPLE (100 PERCENT)": "SAMPLE",
     "SELECT * FROM returns LIMIT 3 OFFSET 1": "OFFSET",
     "SELECT * FROM returns OFFSET 1": "OFFSET",
     "SELECT id FROM range(3)": "RANGE",

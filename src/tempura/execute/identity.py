@@ -7,10 +7,12 @@ all of them.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
+from pyspark.sql.functions import transform
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from tempura.algebra.scalar import Column
 from tempura.errors import TempuraError
@@ -35,12 +37,13 @@ class _Part:
     carried: bool
 
 
-def consolidate(rows: Draft, columns: Sequence[Column]) -> Draft:
-    """One row per distinct row, with the sum of its weights, where that is not 0. ``rows`` have a weight column.
+def consolidate(rows: Draft, columns: Sequence[Column], alike: Collection[Column] = ()) -> Draft:
+    """One row per distinct row, with the sum of its weights, where that is not 0. ``rows`` have a weight column. Values of the columns
+    ``alike`` are one where SQL holds them for equal, and any of them is given.
 
     Raises TempuraError ``NOT_COMPARABLE`` when a column has a type whose values cannot be compared.
     """
-    parts = tuple(_part(column, i) for i, column in enumerate(columns))
+    parts = tuple(_Part(column, *_keys(rows, column, i, column in alike)) for i, column in enumerate(columns))
     prepared = rows.select(*_prepared(parts), WEIGHT)
     keys = [name for part in parts for name, _ in part.keys]
     grouped = prepared.aggregate(keys, [fn.sum(WEIGHT).alias(WEIGHT), *_carried(parts)])
@@ -50,8 +53,7 @@ def consolidate(rows: Draft, columns: Sequence[Column]) -> Draft:
 
 def distinct(rows: Draft, columns: Sequence[Column]) -> Draft:
     """Each row of a plain bag once. Raises as :func:`consolidate` does."""
-    exact = all(not _part(column, 0).carried for column in columns)
-    if columns and exact:
+    if columns and all(is_exact(column.type) for column in columns):
         return rows.select(*ids(columns)).distinct()
     return consolidate(rows.extended(one().alias(WEIGHT)), columns).select(*ids(columns))
 
@@ -80,7 +82,8 @@ def text(column: Column) -> SparkColumn:
     return value.cast("binary" if column.type.startswith("string") else "string")
 
 
-def _part(column: Column, i: int) -> _Part:
+def _keys(rows: Draft, column: Column, i: int, alike: bool) -> tuple[tuple[tuple[str, SparkColumn], ...], bool]:
+    """What to group by for a column of ``rows``, and whether its values are not among that."""
     if not is_comparable(column):
         raise TempuraError(
             "NOT_COMPARABLE",
@@ -88,13 +91,41 @@ def _part(column: Column, i: int) -> _Part:
             "Project the column away, or cast it to a type that can be compared.",
         )
     value = attribute(column.id)
-    if is_exact(column.type):
-        return _Part(column, ((column.id, value),), carried=False)
+    if is_exact(column.type) or (alike and is_ordered(column.type)):
+        return ((column.id, value),), False
     # The text alone identifies a scalar. In nested values it tells apart only what SQL holds for equal.
     nested = column.type.startswith(("array<", "struct<", "map<"))
-    # A map that is grouped by has its entries sorted by Spark, which takes a NULL among numbers for what lay there before (4.3.0).
-    by_value = ((f"_v{i}", fn.map_entries(value) if column.type.startswith("map<") else value),) if nested else ()
-    return _Part(column, (*by_value, (f"_t{i}", text(column))), carried=True)
+    by_value = ((f"_v{i}", _without_maps(rows, column)),) if nested else ()
+    return (*by_value, (f"_t{i}", text(column))), True
+
+
+def _without_maps(rows: Draft, column: Column) -> SparkColumn:
+    """A nested value with the entries of its maps in place of these: when Spark 4.3.0 groups by a map, it sorts its entries, and takes a
+    NULL among numbers for what lay there before."""
+    value = attribute(column.id)
+    if "map<" not in column.type:
+        return value
+    if "map<" not in column.type.removeprefix("map<"):
+        return fn.map_entries(value)
+    # The text of a type need not spell the names of its fields.
+    return _entries(value, rows.dataframe().schema[column.id].dataType)
+
+
+def _entries(value: SparkColumn, type: DataType) -> SparkColumn:
+    match type:
+        case MapType():
+            entry = StructType().add("key", type.keyType).add("value", type.valueType)
+            return _entries(fn.map_entries(value), ArrayType(entry))
+        case ArrayType() if _has_map(type):
+            return transform(value, lambda item: _entries(item, type.elementType))
+        case StructType() if _has_map(type):
+            parts = [_entries(value.getField(f.name), f.dataType) for f in type.fields]
+            return fn.when(value.isNotNull(), fn.struct(*(part.alias(f"_{i}") for i, part in enumerate(parts))))
+    return value
+
+
+def _has_map(type: DataType) -> bool:
+    return "map<" in type.simpleString()
 
 
 def _prepared(parts: Sequence[_Part]) -> Iterator[Item]:

@@ -21,7 +21,7 @@ _WORD_AS_TIME = re.compile(rf"\b(?:date|timestamp(?:_ntz|_ltz)?)\s*r?(['\"]){_WO
 
 def refuse_unrepeatable(spark: SparkSession, analysed: JavaObject, text: str = "") -> None:
     """Raise TempuraError RUN_DEPENDENT for expressions such as ``current_user()``, and those for the time that no clock shows;
-    NONDETERMINISTIC for such as ``rand()``. ``text`` is the query's, if it has one.
+    NONDETERMINISTIC for such as ``rand()``, and for samples. ``text`` is the query's, if it has one.
 
     Order-sensitive aggregates (FIRST, COLLECT_LIST) are no error: the query is recomputed as a whole.
     """
@@ -29,13 +29,22 @@ def refuse_unrepeatable(spark: SparkSession, analysed: JavaObject, text: str = "
     if said:
         what = f"The query's answer depends on when or by whom it is run: {said}."
         raise TempuraError("RUN_DEPENDENT", what, "Write current_date() or current_timestamp(), or a literal.")
+    if compiled(spark, "Walk").sample(analysed) is not None:
+        # Spark draws by the place of a row in the files and partitions that it happens to read, REPEATABLE or not.
+        raise _another_answer(
+            "TABLESAMPLE, or sample() of a DataFrame, takes other rows whenever they lie in other files"
+        )
     if not analysed.deterministic():
         for node in _nondeterministic(spark, analysed):
-            raise TempuraError(
-                "NONDETERMINISTIC",
-                f"The query gives another answer each time it is run: {_sql(node)}.",
-                "Compute such values when rows arrive and store them in a table.",
-            )
+            raise _another_answer(_sql(node))
+
+
+def _another_answer(why: str) -> TempuraError:
+    return TempuraError(
+        "NONDETERMINISTIC",
+        f"The query gives another answer each time it is run: {why}.",
+        "Compute such values when rows arrive and store them in a table.",
+    )
 
 
 def refuse_other_sources(spark: SparkSession, analysed: JavaObject) -> None:

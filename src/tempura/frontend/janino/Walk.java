@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.CompoundBody;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
+import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
@@ -69,6 +70,19 @@ public final class Walk {
         for (Object leaf : leaves(plan)) {
             if (table((LogicalPlan) leaf, marker).isEmpty() && !names.contains(leaf.getClass().getSimpleName())) {
                 return (LogicalPlan) leaf;
+            }
+        }
+        return null;
+    }
+
+    /** A sample that may leave out a row, or take one twice; null without one. */
+    public Sample sample(LogicalPlan plan) {
+        for (Object operator : operators(plan)) {
+            if (operator instanceof Sample) {
+                Sample sample = (Sample) operator;
+                if (sample.withReplacement() || sample.lowerBound() > 0 || sample.upperBound() < 1) {
+                    return sample;
+                }
             }
         }
         return null;

@@ -18,7 +18,7 @@ Columns = frozenset[Column]
 
 def equal_only(rel: Rel) -> Columns:
     """The columns of a relation of which every correct engine gives a value that SQL holds for equal, but not always the same one: MIN and
-    MAX take the first of -0.0 and 0.0."""
+    MAX take the first of -0.0 and 0.0, and a group has one of the values that a collation holds for equal."""
     below: Columns = frozenset().union(*map(equal_only, rel.inputs))
     match rel:
         case Project():
@@ -28,6 +28,8 @@ def equal_only(rel: Rel) -> Columns:
             return keys | frozenset(a.column for a in rel.aggregates if _takes_an_equal(a.call, below))
         case Window():
             return below | frozenset(f.column for f in rel.functions if _takes_an_equal(f.call, below))
+        case Opaque() if rel.reason.code == "COLLATED_GROUPING":
+            return frozenset(column for column in rel.columns if " collate " in column.type)
     return below & rel.column_set
 
 

@@ -3,7 +3,7 @@
 Users may name a column as they like, ``_w`` too: next to weights, columns are named by the identities that :func:`columns_of` gives.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -262,9 +262,12 @@ def marked_rows(session: SparkSession, source: Source, table: str) -> DataFrame:
     return DataFrame(java.internalCreateDataFrame(rows, java.parseDataType(marked.json()), False), session)
 
 
-def difference(left: DataFrame, right: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """``left`` minus ``right`` as a signed bag with a weight column, by identity of rows. Both have the given columns."""
-    return without(once_each(left), once_each(right), columns).dataframe()
+def difference(
+    left: DataFrame, right: DataFrame, columns: Sequence[Column], alike: Collection[Column] = ()
+) -> DataFrame:
+    """``left`` minus ``right`` as a signed bag with a weight column, by identity of rows. Both have the given columns. In those of
+    ``alike``, values are the same that SQL holds for equal."""
+    return without(once_each(left), once_each(right), columns, alike).dataframe()
 
 
 def once_each(rows: DataFrame) -> Draft:
@@ -272,11 +275,12 @@ def once_each(rows: DataFrame) -> Draft:
     return Draft.of(rows).extended(_weight(1).alias(WEIGHT))
 
 
-def without(left: Draft, right: Draft, columns: Sequence[Column]) -> Draft:
-    """``left`` minus ``right`` as a signed bag, by identity of rows. Both have the given columns, and weights."""
+def without(left: Draft, right: Draft, columns: Sequence[Column], alike: Collection[Column] = ()) -> Draft:
+    """``left`` minus ``right`` as a signed bag, by identity of rows, or as :func:`difference` says. Both have the given columns, and
+    weights."""
     names = ids(columns)
     taken = right.select(*names, (-weight()).alias(WEIGHT))
-    return consolidate(left.select(*names, WEIGHT).union(taken), columns)
+    return consolidate(left.select(*names, WEIGHT).union(taken), columns, alike)
 
 
 def bag_of(weighted: DataFrame, columns: Sequence[Column], names: Sequence[str]) -> DataFrame:

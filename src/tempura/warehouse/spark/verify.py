@@ -12,7 +12,6 @@ from functools import reduce
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as fn
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, StructType
 
 from tempura.algebra import window as windows
 from tempura.algebra.rel import Aggregate, Consolidate, Opaque, Rel, Scan
@@ -128,9 +127,9 @@ def _verification(left: DataFrame | None, rows: int, how: str) -> Verification:
 def _left_over(
     found: DataFrame, expected: DataFrame, columns: Sequence[Column], tolerant: bool, either: Columns
 ) -> DataFrame | None:
-    """What remains of ``found`` minus ``expected``, with a weight; None when nothing does. ``either``: columns in which -0.0 and 0.0 are
-    the same."""
-    left = difference(_normal(found, either), _normal(expected, either), columns)
+    """What remains of ``found`` minus ``expected``, with a weight; None when nothing does. ``either``: columns in
+    which values are the same that SQL holds for equal."""
+    left = difference(found, expected, columns, alike=either)
     if tolerant and not left.isEmpty():
         left = _without_close(left, columns)
     return None if left.isEmpty() else left
@@ -140,27 +139,6 @@ def _is_own(work: _Comparison, found: DataFrame) -> bool:
     """Whether a result is, to the last digit, what the algebra gives: AVG of integers is a function of the bag here, also where Spark,
     which adds doubles, leaves digits open."""
     return _left_over(found, work.by_algebra(), work.visible, False, equal_only(work.check.lifted.rel)) is None
-
-
-def _normal(rows: DataFrame, either: Columns) -> DataFrame:
-    """The rows with 0.0 in place of -0.0 in some columns, also inside arrays and structs."""
-    named = {column.id for column in either}
-    fields = rows.schema.fields
-    return rows.select(
-        *(_zero(attribute(f.name), f.dataType).alias(f.name) if f.name in named else attribute(f.name) for f in fields)
-    )
-
-
-def _zero(value: SparkColumn, type: DataType) -> SparkColumn:
-    match type:
-        case FloatType() | DoubleType():
-            return (value + fn.lit(0.0)).cast(type)
-        case ArrayType():
-            return fn.transform(value, lambda item: _zero(item, type.elementType))
-        case StructType():
-            parts = (_zero(value.getField(f.name), f.dataType).alias(f.name) for f in type.fields)
-            return fn.when(value.isNotNull(), fn.struct(*parts))
-    return value
 
 
 def _without_close(left: DataFrame, columns: Sequence[Column]) -> DataFrame:
