@@ -1,6 +1,9 @@
 """Commands on queries at paces, over a warehouse without a JVM."""
 
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -101,7 +104,7 @@ def test_flushes_are_followed_with_a_line_each(world: World, tempura: Tempura, m
         world.hour()
 
     assert tempura(*ADD, "--pace", "sales=4", "--pace", "returns=2", "--pace", "s0=2").exit_code == 0
-    monkeypatch.setattr("tempura.warehouse.paces.paced.sleep", wait)
+    monkeypatch.setattr("tempura.warehouse.following.sleep", wait)
     told = tempura("run", "q", "--follow", "--every", "2")
     assert told.exit_code == 0, told.output
     lines = told.stdout.splitlines()
@@ -112,7 +115,7 @@ def test_flushes_are_followed_with_a_line_each(world: World, tempura: Tempura, m
 
 def test_followed_flushes_are_json_lines(world: World, tempura: Tempura, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tempura(*ADD, "--pace", "sales=2").exit_code == 0
-    monkeypatch.setattr("tempura.warehouse.paces.paced.sleep", lambda seconds: world.hour())
+    monkeypatch.setattr("tempura.warehouse.following.sleep", lambda seconds: world.hour())
     told = [json.loads(line) for line in tempura("run", "q", "--follow", "--json").stdout.splitlines()]
     assert told[-1]["label"].endswith("(last)")
     assert told[0]["paths"] == ["sales to s0"]
@@ -136,12 +139,33 @@ def test_a_schedule_that_makes_no_sense_is_refused(tempura: Tempura, arguments: 
     assert what in refused.stderr
 
 
-def test_only_a_query_with_a_deadline_is_followed(tempura: Tempura) -> None:
+def test_several_are_followed_with_their_names(world: World, tempura: Tempura, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A view beside a query with a deadline: both end by Ctrl-C, as a service does by SIGTERM."""
     assert tempura("query", "add", "v", "--sql", SUMMARY, "--view").exit_code == 0
-    refused = tempura("run", "v", "--follow")
-    assert "[BAD_RUN]" in refused.stderr
-    assert "--until" in refused.stderr
-    assert tempura("run", "v", "--follow", "--now").exit_code == 2
+    assert tempura(*ADD, "--pace", "sales=2").exit_code == 0
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
+        world.hour()
+
+    monkeypatch.setattr("tempura.warehouse.following.sleep", wait)
+    told = tempura("run", "--all", "--follow")
+    assert told.exit_code == 130, told.output
+    lines = told.stdout.splitlines()
+    views = [line for line in lines if line.startswith("v: ")]
+    assert [line.split(": ")[1] for line in views] == [f"refresh {n}" for n in range(1, 8)]
+    assert re.match(r"v: refresh 2: [a-z ]+, 2 rows; \d+\.\d\d CPU s, \d+\.\d s$", views[1]), views[1]
+    assert any(line.startswith("q: flush 1 at ") for line in lines)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "afterwards as before"
+
+
+def test_what_follows_is_not_said_otherwise(tempura: Tempura) -> None:
+    assert tempura("query", "add", "v", "--sql", SUMMARY, "--view").exit_code == 0
+    for option in ("--now", "--force", "--dry-run", "--at=12:00"):
+        assert tempura("run", "v", "--follow", option).exit_code == 2
 
 
 _PIPED = """
@@ -149,7 +173,7 @@ import sys
 from pathlib import Path
 import tempura as tp
 from tempura.cli.main import main
-from tempura.warehouse.paces import paced
+from tempura.warehouse import following
 from tests.unit.test_paced import World
 
 world = World(Path(sys.argv[1]))
@@ -160,7 +184,7 @@ def sleep(seconds):
     assert not sys.stdin.readline() == "", "whoever reads goes on"
     world.hour()
 
-paced.sleep = sleep
+following.sleep = sleep
 main(["-C", str(world.wh.path), "run", "q", "--follow"])
 """
 

@@ -1,6 +1,8 @@
 """Commands for which queries are computed, one or several in one process: ``run``, ``verify``."""
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -9,7 +11,7 @@ from tempura.cli.options import json_option, method_names, methods_option, requi
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, told
 from tempura.errors import TempuraError
 from tempura.warehouse.engine import Verification
-from tempura.warehouse.paces.paced import PacedQuery
+from tempura.warehouse.following import EVERY
 from tempura.warehouse.runs.report import RunReport
 from tempura.warehouse.together import Asked, Outcome, T
 
@@ -21,11 +23,9 @@ from tempura.warehouse.together import Asked, Outcome, T
 @click.option("--now", is_flag=True, help="Run outside the schedule: all that has arrived, with a result.")
 @click.option("--force", is_flag=True, help="With --at: also a time that has not come. Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--follow", is_flag=True, help="Stay, and run whatever is due whenever it is, a line each.")
 @click.option(
-    "--follow", is_flag=True, help="Of a query with a deadline (--until): flush what is due until then, a line each."
-)
-@click.option(
-    "--every", default=5.0, show_default=True, help="With --follow: how many seconds to wait between two looks."
+    "--every", default=EVERY, show_default=True, help="With --follow: how many seconds to wait between two looks."
 )
 @methods_option
 @require_option
@@ -50,19 +50,22 @@ def run(
     Several queries, or all, share one start of Spark. A query runs after those whose results it reads; one that fails does not keep
     the others from running. With --json an object per line is printed for them.
 
-    Of a query with a deadline: flush the paths that are due, all of them when it has come. With --follow a line is printed for each flush,
-    with --json an object per line.
+    Of a query with a deadline: flush the paths that are due, all of them when it has come.
 
-    Exit code 0: done, 1: one failed, 3: nothing to do for any. A time of --at that has not come is run after a question, on a terminal,
-    or with --force.
+    With --follow the command stays, so that Spark is started once: it looks every few seconds, refreshes views in which rows have come,
+    runs what has its time, and prints a line for each run, with --json an object per line. What fails is told on standard error, and tried
+    again later. It ends when no query will be due any more, as those with a deadline that has passed, else by Ctrl-C or SIGTERM.
+
+    Exit code 0: done, 1: one failed, 3: nothing to do for any, 130: stopped. A time of --at that has not come is run after a question, on
+    a terminal, or with --force.
     """
     shell = ctx.ensure_object(Shell)
     check_named(names, every_query)
     shell.runs_steps = True
     if follow:
-        if at or now or force or dry_run or every_query or len(names) > 1:
-            raise click.UsageError("--follow goes with one query, and with none of --at, --now, --force and --dry-run.")
-        follow_flushes(shell, names[0], every, method_names(methods), require, as_json)
+        if at or now or force or dry_run:
+            raise click.UsageError("--follow goes with none of --at, --now, --force and --dry-run.")
+        follow_all(shell, names, every, {"methods": method_names(methods), "require": require}, as_json)
         return
     asked: Asked = {"at": at, "methods": method_names(methods), "dry_run": dry_run, "now": now, "force": force}
     asked["require"] = require
@@ -124,33 +127,42 @@ def error_json(error: BaseException | None) -> dict[str, Any]:
     return {"error": dict(zip(("code", "what", "remedy"), told(error), strict=True))} if error else {}
 
 
-def follow_flushes(
-    shell: Shell, name: str, every: float, methods: str | list[str] | None, require: str | None, as_json: bool
-) -> None:
-    """Flush what is due until the last flush has been, and say so at once, in a pipe too. Raises TempuraError BAD_RUN for a query without
-    a deadline."""
-    query = shell.warehouse.query(name)
-    if not isinstance(query, PacedQuery):
-        what = f"Query {name} has no deadline up to which it could be followed."
-        raise TempuraError("BAD_RUN", what, "Declare it with Schedule.paced.", "Declare it with --until.")
+def follow_all(shell: Shell, names: Sequence[str], every: float, asked: Asked, as_json: bool) -> None:
+    """Run queries, all if none is named, whenever they are due, and say so at once, in a pipe too."""
 
-    def tell(report: RunReport) -> None:
+    def tell(outcome: Outcome[RunReport]) -> None:
         if as_json:
-            shell.json_line(report.to_json())
-        else:
-            shell.write(flush_line(report))
+            shell.json_line(outcome_json(outcome))
+        elif outcome.found:
+            shell.write(run_line(outcome.found, named=len(names) != 1))
+        elif outcome.error:
+            shell.fail(outcome.error, outcome.query)
 
-    with shell.progress(f"following {name}") as progress:
-        query.follow(tell, every, progress, methods=methods, require=require)
+    what = f"following {', '.join(names) or 'all queries'}"
+    with terminated_as_interrupted(), shell.progress(what) as progress:
+        shell.warehouse.follow(names, tell, every, **(asked | {"progress": progress}))
 
 
-def flush_line(report: RunReport) -> str:
-    """A flush in one line."""
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM, by which services are stopped, do what Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_line(report: RunReport, named: bool) -> str:
+    """A run in one line, with the query's name or not."""
+    of = f"{report.query}: " if named else ""
     rows = "" if report.rows is None else f", {report.rows:,} rows"
     predicted = "" if report.predicted_cost is None else f" ({report.predicted_cost / 1e9:,.2f} predicted)"
     took = f"{report.all_cpu_seconds:,.2f} CPU s{predicted}, {report.run_wall_seconds:,.1f} s"
+    if not report.paths:
+        return f"{of}{report.label}: {report.does or report.method}{rows}; {took}"
     failed = "".join(f"; {reason}" for reason in report.fallbacks)
-    return f"{report.label} at {report.progress or 0:.1%}: {', '.join(report.paths)}{rows}; {took}{failed}"
+    return f"{of}{report.label} at {report.progress or 0:.1%}: {', '.join(report.paths)}{rows}; {took}{failed}"
 
 
 def execute(shell: Shell, name: str, asked: Asked) -> RunReport:

@@ -184,6 +184,20 @@ class Query:
         with watch.phase(LOOKING):
             return self._wording.lifted(history).rel == before.rel
 
+    @property
+    def may_be_due(self) -> bool:
+        """Whether a run may find something to do, as far as can be told without planning it."""
+        return self._agenda.is_due(self.committed())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no time comes at which a run is due: those of a fixed schedule are labels that no clock shows."""
+        return self.schedule.kind == "fixed"
+
+    def until_next_look(self, every: float) -> float:
+        """How many seconds to wait before it is looked at again by who looks ``every`` so many."""
+        return every
+
     def _planning(self, history: History, demand: Demand, dry: bool) -> Planning:
         """The planning of the next run; ``dry``: with what waits, which is not registered."""
         time = logical_time(self._site, history)

@@ -47,7 +47,7 @@ def run_together(
     """Run queries one after the other, and ``tell`` the outcome of each when it is there. One that fails does not keep the others from
     running: what reads its results finds those of before. Returns the reports; raises TempuraError RUNS_FAILED after the last run if
     any failed."""
-    outcomes = _one_by_one(queries, lambda query: query.run(**_asked_of(query, asked)), tell)
+    outcomes = _one_by_one(queries, lambda query: query.run(**asked_of(query, asked)), tell)
     failed = [outcome.query for outcome in outcomes if outcome.error]
     if failed:
         what = f"{len(failed)} of {len(outcomes)} queries failed: {', '.join(failed)}."
@@ -84,7 +84,7 @@ def measure_together(
 
 def savings_of(queries: Sequence[Query]) -> tuple[Outcome[Savings], ...]:
     """What the runs of queries took, against recomputing. One that cannot be told of does not hide the others."""
-    return tuple(_outcome(query, lambda query: query.savings()) for query in queries)
+    return tuple(outcome_of(query, lambda query: query.savings()) for query in queries)
 
 
 def _places(queries: Sequence[Query]) -> dict[str, str]:
@@ -97,19 +97,20 @@ def _one_by_one(
 ) -> list[Outcome[T]]:
     outcomes = []
     for query in queries:
-        outcomes.append(_outcome(query, work))
+        outcomes.append(outcome_of(query, work))
         tell(outcomes[-1])
     return outcomes
 
 
-def _outcome(query: Query, work: Callable[[Query], T]) -> Outcome[T]:
+def outcome_of(query: Query, work: Callable[[Query], T]) -> Outcome[T]:
+    """What becomes of a query by some work."""
     try:
         return Outcome(query.name, work(query))
     except Exception as error:  # a defect, too: the other queries do not have it
         return Outcome(query.name, error=error)
 
 
-def _asked_of(query: Query, asked: Asked) -> Asked:
+def asked_of(query: Query, asked: Asked) -> Asked:
     """The same, with progress that names the query."""
     asked, progress = asked.copy(), asked.get("progress")
     if progress:

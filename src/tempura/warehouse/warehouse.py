@@ -25,6 +25,7 @@ from tempura.warehouse.declared.kafka import KafkaSpec
 from tempura.warehouse.declaring import moving, queries, tables
 from tempura.warehouse.declaring.queries import Terms
 from tempura.warehouse.engine import Engine, Progress, Verification
+from tempura.warehouse.following import EVERY, follow
 from tempura.warehouse.garbage import Removed, Sweep, collect
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.replace import ReplaceReport
@@ -280,10 +281,32 @@ class Warehouse:
 
         Raises TempuraError UNKNOWN_QUERY before anything is run; RUNS_FAILED after all others have run, if any failed.
         """
+        return run_together(self._upstream_first(names), tell, **asked)
+
+    def follow(
+        self,
+        names: Iterable[str] = (),
+        tell: Callable[[Outcome[RunReport]], None] = lambda outcome: None,
+        every: float = EVERY,
+        wait: Callable[[float], None] | None = None,
+        **asked: Unpack[Asked],
+    ) -> None:
+        """Run several queries, those named or all, whenever they are due, in one session that stays: look ``every`` so many seconds, and
+        wait by ``wait`` in between. ``tell`` is called with each run, and with an error once, until it is another; what has failed is
+        tried again after twice as long each time, five minutes at most. Of all, those count that are declared at the moment. ``asked`` is
+        ``methods``, ``require`` and ``progress``, as for :meth:`Query.run`. Returns when no query will be due any more: those with a
+        deadline that has passed, and schedules without times left. A view, and times of a day, go on for ever.
+
+        Raises TempuraError UNKNOWN_QUERY before anything is run, BAD_NUMBER.
+        """
+        given = tuple(names)
+        follow(partial(self._upstream_first, given), tell, every, wait, **asked)
+
+    def _upstream_first(self, names: Iterable[str]) -> tuple[Query, ...]:
+        """Those named, or all; each after those whose results it reads."""
         chosen = self._chosen(names)
-        if any(spec.query for spec in self._catalog.declared.tables.values()):
-            chosen = upstream_first(chosen)
-        return run_together(chosen, tell, **asked)
+        derives = any(spec.query for spec in self._catalog.declared.tables.values())
+        return upstream_first(chosen) if derives else chosen
 
     def verify(
         self,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from time import sleep
 from typing import Any
 
 from tempura.algebra.canonical import fingerprint
@@ -25,6 +24,7 @@ from tempura.pace.goal import Plan
 from tempura.pace.strategies import paces_by_name
 from tempura.warehouse.commits.ledger import Ledger, attempt
 from tempura.warehouse.engine import Progress, Settings, Verification
+from tempura.warehouse.following import EVERY, follow
 from tempura.warehouse.paces.cycle import Cycle, expected_in, rows_since
 from tempura.warehouse.paces.life import Born, Life
 from tempura.warehouse.paces.moment import Moment
@@ -51,6 +51,7 @@ from tempura.warehouse.times.history import History, Replacement
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import zone_of
 from tempura.warehouse.times.steps import StepManifest
+from tempura.warehouse.together import Outcome
 
 PARTS = 2
 """Which way a query is divided into segments: a life whose segments were made another way is not gone on with."""
@@ -135,7 +136,7 @@ class PacedQuery(Query):
     def follow(
         self,
         tell: Callable[[RunReport], None],
-        every: float = 5.0,
+        every: float = EVERY,
         progress: Progress | None = None,
         wait: Callable[[float], None] | None = None,
         methods: Methods | None = None,
@@ -144,27 +145,29 @@ class PacedQuery(Query):
         """Look every few seconds what is due, and flush it, until the last flush has been. ``tell`` is called with each flush; ``wait``
         is slept by. While another process flushes the query it waits for that. ``progress``, ``methods`` and ``require`` are as
         for :meth:`run`. Raises TempuraError BAD_NUMBER, and as :meth:`run` does otherwise."""
-        if not every > 0:
-            raise TempuraError("BAD_NUMBER", f"To look every {every:g} seconds is not possible.", "Give more than 0.")
-        while True:
-            report = self._run_unless_busy(methods, progress, require)
-            if report and not report.nothing:
-                tell(report)
-            if self.is_done:
-                return
-            left = (self.deadline.moment(self._deadline_zone()) - self._site.clock()).total_seconds()
-            (wait or sleep)(max(0.05, min(every, left)) if left > 0 else min(every, 1.0))
 
-    def _run_unless_busy(
-        self, methods: Methods | None, progress: Progress | None, require: str | None
-    ) -> RunReport | None:
-        """A run; None while another process flushes the query, or was quicker."""
-        try:
-            return self.run(methods=methods, progress=progress, require=require)
-        except TempuraError as error:
-            if error.code not in ("RUN_IN_PROGRESS", "COMMIT_LOST"):
-                raise
-        return None
+        def told(outcome: Outcome[RunReport]) -> None:
+            if outcome.error:
+                raise outcome.error
+            if outcome.found:
+                tell(outcome.found)
+
+        follow(lambda: (self,), told, every, wait, methods=methods, require=require, progress=progress)
+
+    @property
+    def may_be_due(self) -> bool:
+        """To know whether a flush is due is to look what has come."""
+        return True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no flush will be due any more."""
+        return self.is_done
+
+    def until_next_look(self, every: float) -> float:
+        """As for others; the deadline is met."""
+        left = (self.deadline.moment(self._deadline_zone()) - self._site.clock()).total_seconds()
+        return max(0.05, min(every, left)) if left > 0 else min(every, 1.0)
 
     @property
     def is_done(self) -> bool:

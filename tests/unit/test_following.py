@@ -1,0 +1,188 @@
+"""Queries followed in one process, over an engine without a JVM: when each is run, what is told, and what is not asked."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tempura.errors import TempuraError
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.runs.report import RunReport
+from tempura.warehouse.runs.run import alone
+from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.together import Outcome
+from tests.unit.bag_engine import COUNT, SINCE_NOON
+from tests.unit.test_warehouse import SECOND, World
+from tests.unit.test_warehouse_outputs import VIEW, one_above_another
+
+Event = Callable[[], object]
+
+
+class EndedError(Exception):
+    """The process is stopped."""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A view that has run, and one over its results."""
+    return one_above_another(tmp_path)
+
+
+def followed(world: World, *events: Event, names: tuple[str, ...] = (), every: float = 10.0) -> list[str]:
+    """What is told while things happen, one after each look: the query and its run, or its error; ``-`` after each look."""
+    told: list[str] = []
+    to_come = iter(events)
+
+    def tell(outcome: Outcome[RunReport]) -> None:
+        told.append(f"{outcome.query}: {outcome.found.label if outcome.found else outcome.error}")
+
+    def wait(seconds: float) -> None:
+        assert seconds == every
+        told.append("-")
+        event = next(to_come, None)
+        if event is None:
+            raise EndedError
+        event()
+        world.now += timedelta(seconds=seconds)
+
+    with pytest.raises(EndedError):
+        world.wh.follow(names, tell, every, wait)
+    return told
+
+
+def nothing() -> None:
+    pass
+
+
+def test_views_are_refreshed_when_rows_have_come(world: World) -> None:
+    told = followed(world, nothing, lambda: world.put("b", SECOND), nothing)
+    assert told == ["-", "-", "summary: refresh 2", "above: refresh 2", "-", "-"]
+    assert world.wh.query("above").verify()
+
+
+def test_a_look_that_finds_nothing_does_not_plan(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("summary", "above"):
+        monkeypatch.setattr(world.wh.query(name), "run", lambda **asked: pytest.fail("nothing has come"))
+    assert followed(world, nothing, nothing) == ["-", "-", "-"]
+
+
+def test_times_of_a_day_are_run_when_they_come(world: World) -> None:
+    world.now = datetime(2026, 3, 2, 11, 59, 45, tzinfo=UTC)
+    world.wh.add_query("day", COUNT, schedule=Schedule.progressive({"12:00": 0.5, "24:00": 1.0}, timezone="UTC"))
+    world.wh.query("day").run()
+
+    def midnight() -> None:
+        world.now += timedelta(hours=12)
+
+    assert followed(world, nothing, nothing, midnight, nothing, names=("day",)) == [
+        "-", "-", "day: 2026-03-02 12:00", "-", "day: 2026-03-02 24:00", "-", "-",
+    ]  # fmt: skip
+
+
+def test_what_reads_the_time_is_run_at_each_look(world: World) -> None:
+    world.wh.add_query("recent", SINCE_NOON, schedule=VIEW)
+    assert followed(world, nothing, names=("recent",)) == ["recent: refresh 1", "-", "recent: refresh 2", "-"]
+
+
+def test_queries_that_are_declared_meanwhile_are_followed_too(world: World) -> None:
+    def declare() -> None:
+        world.open().add_query("new", COUNT, schedule=VIEW)
+
+    assert followed(world, declare) == ["-", "new: refresh 1", "-"]
+    assert followed(world, lambda: world.open().remove_query("new")) == ["-", "-"]
+    assert followed(world, declare, names=("summary",)) == ["-", "-"], "not those that nobody has named"
+
+
+def test_one_that_fails_is_told_once_and_tried_less_and_less_often(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[datetime] = []
+    error = [TempuraError("WRONG_SCHEMA", "Other columns.")]
+
+    def fails(**asked: Any) -> RunReport:
+        tried.append(world.now)
+        if error:
+            raise error[0]
+        return RunReport("summary", label="mended")
+
+    query = world.wh.query("summary")
+    monkeypatch.setattr(query, "run", fails)
+    monkeypatch.setattr(type(query), "may_be_due", property(lambda query: query.name == "summary"))
+    other = TempuraError("FILE_GONE", "A file is gone.")
+    began = world.now
+    events: list[Event] = [nothing] * 130
+    events[20] = lambda: error.append(error.pop() and other)
+    events[120] = error.clear
+    told = followed(world, *events)
+    waits = [round((b - a).total_seconds() / 10) for a, b in zip([began, *tried], tried, strict=False)]
+    assert waits[:8] == [0, 1, 2, 4, 8, 16, 30, 30], "in looks; at most five minutes"
+    assert [line for line in told if line not in ("-", "summary: mended")] == [
+        "summary: [WRONG_SCHEMA] Other columns.", "summary: [FILE_GONE] A file is gone.",
+    ]  # fmt: skip
+    assert told[-2:] == ["summary: mended", "-"], "and then at each look"
+
+
+def test_what_another_process_does_is_no_failure(world: World) -> None:
+    query = world.wh.query("summary")
+    held = alone(Files(), query.folder)
+    world.put("b", SECOND)
+
+    def held_back() -> None:
+        with pytest.raises(TempuraError):
+            query.run()
+
+    held.__enter__()
+    told = followed(world, held_back, lambda: held.__exit__(None, None, None), nothing, names=("summary",))
+    assert told == ["-", "-", "summary: refresh 2", "-", "-"]
+
+
+def test_declarations_that_cannot_be_read_are_waited_for(world: World) -> None:
+    file = world.wh.path / "tempura.toml"
+    sound = file.read_text()
+
+    def mended() -> None:
+        file.write_text(sound)
+        world.put("b", SECOND)
+
+    told = followed(world, lambda: file.write_text("tables = ["), nothing, mended, nothing)
+    assert [line.split("]")[0] for line in told] == [
+        "-", ": [BAD_TOML", "-", "-", "summary: refresh 2", "above: refresh 2", "-", "-",
+    ]  # fmt: skip
+
+
+def test_it_ends_where_nothing_will_be_due(world: World) -> None:
+    """A fixed schedule has no times that come by a clock; of no query nothing is due."""
+    labels = Schedule(("a", "b"), (0.5, 1.0), (False, True), "c_w")
+    world.wh.add_query("steps", COUNT, schedule=labels)
+    outcomes: list[Outcome[RunReport]] = []
+    world.wh.follow(["steps"], outcomes.append, wait=lambda seconds: pytest.fail("there is nothing to wait for"))
+    (outcome,) = outcomes
+    assert isinstance(outcome.error, TempuraError)
+    assert outcome.error.code == "BAD_RUN"
+    assert world.wh.query("steps").steps() == ()
+
+
+def test_without_queries_there_is_nothing_to_follow(tmp_path: Path) -> None:
+    World(tmp_path).wh.follow(wait=lambda seconds: pytest.fail("there is nothing to wait for"))
+
+
+def test_what_makes_no_sense_is_refused(world: World) -> None:
+    for every in (0.0, -1.0, float("nan")):
+        with pytest.raises(TempuraError, match="not possible") as error:
+            world.wh.follow(every=every)
+        assert error.value.code == "BAD_NUMBER"
+    with pytest.raises(TempuraError) as error:
+        world.wh.follow(["summry"])
+    assert error.value.code == "UNKNOWN_QUERY"
+
+
+def test_ctrl_c_ends_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(**asked: Any) -> None:
+        raise KeyboardInterrupt
+
+    world.put("b", SECOND)
+    monkeypatch.setattr(world.wh.query("summary"), "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        world.wh.follow()
