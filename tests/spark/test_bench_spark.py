@@ -167,15 +167,16 @@ def test_operators_are_measured(spark: SparkSession) -> None:
 def test_views_are_refreshed_by_commands_and_verified(quoting: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     given = ["bench", "processes", "--suite", "tpch", "--scale", "0.01", "--queries", "q1,q6", "--share", "0.05"]
-    result = CliRunner().invoke(main, [*given, "--repeat", "1", "--warm-ups", "0", "--out", str(out)])
+    asked = [*given, "--repeat", "1", "--warm-ups", "0", "--followed", "2", "--out", str(out)]
+    result = CliRunner().invoke(main, asked)
     assert result.exit_code == 0, result.output
     assert result.output.count(": equal: ") == 2
     content = json.loads(out.read_text())
     assert [(row["who"], row["arrival"], row["measured"]) for row in content["runs"]] == [
         ("together", 0, None), ("together", 1, 0), ("together, nothing new", 1, 0), ("plain", 1, 0),
-        ("apart", 2, 0), ("plain, same session", 2, 0),
+        ("apart", 2, 0), ("plain, same session", 2, 0), ("followed", 3, None), ("followed", 4, 0),
     ]  # fmt: skip
     assert all(row["does"].keys() == {"q1", "q6"} for row in content["runs"] if "does" in row)
     assert {who for who, row in content["summary"].items() if row["wall_s"]} == {
-        "together", "apart", "plain", "plain, same session", "together, nothing new",
+        "together", "apart", "plain", "plain, same session", "together, nothing new", "followed",
     }  # fmt: skip

@@ -1,12 +1,13 @@
 """What commands take as seen from outside, and what is said of it."""
 
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from tempura.bench.outside import run_outside
-from tempura.bench.processes import APART, NOTHING_NEW, PLAIN, SAME_SESSION, TOGETHER, Processes, summarised
+from tempura.bench.outside import run_outside, staying
+from tempura.bench.processes import APART, FOLLOWED, NOTHING_NEW, PLAIN, SAME_SESSION, TOGETHER, Processes, summarised
 from tempura.bench.suites import SUITES, that_get_rows
 from tempura.errors import TempuraError
 
@@ -41,6 +42,40 @@ def test_a_command_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> N
 def test_arrivals_are_as_many_as_refreshes() -> None:
     asked = Processes("tpch", 1.0, 0.01, repeat=3, warm_ups=1)
     assert asked.cut.sizes == (1.0, *[0.01] * 8), "four by one command, four by one each"
+
+    assert Processes("tpch", 1.0, 0.01, followed=3).cut.sizes == (1.0, *[0.01] * 11), "three by one that stays"
+
+
+def test_a_command_that_stays_is_read_and_measured_while_it_goes_on(tmp_path: Path) -> None:
+    """What its child takes is counted with it."""
+    busy = _BUSY + "print('done', flush=True)\ntime.sleep(60)"
+    child = f"import subprocess, sys\nprint('begun', flush=True)\nsubprocess.run([sys.executable, '-c', {busy!r}])"
+    command = f"import signal, os\nsignal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))\n{child}"
+    with staying([sys.executable, "-c", command], tmp_path, {}) as process:
+        assert process.line() == "begun\n"
+        before = process.cpu_s()
+        assert process.line() == "done\n"
+        after = process.cpu_s()
+        if sys.platform.startswith("linux"):
+            assert before is not None
+            assert after is not None
+            assert after - before >= 0.2
+    assert process.process.returncode == -signal.SIGKILL
+    with (
+        staying([sys.executable, "-c", "import sys; sys.exit('no such table')"], tmp_path, {}) as ended,
+        pytest.raises(TempuraError, match="ended: no such table"),
+    ):
+        ended.line()
+
+
+def test_the_summary_has_a_command_that_stays_where_there_was_one() -> None:
+    rows = [
+        {"who": who, "measured": 0, "wall_s": wall_s, "cpu_s": wall_s}
+        for who, wall_s in ((PLAIN, 8.0), (SAME_SESSION, 8.0), (TOGETHER, 8.0), (APART, 8.0), (NOTHING_NEW, 8.0))
+    ]
+    assert FOLLOWED not in summarised(rows)
+    more = [{"who": FOLLOWED, "measured": n, "wall_s": 1.0, "cpu_s": 2.0} for n in (None, 0, 1)]
+    assert summarised([*rows, *more])[FOLLOWED] == {"wall_s": 1.0, "cpu_s": 2.0, "wall_ratio": 0.12, "cpu_ratio": 0.25}
 
 
 def test_queries_to_which_no_rows_come_are_left_out_and_told() -> None:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -56,6 +57,61 @@ def run_outside(
             what = f"{' '.join(command)} ended with {process.returncode}: {' '.join(lines[-3:])}"
             raise TempuraError("BAD_BENCHMARK", what, "Run the command by itself.")
         return Ended(_text(printed), wall_s, cpu_s if is_told else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Staying:
+    """A command that goes on until it is terminated. ``said`` is what it says on standard error."""
+
+    process: subprocess.Popen[str]
+    said: IO[bytes]
+
+    def line(self) -> str:
+        """The next line that it prints, when it is there. Raises TempuraError BAD_BENCHMARK, with the end of what it said, when it has
+        ended instead."""
+        assert self.process.stdout
+        if found := self.process.stdout.readline():
+            return found
+        lines = _text(self.said).strip().splitlines()
+        raise TempuraError("BAD_BENCHMARK", f"The command ended: {' '.join(lines[-3:])}", "Run it by itself.")
+
+    def cpu_s(self) -> float | None:
+        """CPU seconds that its group has taken so far, but for processes that have ended; None where a system does not tell (others than
+        Linux)."""
+        if not sys.platform.startswith("linux"):
+            return None
+        ticks = os.sysconf("SC_CLK_TCK")
+        return sum(_ticks(stat, self.process.pid) for stat in Path("/proc").glob("[0-9]*/stat")) / ticks
+
+
+@contextmanager
+def staying(command: Sequence[str], folder: Path, changed: Mapping[str, str]) -> Iterator[Staying]:
+    """A command in a folder, with some variables of its environment ``changed``, that is terminated in the end."""
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, **changed},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            start_new_session=True,
+            text=True,
+        )
+        with process:
+            try:
+                yield Staying(process, said)
+            finally:
+                process.terminate()
+
+
+def _ticks(stat: Path, group: int) -> int:
+    """What a process of a group has taken, in ticks of the clock; 0 for another."""
+    try:
+        fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:  # it has just ended
+        return 0
+    return int(fields[11]) + int(fields[12]) if int(fields[2]) == group else 0
 
 
 def _text(file: IO[bytes]) -> str:

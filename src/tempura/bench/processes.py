@@ -9,7 +9,8 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -20,7 +21,7 @@ from pyspark.sql import SparkSession
 import tempura as tp
 from tempura.bench.arrivals import Cut, cut_facts
 from tempura.bench.exactness import SQL_OF_SUITES, Progress, described_run
-from tempura.bench.outside import Ended, run_outside
+from tempura.bench.outside import Ended, run_outside, staying
 from tempura.bench.record import Row
 from tempura.bench.suites import SUITES, chosen, tables_named, that_get_rows
 from tempura.errors import TempuraError
@@ -35,6 +36,12 @@ comes with, and with those of Tempura's sessions."""
 NOTHING_NEW = "together, nothing new"
 """One command for all queries when all are up to date."""
 
+FOLLOWED = "followed"
+"""One command for all queries that stays, from when rows have come until all of them are up to date."""
+
+_EVERY = 1.0
+"""Seconds between two of its looks."""
+
 _SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
 """What the program sets: nothing is drawn or said, as by a command. Its memory is that of Tempura's sessions."""
 
@@ -43,16 +50,21 @@ _ENVIRONMENT = {"PYSPARK_SUBMIT_ARGS": f"{' '.join(f'--conf {k}={v}' for k, v in
 is of one class path."""
 
 
+_TEMPURA = (sys.executable, "-c", "from tempura.cli.main import main; main()", "-C", "warehouse")
+
+
 @dataclass(frozen=True, slots=True)
 class Processes:
     """What is measured: queries of a suite as views over tables to which ``share`` of the first load is added before each refresh. Each
-    of them is measured ``repeat`` times after ``warm_ups``."""
+    of them is measured ``repeat`` times after ``warm_ups``. Then a command that stays brings them up to date after ``followed`` arrivals
+    more, of which the last ``repeat`` are measured: it gets faster for some time."""
 
     suite: str
     scale: float
     share: float
     repeat: int = 3
     warm_ups: int = 1
+    followed: int = 0
 
     @property
     def rounds(self) -> int:
@@ -61,8 +73,8 @@ class Processes:
 
     @property
     def cut(self) -> Cut:
-        """How the tables are cut: a first load, and an arrival for each refresh, of one command or of several."""
-        return Cut("append-big", "hash", (1.0, *[self.share] * (2 * self.rounds)))
+        """How the tables are cut: a first load, and an arrival for each refresh, of one command, of several, or of one that stays."""
+        return Cut("append-big", "hash", (1.0, *[self.share] * (2 * self.rounds + self.followed)))
 
     def meta(self) -> dict[str, Any]:
         """The options and where they are run."""
@@ -87,15 +99,22 @@ def measure_processes(spark: SparkSession, asked: Processes, queries: str, told:
         warehouse = _declared(spark, folder / "warehouse", lake, waiting, texts)
         trial = _Trial(folder, lake, texts, told)
         trial.tempura(TOGETHER, 0, None)
+        growing = {table: waiting[table].arrivals for table in used & waiting.keys()}
+
+        def arrive(n: int) -> None:
+            for table, arrivals in growing.items():
+                shutil.copy(arrivals[n], lake[table])
+
         for n in range(2 * asked.rounds):
-            for table in used & waiting.keys():
-                shutil.copy(waiting[table].arrivals[n + 1], lake[table])
+            arrive(n + 1)
             turn = n // 2
             measured = turn - asked.warm_ups if turn >= asked.warm_ups else None
             trial.tempura((TOGETHER, APART)[n % 2], n + 1, measured)
             if not n % 2:
                 trial.tempura(NOTHING_NEW, n + 1, measured)
             trial.plain((PLAIN, SAME_SESSION)[n % 2], n + 1, measured)
+        if asked.followed:
+            trial.follow(arrive, range(2 * asked.rounds + 1, len(asked.cut.sizes)), asked.repeat)
         _verify(warehouse, told)
         return trial.rows
 
@@ -134,7 +153,7 @@ class _Trial:
     def tempura(self, who: str, arrival: int, measured: int | None) -> None:
         """``tempura run`` of all queries in one command, or of each in one of its own; the sum of these counts."""
         named = [[name] for name in self.texts] if who == APART else [["--all"]]
-        start = (sys.executable, "-c", "from tempura.cli.main import main; main()", "-C", "warehouse", "run", "--json")
+        start = (*_TEMPURA, "run", "--json")
         ended = [run_outside([*start, *names], self.folder, _ENVIRONMENT, allowed=(0, 3)) for names in named]
         does = {report["query"]: report["does"] and report["does"]["kind"] for one in ended for report in _reports(one)}
         idle = [name for name, kind in does.items() if kind is None]
@@ -145,6 +164,28 @@ class _Trial:
             what = f"After arrival {arrival} there was nothing to do for {', '.join(idle)}."
             raise TempuraError("BAD_BENCHMARK", what, "Choose a larger scale or share.")
         self._told(who, arrival, measured, ended, {"does": does})
+
+    def follow(self, arrive: Callable[[int], None], arrivals: range, measured: int) -> None:
+        """``tempura run --follow`` of all queries, while rows come. A query may be refreshed more than once for an arrival: of which some
+        tables were looked at before it, and others after."""
+        start = (*_TEMPURA, "run", "--all", "--follow", "--every", str(_EVERY), "--json")
+        with staying(start, self.folder, _ENVIRONMENT) as command:
+            for n in arrivals:
+                arrive(n)
+                began, before = time.perf_counter(), command.cpu_s()
+                does: dict[str, str] = {}
+                while len(does) < len(self.texts):
+                    report = json.loads(command.line())
+                    if report.get("error"):
+                        what = f"After arrival {n} query {report['query']} failed: {report['error']['what']}"
+                        raise TempuraError("BAD_BENCHMARK", what, "Report it.")
+                    if all(version in (1, n + 1) for version in report["inputs"].values()):
+                        does[report["query"]] = report["does"]["kind"]
+                after = command.cpu_s()
+                turn = n - arrivals.stop + measured
+                cpu_s = None if after is None or before is None else after - before
+                ended = Ended("", time.perf_counter() - began, cpu_s)
+                self._told(FOLLOWED, n, turn if turn >= 0 else None, [ended], {"does": does})
 
     def plain(self, who: str, arrival: int, measured: int | None) -> None:
         """The program of plain Spark."""
@@ -189,7 +230,8 @@ def _reports(ended: Ended) -> Iterator[Mapping[str, Any]]:
 def summarised(rows: Sequence[Row]) -> dict[str, Row]:
     """By who: medians of what was measured, and their ratios to the program of plain Spark."""
     found: dict[str, Row] = {}
-    for who in (PLAIN, SAME_SESSION, TOGETHER, APART, NOTHING_NEW):
+    followed = [FOLLOWED] if any(row["who"] == FOLLOWED for row in rows) else []
+    for who in (PLAIN, SAME_SESSION, TOGETHER, APART, NOTHING_NEW, *followed):
         measured = [row for row in rows if row["who"] == who and row["measured"] is not None]
         found[who] = {key: _median(row[key] for row in measured) for key in ("wall_s", "cpu_s")}
     plain = found[PLAIN]

@@ -21,17 +21,33 @@ from tempura.frontend.start import start_session
 @click.option("--share", default=0.01, show_default=True, help="What comes before a refresh, of the first load.")
 @click.option("--repeat", type=click.IntRange(1), default=3, show_default=True, help="Measurements; the median counts.")
 @click.option("--warm-ups", type=click.IntRange(0), default=1, show_default=True, help="Runs before the measured ones.")
+@click.option(
+    "--followed",
+    type=click.IntRange(0),
+    default=8,
+    show_default=True,
+    help="Refreshes by a command that stays; the last --repeat of them are measured.",
+)
 @out_option
 @click.pass_obj
 def processes(
-    shell: Shell, suite: str, scale: float, queries: str, share: float, repeat: int, warm_ups: int, out: Path
+    shell: Shell,
+    suite: str,
+    scale: float,
+    queries: str,
+    share: float,
+    repeat: int,
+    warm_ups: int,
+    followed: int,
+    out: Path,
 ) -> None:
     """Measure what refreshes by a command take, the start included.
 
-    Views of one warehouse are refreshed by one command and by one each, against a program that starts Spark and recomputes all of them.
+    Views of one warehouse are refreshed by one command and by one each, against a program that starts Spark and recomputes all of them;
+    then by one that stays, from when rows have come until all views are up to date, its looks every second included.
     The last results are verified.
     """
-    asked = Processes(suite, scale, share, repeat, warm_ups)
+    asked = Processes(suite, scale, share, repeat, warm_ups, followed)
     spark = start_session("tempura-bench", config=SQL_OF_SUITES)
     rows = measure_processes(spark, asked, queries, shell.say)
     found = summarised(rows)

@@ -3,7 +3,8 @@
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
@@ -145,8 +146,15 @@ def follow_all(shell: Shell, names: Sequence[str], every: float, asked: Asked, a
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM, by which services are stopped, do what Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    """Let SIGTERM, by which services are stopped, do what Ctrl-C does, also where a shell has that ignored."""
+
+    def handler(number: int, frame: FrameType | None) -> NoReturn:
+        interrupted = signal.getsignal(signal.SIGINT)
+        if callable(interrupted):
+            interrupted(number, frame)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, handler)
     try:
         yield
     finally:
