@@ -243,6 +243,7 @@ RECOMPUTED = {
     "SELECT v FROM odd": "UNCOMPARABLE_TYPE",
     "SELECT `s t` FROM odd": "TYPE_TEXT",
     "SELECT c, COUNT(*) FROM odd GROUP BY c": "COLLATED_GROUPING",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT named_struct('a', o_id, 'A', cost) AS z FROM returns)": "FIELDS_ALIKE",
     "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r": "RECURSION",
 }
 

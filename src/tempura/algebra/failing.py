@@ -12,7 +12,7 @@ from tempura.algebra.arithmetic import mode_of
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, TopK
+from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, TopK
 from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, conjuncts
 from tempura.algebra.states import Partial, decimal_of
 from tempura.algebra.window import Window
@@ -64,6 +64,33 @@ def fails_on_pairs(on: Expr, left: tuple[Column, ...], right: tuple[Column, ...]
 def operator_can_fail(rel: Rel) -> bool:
     """Whether an operator computes something that may fail for a row of its inputs."""
     return any(map(can_fail, _computed(rel)))
+
+
+def condition_can_fail(rel: Rel) -> bool:
+    """Whether a condition of a query may fail for a row, or is about a value that may. An engine looks at conditions as soon as it can: at
+    rows of tables."""
+    made: dict[Column, Expr] = {}
+    conditions: list[Expr] = []
+    for node in rel.walk():
+        match node:
+            case Project():
+                made |= {output.column: output.expr for output in node.outputs}
+            case Aggregate():
+                made |= {key.column: key.expr for key in node.keys}
+            case Filter():
+                conditions.append(node.predicate)
+            case Join() | MultiJoin():
+                conditions.append(node.on)
+            case Opaque():
+                return True
+    seen: set[Column] = set()
+
+    def fails(expr: Expr) -> bool:
+        new = (expr.columns & made.keys()) - seen
+        seen.update(new)
+        return can_fail(expr) or any(fails(made[column]) for column in new)
+
+    return any(map(fails, conditions))
 
 
 def keys_that_fail(on: Expr, inputs: tuple[tuple[Column, ...], ...]) -> tuple[tuple[Expr, ...], ...]:

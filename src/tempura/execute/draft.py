@@ -112,6 +112,11 @@ class Draft:
         """The same rows; Spark is told to make a table of them in each task of a join."""
         return self._made("hint", "shuffle_hash")
 
+    def fenced(self) -> "Draft":
+        """The same rows; Spark looks at no condition of what comes after for a row that was taken out before: it moves conditions down
+        below joins and aggregations."""
+        return self._made("fenced")
+
     def partitioned(self, partitions: int, keys: Iterable[str]) -> "Draft":
         """The same rows in so many partitions, by the hash of their keys."""
         return self._made("partitioned", partitions, _names(keys))

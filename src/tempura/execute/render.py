@@ -9,6 +9,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.expand import Expand
+from tempura.algebra.failing import operator_can_fail
 from tempura.algebra.generate import Generate
 from tempura.algebra.one import One
 from tempura.algebra.rel import (
@@ -114,11 +115,18 @@ class Renderer:
 
     def _rendered(self, rel: Rel) -> Relation:
         if rel not in self._done:
-            made = self._operator(rel, [self._rendered(input) for input in rel.inputs])
+            made = self._operator(rel, [self._input(rel, input) for input in rel.inputs])
             if rel in self._names:
                 made = replace(made, draft=made.draft.named(self._names[rel]))
             self._done[rel] = made
         return self._done[rel]
+
+    def _input(self, rel: Rel, input: Rel) -> Relation:
+        """The rows of an input. What may fail for a row is not to be computed for one that was taken out of it."""
+        rows = self._rendered(input)
+        takes_out = isinstance(input, Consolidate | Support)
+        fails = takes_out and (isinstance(rel, Opaque) or operator_can_fail(rel))
+        return replace(rows, draft=rows.draft.fenced()) if fails else rows
 
     def _to_keep(self, rel: Rel) -> dict[Rel, frozenset[Rel]]:
         """What is to be kept of an expression and of what it reads, inputs first, and of that what each reads."""

@@ -13,13 +13,13 @@ from pyspark.sql.types import StructType
 
 from tempura.algebra.rel import Opaque, Rel
 from tempura.algebra.scalar import SortKey
-from tempura.errors import Reason
+from tempura.errors import Reason, TempuraError
 from tempura.frontend.catalyst import JavaObject, analyse, class_of, first_line, jvm_of, optimise, parse_sql
 from tempura.frontend.checks import leaves, refuse_other_sources, refuse_unrepeatable
 from tempura.frontend.clock import with_clocks
 from tempura.frontend.compiled import compiled
 from tempura.frontend.marker import MARKER, view_tables
-from tempura.frontend.narrow import narrow, why_not_storable
+from tempura.frontend.narrow import fields_alike, narrow, why_not_storable
 from tempura.frontend.opaque import text_of
 from tempura.frontend.operators import Part, PlanLifter, sort_of
 from tempura.frontend.session import active, clone, require_classic
@@ -53,7 +53,7 @@ def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
 
     What the algebra cannot express becomes an ``Opaque``, a part of the query with a reason. Raises TempuraError:
     INVALID_SQL, NOT_A_QUERY, UNKNOWN_TABLE, UNKNOWN_COLUMN, UNKNOWN_FUNCTION, UNKNOWN_SOURCE, NONDETERMINISTIC,
-    RUN_DEPENDENT, SPARK_CONNECT.
+    RUN_DEPENDENT, FIELDS_ALIKE, SPARK_CONNECT.
     """
     work = clone(session)
     with active(work):
@@ -150,4 +150,9 @@ def _schema(analysed: JavaObject) -> dict[str, Any]:
     schema: dict[str, Any] = json.loads(analysed.schema().json())
     for column in schema["fields"]:
         column["metadata"].pop(MARKER, None)
+        if alike := fields_alike(column["type"]):
+            what = f"Column {column['name']} of the result has a struct with two fields {alike}, but for upper and lower case: it could not"
+            raise TempuraError(
+                "FIELDS_ALIKE", f"{what} be read from files.", "Name them apart: named_struct('a', …, 'b', …)."
+            )
     return schema

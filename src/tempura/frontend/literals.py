@@ -30,6 +30,8 @@ def python_value(internal: object, type: str) -> object:
     if internal is None or type in _AS_IS:
         return internal
     if type == "string" or type.startswith("string collate "):
+        if isinstance(internal, bytes):  # not UTF-8
+            raise NoPythonValueError(type)
         return str(internal)
     if decimal_of(type):
         return _decimal(internal, type)

@@ -1,7 +1,9 @@
 """Scans that read only the columns that the query uses."""
 
+import json
 import re
 from dataclasses import replace
+from typing import Any
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
@@ -86,6 +88,26 @@ def why_unusable(jvm: JavaObject, type: str) -> Reason | None:
         return Reason("UNCOMPARABLE_TYPE", f"values of type {type} cannot be compared or grouped")
     if "<" in type and not _is_readable(jvm, type):
         return Reason("TYPE_TEXT", f"the type {type} has field names that its text cannot spell")
+    if "struct<" in type and fields_alike(json.loads(jvm_type(jvm, type).json())):
+        return Reason("FIELDS_ALIKE", f"the type {type} has a struct with two fields of one name, which no file keeps")
+    return None
+
+
+def fields_alike(type: Any) -> str | None:
+    """The name that two fields of a struct have in a type, as Spark tells it in JSON, but for upper and lower case; None when there is
+    none. Spark cannot read from a file what it has written of it."""
+    match type:
+        case {"type": "struct", "fields": fields}:
+            seen: set[str] = set()
+            for name in (str(field["name"]).lower() for field in fields):
+                if name in seen:
+                    return name
+                seen.add(name)
+            return next(filter(None, (fields_alike(field["type"]) for field in fields)), None)
+        case {"type": "array", "elementType": element}:
+            return fields_alike(element)
+        case {"type": "map", "keyType": key, "valueType": value}:
+            return fields_alike(key) or fields_alike(value)
     return None
 
 

@@ -102,10 +102,15 @@ def _column(node: Node, scope: Scope) -> Column:
 
 
 def _literal(node: Node) -> Expr:
+    internal = node["value"]
     try:
-        return Literal(python_value(node["value"], node.type), node.type)
+        return Literal(python_value(internal, node.type), node.type)
     except NoPythonValueError:
-        return Call("Literal", (), node.type, str(node.handle.get().toString()), handle=node.handle)
+        literal = node.handle.get()
+        text = str(literal.toString())
+        # Bytes that are no UTF-8 all look alike.
+        which = internal.hex() if isinstance(internal, bytes) else str(literal.hashCode()) if "\ufffd" in text else ""
+        return Call("Literal", (), node.type, text + which, handle=node.handle)
 
 
 # --- texts of constructor arguments -----------------------------------------------------------------------------------

@@ -134,6 +134,13 @@ public final class Plans {
         return new GlobalLimit(number, new LocalLimit(number, input));
     }
 
+    /** The same rows, and no condition is moved down into them: a sample of all. What a sample is made of differs between versions. */
+    public LogicalPlan fenced(LogicalPlan input) throws Exception {
+        LogicalPlan plan = CatalystSqlParser$.MODULE$.parsePlan("SELECT * FROM x TABLESAMPLE (100 PERCENT) REPEATABLE (0)");
+        LogicalPlan sample = (LogicalPlan) plan.children().apply(0);
+        return (LogicalPlan) sample.withNewChildren(Given.seq(java.util.Collections.singletonList(input)));
+    }
+
     /** The same rows, with a hint to Spark. */
     public LogicalPlan hint(LogicalPlan input, String name) {
         return new UnresolvedHint(name, Given.none(), input);

@@ -299,7 +299,12 @@ public final class Tree {
         } else if (value instanceof byte[]) {
             marked(text, "b", java.util.Base64.getEncoder().encodeToString((byte[]) value));
         } else if (value instanceof org.apache.spark.unsafe.types.UTF8String) {
-            marked(text, "u", value.toString());
+            org.apache.spark.unsafe.types.UTF8String told = (org.apache.spark.unsafe.types.UTF8String) value;
+            if (told.isValid()) {
+                marked(text, "u", told.toString());
+            } else {
+                value(text, told.getBytes(), whole);
+            }
         } else if (value instanceof Option) {
             if (((Option) value).isDefined()) {
                 value(text.append("[\"o\","), ((Option) value).get(), whole);

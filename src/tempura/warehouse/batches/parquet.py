@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     MapType,
     StringType,
     StructType,
+    VariantType,
     YearMonthIntervalType,
 )
 
@@ -96,7 +97,7 @@ def _check(path: Path, file: pq.ParquetFile, schema: StructType) -> None:
         if actual and _has_int96(file, column.name):
             actual = actual.replace("timestamp_ntz", "timestamp")
         expected = physical(column.dataType)
-        if actual != expected:
+        if actual != expected and not (field and "variant" in expected and _is_kept_as(column.dataType, field.type)):
             has = "is missing" if field is None else f"has type {actual or field.type}"
             raise TempuraError(
                 "WRONG_SCHEMA",
@@ -148,6 +149,22 @@ def physical(type: DataType) -> str:
     if isinstance(type, StringType) or type.simpleString().startswith(("varchar(", "char(")):
         return "string"
     return type.simpleString()
+
+
+def _is_kept_as(type: DataType, found: pa.DataType) -> bool:
+    """Whether a column is of a type that has variants in it, which are structs, perhaps with a part of the value under its own type."""
+    match type:
+        case VariantType():
+            return pa.types.is_struct(found) and {"metadata", "value"} <= {field.name for field in found}
+        case StructType():
+            names = pa.types.is_struct(found) and [field.name for field in found] == type.names
+            return names and all(_is_kept_as(f.dataType, found.field(i).type) for i, f in enumerate(type.fields))
+        case ArrayType():
+            return pa.types.is_list(found) and _is_kept_as(type.elementType, found.value_type)
+        case MapType():
+            both = pa.types.is_map(found) and _is_kept_as(type.keyType, found.key_type)
+            return both and _is_kept_as(type.valueType, found.item_type)
+    return spark_type(found) == physical(type)
 
 
 def _has_int96(file: pq.ParquetFile, name: str) -> bool:

@@ -28,7 +28,7 @@ from tempura.execute.spark import SparkExecutor
 from tempura.physical.operators import Read, StateKey
 from tempura.rules.helpers import picks_by_order
 from tempura.tvr.views import Snapshot
-from tempura.warehouse.engine import Check, Source, Verification
+from tempura.warehouse.engine import Check, Source, Verification, WholeQuery
 from tempura.warehouse.spark.determined import Columns, determined, equal_only, is_determined
 from tempura.warehouse.spark.rows import difference, read_columns
 from tempura.warehouse.spark.whole import own_answer
@@ -57,7 +57,7 @@ class _Comparison:
         """The query as the user wrote it, run by Spark alone; one from a DataFrame as the algebra recomputes it."""
         if not isinstance(self.check.query, str):
             return self.by_algebra()
-        rows = own_answer(self.session, self.check.query, self.check.tables)
+        rows = own_answer(self.session, WholeQuery(self.check.query, self.check.lifted, self.check.tables))
         return rows.toDF(*(column.id for column in self.visible))
 
     def by_algebra(self) -> DataFrame:

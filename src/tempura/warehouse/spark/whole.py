@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tempura.algebra.rel import TopK
+from tempura.algebra.failing import condition_can_fail
+from tempura.algebra.rel import Rel, TopK
 from tempura.execute.contract import StoredOutput, Usage
 from tempura.execute.draft import Draft
 from tempura.execute.files import Files
@@ -42,20 +43,21 @@ def answered(session: SparkSession, query: WholeQuery) -> Draft | None:
     below = below_order(jvm_of(session), asked, isinstance(rel, TopK))
     if below is None:
         return None
-    rows = _over(session, below, query.tables).renamed(*ids(rel.columns))
+    rows = _over(session, below, rel, query.tables).renamed(*ids(rel.columns))
     return top(rel, Relation(rows, weighted=False)).draft if isinstance(rel, TopK) else rows
 
 
-def own_answer(session: SparkSession, query: str, tables: Mapping[str, Source]) -> DataFrame:
-    """What Spark answers to a text over some rows."""
-    return _over(session, _as_written(session, query, tables), tables).dataframe()
+def own_answer(session: SparkSession, query: WholeQuery) -> DataFrame:
+    """What Spark answers to a query as it was written."""
+    written = _as_written(session, query.text, query.tables)
+    return _over(session, written, query.lifted.rel, query.tables).dataframe()
 
 
 def recomputed(session: SparkSession, query: WholeQuery, folder: Path) -> tuple[Usage, int]:
     """Spark's answer, read, computed and written as results are; what that took, and the rows."""
     files = Files(session)
     with Meter(session.sparkContext) as meter:
-        stored = stored_answer(files, own_answer(session, query.text, query.tables), folder)
+        stored = stored_answer(files, own_answer(session, query), folder)
     return meter.usage, stored.rows
 
 
@@ -71,7 +73,14 @@ def _as_written(session: SparkSession, query: str, tables: Mapping[str, Source])
     return analysed(session, query, schemas)
 
 
-def _over(session: SparkSession, asked: JavaObject, tables: Mapping[str, Source]) -> Draft:
-    made = whole(session, asked)
-    rows = {name: plain_draft(session, tables[name]).plan for name in dict.fromkeys(made.tables)}
-    return Draft(session, made.answer(session, [rows[table] for table in made.tables]))
+def _over(session: SparkSession, asked: JavaObject, rel: Rel, tables: Mapping[str, Source]) -> Draft:
+    """A query, which is ``rel`` in the algebra, over some rows. For a row that is gone nothing of it fails."""
+    made, fails = whole(session, asked), condition_can_fail(rel)
+
+    def rows(table: str) -> JavaObject:
+        source = tables[table]
+        there = plain_draft(session, source)
+        return (there.fenced() if fails and source.rows.signed else there).plan
+
+    found = {name: rows(name) for name in dict.fromkeys(made.tables)}
+    return Draft(session, made.answer(session, [found[table] for table in made.tables]))
