@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -91,3 +93,35 @@ def test_files_are_made_with_the_permissions_that_hadoop_gives_them(spark: Spark
             jvm.org.apache.hadoop.fs.Path(f"{here}/written"), jvm.org.apache.hadoop.fs.permission.FsPermission(mode)
         )
         assert (tmp_path / "written").stat().st_mode & 0o7777 == mode
+
+
+@pytest.mark.slow
+def test_commands_of_a_machine_without_letters(tmp_path: Path) -> None:
+    """As cron runs them: in a locale that has ASCII only, on a path that has more; each in a process of its own, in which Spark runs when a
+    command needs it."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "LANG", "PYTHONIOENCODING"))}
+    environment |= {"LC_ALL": "C", "PYTHONPATH": os.pathsep.join(sys.path), "TEMPURA_CLASS_ARCHIVE": "off"}
+    lake = tmp_path / "see" / "t"
+    lake.mkdir(parents=True)
+    pq.write_table(pa.table({"k": pa.array([1, 2, 2], pa.int32())}), lake / "a.parquet")
+
+    def tempura(*arguments: str) -> str:
+        command = [sys.executable, "-c", "from tempura.cli.main import main; main()", "-C", "wür", *arguments]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    subprocess.run(
+        [sys.executable, "-c", "from tempura.cli.main import main; main()", "init", "wür"],
+        env=environment,
+        cwd=tmp_path,
+        check=True,
+    )
+    tempura("table", "add", "t", "--path", str(lake))
+    tempura("query", "add", "q", "--sql", "SELECT k, count(*) AS n FROM t GROUP BY k", "--view")
+    tempura("run", "q")
+    assert "insert" in tempura("changes", "q"), "of a query that was noted by the command before"
+    assert "is published" in tempura("query", "output", "q", "--path", "marts/q", "--mode", "upsert", "--key", "k")
+    assert "equal: 2 rows" in tempura("verify", "q")
+    tempura("explain", "q")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["marts", "see", "wür"], "and no folder of another name"

@@ -506,3 +506,13 @@ class TestTransactions:
         query.run()
         assert query.verify()
         assert [step.inputs["sales"] for step in query.steps()] == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["append", "upsert", "delete", "apply"])
+def test_none_is_no_rows_that_were_pushed(at: Pushing, kind: str) -> None:
+    """It is what a function gives that has forgotten to; the id is not used up."""
+    with pytest.raises(TempuraError, match=rf"{kind}\(None\)") as error:
+        getattr(at.sales, kind)(None, id="b1")
+    assert error.value.code == "BAD_ROWS"
+    assert at.versions == (0, 0)
+    assert at.sales.append(df((1, "a", 10)), id="b1") == 1

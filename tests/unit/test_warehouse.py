@@ -5,6 +5,7 @@ import os
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,13 @@ from tests.unit.test_churn import PRICES
 SALES = "o_id INT, cat STRING, price INT"
 RETURNS = "o_id INT, cost INT"
 DAILY = Schedule.progressive({"14:00": 0.25, "19:00": 0.3, "24:00": 1.0})
+SCHEDULES = {
+    "view": Schedule.view(),
+    "day": DAILY,
+    "another day": Schedule.progressive({"08:00": 0.25, "12:30": 0.3, "15:00": 0.5, "23:00": 1.0}),
+    "one label": Schedule(("a",), (1.0,), (True,), "c_w"),
+    "three labels": Schedule(("a", "b", "c"), (0.25, 0.5, 1.0), (False, False, True), "c_w"),
+}
 ANY = Demand(("all",), incremental=False, anew=False)
 
 FIRST: list[Row] = [(1, "c1", 100), (2, "c2", 150), (3, "c1", 120), (4, "c1", 170), (4, "c1", 170)]
@@ -108,6 +116,26 @@ class TestRuns:
         text = query.steps()[1].plan
         assert "load" in text
         assert query.verify()
+
+    @pytest.mark.parametrize(("before", "after"), permutations(SCHEDULES, 2))
+    def test_a_schedule_takes_the_place_of_another(self, world: World, before: str, after: str) -> None:
+        """What has run by the one counts in the other where it has a place in it, and hides nothing."""
+        world.now = datetime(2026, 3, 1, 13, tzinfo=UTC)
+        world.put("a", FIRST)
+        query = world.query(SCHEDULES[before])
+        for _ in range(3):
+            query.run()
+            world.push([(1, 10)])
+        query = world.wh.add_query("summary", query.sql, schedule=SCHEDULES[after])
+        assert "error" not in world.wh.status()["queries"]["summary"]
+        world.now = datetime(2026, 3, 2, 0, tzinfo=UTC)
+        while not query.run().nothing:
+            world.wh.status()
+        query.run(now=True)
+        assert query.verify()
+        ran = {step.slot.label for step in query.steps()}
+        if after in ("one label", "three labels"):
+            assert ran >= set(SCHEDULES[after].times), "each of its times was run"
 
     def test_the_same_run_twice_does_nothing(self, world: World) -> None:
         query = world.query()

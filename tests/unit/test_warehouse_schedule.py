@@ -6,7 +6,7 @@ import pytest
 
 from tempura.errors import TempuraError
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.times.slots import Due, Slot, due, named, upcoming, zone_of
+from tempura.warehouse.times.slots import Due, Slot, due, named, placed, upcoming, zone_of
 
 DAILY = Schedule.progressive({"14:00": 0.25, "19:00": 0.3, "24:00": 1.0})
 BERLIN = zone_of("Europe/Berlin")
@@ -234,3 +234,32 @@ class TestObjective:
         with pytest.raises(TempuraError) as error:
             Schedule(("a",), (1.0,), (True,), "c_x")
         assert code(error) == "BAD_SCHEDULE"
+
+
+class TestAnotherSchedule:
+    """What counts as run when the schedule is another one than that of the last run."""
+
+    LABELS = Schedule(("a", "b", "c"), (0.5, 0.5, 1.0), (False, False, True), "c_w")
+    REFRESH = Slot("", 2, "refresh 3")
+
+    @pytest.mark.parametrize("schedule", [DAILY, LABELS])
+    def test_a_refresh_has_no_place_in_times_and_labels(self, schedule: Schedule) -> None:
+        assert placed(schedule, self.REFRESH) is None
+        assert placed(schedule, None) is None
+
+    def test_a_view_goes_on_from_anything(self) -> None:
+        for last in (self.REFRESH, Slot("", 0, "a"), slot("2026-03-01", "19:00")):
+            assert placed(Schedule.view(), last) == last
+
+    @pytest.mark.parametrize(
+        ("label", "index"), [("12:00", -1), ("14:00", 0), ("16:30", 0), ("19:00", 1), ("23:00", 1), ("24:00", 2)]
+    )
+    def test_of_times_of_a_day_those_that_are_not_later_count(self, label: str, index: int) -> None:
+        last = placed(DAILY, Slot("2026-03-01", 7, label))
+        assert last == Slot("2026-03-01", index, label)
+        assert due_at(last, "2026-03-01T23:59").slot == (slot("2026-03-01", "19:00") if index < 1 else None)
+
+    def test_of_labels_the_one_of_the_name(self) -> None:
+        assert placed(self.LABELS, Slot("", 0, "b")) == Slot("", 1, "b")
+        assert placed(self.LABELS, Slot("", 1, "z")) is None
+        assert placed(self.LABELS, Slot("2026-03-01", 0, "14:00")) is None

@@ -1,6 +1,8 @@
 """The command ``tempura``."""
 
+import sys
 from collections.abc import Iterable, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,9 @@ def main(ctx: click.Context, folder: Path, debug: bool) -> None:
 
     Exit codes: 0 done, 1 failed, 2 the command was not understood, 3 nothing to do, 130 interrupted.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # one of ASCII only shows what it can
+            stream.reconfigure(errors="backslashreplace")
     ctx.obj = Shell(folder, debug)
     ctx.with_resource(ctx.obj.warnings())
     quiet_python_logs(debug)

@@ -1,5 +1,6 @@
 """A local Spark session for users who bring none, and the Java that runs it."""
 
+import locale
 import os
 import re
 import shlex
@@ -30,6 +31,9 @@ LEAST_JAVA = 17
 _LAST_JAVA_BEFORE_SPARK_4_2 = 22
 """The newest on which Spark 4.0 and 4.1 do: their Hadoop asks who runs it in a way that Java 23 begins to refuse (JEP 411, 486). Seen are
 4.0.1, 4.1.0 and 4.1.4, which do not start on Java 25, and 4.2.0 and 4.3.0, which do."""
+
+_ASCII = ("ANSI_X3.4-1968", "US-ASCII", "646")
+"""What systems call the encoding of texts that has no letters but the Latin ones."""
 
 _GIB = 1 << 30
 _MOST_DRIVER_MEMORY = 8 * _GIB
@@ -229,6 +233,10 @@ def start_session(
             options = (*machine_options(java.says), *(archive.options(noting) if archive else ()))
             settings |= machine_settings(log, settings, options)
             stack.enter_context(java_for_spark(java))
+            if (
+                locale.getencoding() in _ASCII
+            ):  # as of cron: Java would find no path with other letters, which Python does
+                stack.enter_context(_environment("LC_ALL", "C.UTF-8"))
             # Functions in Python run where their modules are; Spark would take the first python3 on the PATH.
             stack.enter_context(_environment("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON") or sys.executable))
         for key, value in settings.items():

@@ -14,7 +14,7 @@ from tempura.warehouse.tables.site import Site
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.tables.take import is_at
 from tempura.warehouse.times.history import History
-from tempura.warehouse.times.slots import Due, Slot, due, named, unscheduled, upcoming, zone_of
+from tempura.warehouse.times.slots import Due, Slot, due, named, placed, unscheduled, upcoming, zone_of
 from tempura.warehouse.times.steps import StepManifest
 
 
@@ -32,7 +32,7 @@ class Agenda:
 
     def next(self, history: History) -> Slot | None:
         """The run that is due, or the next one; None when no run remains."""
-        return upcoming(self.spec.schedule, history.last_slot, self.site.clock(), self._zone(history))
+        return upcoming(self.spec.schedule, self._last(history), self.site.clock(), self._zone(history))
 
     def upcoming(self, history: History) -> Slot:
         """The same. Raises TempuraError SCHEDULE_ENDED when no run remains."""
@@ -46,12 +46,15 @@ class Agenda:
         if at is not None and now:
             what = f"Query {self.name} is to be run at {at}, and outside its schedule."
             raise TempuraError("BAD_RUN", what, "Give at= or now=True.", "Give --at or --now.")
-        schedule, time, zone, last = self.spec.schedule, self.site.clock(), self._zone(history), history.last_slot
+        schedule, time, zone, last = self.spec.schedule, self.site.clock(), self._zone(history), self._last(history)
         if now:
             return Due(unscheduled(schedule, last, time, zone))
         if at is None:
             return due(schedule, last, time, zone)
         return named(schedule, at, last, time, zone, force)
+
+    def _last(self, history: History) -> Slot | None:
+        return placed(self.spec.schedule, history.last_slot)
 
     def _zone(self, history: History) -> tzinfo:
         if self.spec.schedule.kind != "progressive":
@@ -64,7 +67,7 @@ class Agenda:
     def is_due(self, history: History) -> bool:
         """Whether a run is due, and would find something: other than at a time of a schedule, a view's only when something has come."""
         now, last = self.site.clock(), history.last
-        if due(self.spec.schedule, history.last_slot, now, self._zone(history)).slot is None:
+        if due(self.spec.schedule, self._last(history), now, self._zone(history)).slot is None:
             return False
         if self.spec.schedule.kind != "view" or last is None:
             return True

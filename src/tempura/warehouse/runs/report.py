@@ -95,6 +95,10 @@ def or_error(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
             return look()
     except TempuraError as error:
         return {"error": told(error)}
+    except Exception as error:
+        return {
+            "error": told(TempuraError("INTERNAL", f"{type(error).__name__}: {error}", "This is a defect of Tempura."))
+        }
 
 
 def told(error: TempuraError) -> dict[str, str]:

@@ -26,23 +26,34 @@ class Push:
     trust: bool = False
 
 
+def _given(kind: str, rows: Any) -> Any:
+    """Rows that were given. None is what a function gives that has forgotten to: not no rows. Raises TempuraError BAD_ROWS."""
+    if rows is None:
+        raise TempuraError("BAD_ROWS", f"{kind}(None) gives no rows.", "Give a DataFrame; an empty one for no rows.")
+    return rows
+
+
 def append(engine: Engine, rows: Any) -> Push:
-    """Rows that come."""
+    """Rows that come. Raises TempuraError BAD_ROWS, as the others do."""
+    rows = _given("append", rows)
     return Push("append", lambda: Changes(inserts=rows), lambda: engine.count(rows))
 
 
 def upsert(engine: Engine, rows: Any) -> Push:
     """Rows that take the place of those of the same key."""
+    rows = _given("upsert", rows)
     return Push("upsert", lambda: Changes(updates=rows), lambda: engine.count(rows))
 
 
 def delete(engine: Engine, rows: Any, trust: bool) -> Push:
     """Rows that go."""
+    rows = _given("delete", rows)
     return Push("delete", lambda: Changes(deletes=rows), lambda: engine.count(rows), trust)
 
 
 def apply(engine: Engine, changes: Any, trust: bool) -> Push:
     """Rows with a column that says what happens to each."""
+    changes = _given("apply", changes)
     return Push("apply", lambda: engine.split_changes(changes), lambda: engine.count(changes), trust)
 
 

@@ -57,8 +57,11 @@ _INTEGERS = tuple(_INTEGER_DIGITS)
 def conform(rows: DataFrame, schema: StructType, table: str) -> DataFrame:
     """The rows in the table's columns, matched by name. Types are equal, or widened where no value can change.
 
-    Raises TempuraError WRONG_SCHEMA naming the column, the type found and the type expected.
+    Raises TempuraError WRONG_SCHEMA naming the column, the type found and the type expected, BAD_ROWS for no DataFrame.
     """
+    if not isinstance(rows, DataFrame):
+        what = f"Rows for table {table} are a {type(rows).__name__}, not a DataFrame."
+        raise TempuraError("BAD_ROWS", what, "Give a DataFrame, as of spark.createDataFrame.")
     found = {field.name: field.dataType for field in rows.schema.fields}
     if len(found) < len(rows.schema.fields):
         raise _wrong(table, f"two columns of {rows.columns} have the same name", "Rename one.")

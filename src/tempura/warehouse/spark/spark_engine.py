@@ -285,10 +285,11 @@ class SparkEngine:
 
     def _difference(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
         """The rows that are not in both, under the user's names, with ``_change``, and how often."""
+        net = self._net(old, new, lifted)  # columns are made by a session that runs: this one starts it
         visible = lifted.rel.columns[: lifted.visible]
         kind = fn.when(fn.col(WEIGHT) > 0, "insert").otherwise("delete").alias(CHANGE)
         named = (attribute(c.id).alias(name) for c, name in zip(visible, lifted.names, strict=True))
-        return self._net(old, new, lifted).select(*named, kind, fn.abs(WEIGHT).alias(WEIGHT))
+        return net.select(*named, kind, fn.abs(WEIGHT).alias(WEIGHT))
 
     def _net(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> DataFrame:
         """The rows that are not in both, with how much more often each is in the new result. Parts that both have are not read."""

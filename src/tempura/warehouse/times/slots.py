@@ -1,7 +1,7 @@
 """Which run is due: places in a schedule, told by the wall clock or named by the user."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -61,6 +61,16 @@ def zone_of(name: str) -> tzinfo:
             "BAD_TIMEZONE", f"Time zone {name!r} is not known.", 'Name a region such as "Europe/Berlin".'
         )
     return timezone(offset)
+
+
+def placed(schedule: Schedule, last: Slot | None) -> Slot | None:
+    """The last run's place in a schedule, which may be another one by now: of times of a day the last that is not later, of labels the one
+    of its name. None where it has no place in it: then nothing of it counts as run."""
+    if last is None or schedule.kind in ("view", "paced"):
+        return last
+    if schedule.kind == "fixed":
+        return replace(last, index=schedule.times.index(last.label)) if last.label in schedule.times else None
+    return replace(last, index=sum(time <= last.label for time in schedule.times) - 1) if last.cycle else None
 
 
 def due(schedule: Schedule, last: Slot | None, now: datetime, zone: tzinfo) -> Due:
