@@ -6,14 +6,14 @@ a value for every row may fail: casts, arithmetic and division in ANSI mode, acc
 """
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from tempura.algebra.arithmetic import mode_of
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, TopK
-from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, conjuncts
+from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, Ref, conjuncts
 from tempura.algebra.states import Partial, decimal_of
 from tempura.algebra.window import Window
 
@@ -67,30 +67,41 @@ def operator_can_fail(rel: Rel) -> bool:
 
 
 def condition_can_fail(rel: Rel) -> bool:
-    """Whether a condition of a query may fail for a row, or is about a value that may. An engine looks at conditions as soon as it can: at
-    rows of tables."""
+    """Whether a condition of a query may fail for a row of a table, or is about a value that may. An engine looks at conditions as soon as
+    it can: where it has the columns that they need, which of aggregates is not before these are computed."""
     made: dict[Column, Expr] = {}
+    late: set[Column] = set()
     conditions: list[Expr] = []
     for node in rel.walk():
         match node:
             case Project():
-                made |= {output.column: output.expr for output in node.outputs}
+                made |= {output.column: output.expr for output in node.outputs if output.expr != Ref(output.column)}
             case Aggregate():
-                made |= {key.column: key.expr for key in node.keys}
+                made |= {key.column: key.expr for key in node.keys if key.expr != Ref(key.column)}
+                late.update(output.column for output in node.aggregates)
+            case Window():
+                late.update(output.column for output in node.functions)
             case Filter():
-                conditions.append(node.predicate)
+                conditions += conjuncts(node.predicate)
             case Join() | MultiJoin():
-                conditions.append(node.on)
+                conditions += conjuncts(node.on)
+            case Generate():  # that there is something to take apart is a condition
+                conditions += node.generator.operands
             case Opaque():
                 return True
-    seen: set[Column] = set()
 
-    def fails(expr: Expr) -> bool:
-        new = (expr.columns & made.keys()) - seen
-        seen.update(new)
-        return can_fail(expr) or any(fails(made[column]) for column in new)
+    @cache
+    def fails(column: Column) -> bool:
+        return column in made and (can_fail(made[column]) or any(map(fails, made[column].columns)))
 
-    return any(map(fails, conditions))
+    @cache
+    def is_late(column: Column) -> bool:
+        return column in late or (column in made and any(map(is_late, made[column].columns)))
+
+    def may_be_early(part: Expr) -> bool:
+        return (can_fail(part) or any(map(fails, part.columns))) and not any(map(is_late, part.columns))
+
+    return any(map(may_be_early, conditions))
 
 
 def keys_that_fail(on: Expr, inputs: tuple[tuple[Column, ...], ...]) -> tuple[tuple[Expr, ...], ...]:
