@@ -20,7 +20,7 @@ from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import attempt, commit
 from tempura.warehouse.commits.manifests import FORMAT, read_manifest
 from tempura.warehouse.commits.storage import refuse_other_schemes
-from tempura.warehouse.declared.declare import TableSpec, local_path
+from tempura.warehouse.declared.declare import local_path
 from tempura.warehouse.declared.kafka import KafkaSpec
 from tempura.warehouse.declaring import moving, queries, tables
 from tempura.warehouse.declaring.queries import Terms
@@ -130,13 +130,21 @@ class Warehouse:
         """
         kafka = None
         if format == "kafka" or servers or topic:
-            begin = start if isinstance(start, str) else {str(p): o for p, o in start.items()}
+            begin = {str(p): o for p, o in start.items()} if isinstance(start, Mapping) else start
             kafka = KafkaSpec(
                 servers, topic, value_format, key_format, begin, on_bad_record, avro_schema, connection or {}
             )
-        folder, promises = None if path is None else str(path), (tuple(keys), append_only, static)
-        given = TableSpec("", folder, format, *promises, float(settle), options or {}, query)
-        given = replace(given, follow_links=follow_links, new_columns=new_columns, kafka=kafka)
+        given = tables.spec_given(
+            name,
+            {"schema": schema, "path": path, "options": options, "query": query},
+            format=format,
+            keys=keys,
+            append_only=append_only,
+            static=static,
+            settle=settle,
+            follow_links=follow_links,
+        )
+        given = replace(given, new_columns=new_columns, kafka=kafka)
         tables.add(self._catalog, name, given, schema, expect, references or {})
         return self.table(name)
 

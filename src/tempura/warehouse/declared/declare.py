@@ -7,7 +7,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,19 @@ from tomlkit.exceptions import TOMLKitError
 from tempura.display import SIZES, bytes_in, bytes_of
 from tempura.errors import TempuraError
 from tempura.execute.failure import errors_by_code
-from tempura.rules.modules import is_module_name
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.declared_stats import ColumnTold, told_of
 from tempura.warehouse.declared.kafka import KafkaSpec, kafka_from_toml
+from tempura.warehouse.declared.kinds import (
+    OUTPUT,
+    QUERY,
+    RULES,
+    SCHEDULES,
+    TABLE,
+    check_section,
+    is_number,
+    section,
+)
 from tempura.warehouse.declared.references import declared, references_of
 from tempura.warehouse.times.forecast import check_expect
 from tempura.warehouse.times.schedule import Schedule
@@ -197,12 +206,13 @@ class DeclarationFile:
             self._edit(lambda document: None)
 
     def read(self) -> Declarations:
-        """Read and check the file. Raises TempuraError BAD_TOML, BAD_NAME, BAD_SCHEDULE."""
+        """Read and check the file. Raises TempuraError BAD_TOML, BAD_NAME, BAD_SCHEDULE, and what is wrong with a value of its kind."""
         document = self._parse()
-        tables, queries = document.get("tables", {}), document.get("queries", {})
+        tables, queries = (section(f"[{kind}]", document.get(kind, {})) for kind in ("tables", "queries"))
         tables = {check_name("table", n, tables): _table(n, t) for n, t in tables.items()}
         queries = {check_name("query", n, queries): _query(n, q) for n, q in queries.items()}
-        return Declarations(tables, queries, _modules(document.get("rules", {})))
+        rules = check_section("[rules]", document.get("rules", {}), RULES)
+        return Declarations(tables, queries, tuple(dict.fromkeys(rules.get("modules", ()))))
 
     def put_table(self, name: str, spec: TableSpec) -> None:
         """Add or replace a table."""
@@ -227,7 +237,7 @@ class DeclarationFile:
     def _parse(self) -> tomlkit.TOMLDocument:
         try:
             return tomlkit.parse(self.path.read_text(encoding="utf-8")) if self.path.exists() else tomlkit.document()
-        except (TOMLKitError, UnicodeDecodeError) as error:
+        except (TOMLKitError, ValueError) as error:  # also bytes that are no text, and numbers of thousands of digits
             raise TempuraError("BAD_TOML", f"{self.path}: {error}.", "Correct the file.") from error
 
     def _edit(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
@@ -268,21 +278,20 @@ def _put(document: tomlkit.TOMLDocument, kind: str, name: str, values: Mapping[s
 
 
 def _table(name: str, data: Mapping[str, Any]) -> TableSpec:
-    known = {field.name for field in fields(TableSpec)}
-    _check_keys(f"[tables.{name}]", data, known, {"schema"})
-    plain = {key: _plain(value) for key, value in data.items()}
-    if plain.get("new_columns", "") not in ("", *NEW_COLUMNS):
-        what = f"[tables.{name}] has new_columns = {plain['new_columns']!r}."
+    where = f"[tables.{name}]"
+    values = check_section(where, data, TABLE, {"schema"})
+    if values.get("new_columns", "") not in ("", *NEW_COLUMNS):
+        what = f"{where} has new_columns = {values['new_columns']!r}."
         raise TempuraError("BAD_TOML", what, f"Known: {', '.join(NEW_COLUMNS)}.")
-    lists = {key: tuple(plain.get(key, ())) for key in ("keys", "added")}
-    checked = {"settle": float(plain.get("settle", 0.0)), "expect": check_expect(name, plain.get("expect"))}
-    if ("kafka" in plain) != (plain.get("format") == "kafka"):
-        what = f'[tables.{name}] has either format = "kafka" or [tables.{name}.kafka], without the other.'
+    lists = {key: tuple(values.get(key, ())) for key in ("keys", "added")}
+    checked = {"settle": float(values.get("settle", 0.0)), "expect": check_expect(name, values.get("expect"))}
+    if ("kafka" in values) != (values.get("format") == "kafka"):
+        what = f'{where} has either format = "kafka" or [tables.{name}.kafka], without the other.'
         raise TempuraError("BAD_TOML", what, "Give both.")
-    kafka = kafka_from_toml(f"tables.{name}", plain["kafka"]) if "kafka" in plain else None
-    stats = {column: told_of(f"[tables.{name}.stats.{column}]", said) for column, said in _said(name, plain)}
-    nested = {"kafka": kafka, "stats": stats, "references": declared(name, plain.get("references", {}))}
-    return TableSpec(**plain | lists | checked | nested)
+    kafka = kafka_from_toml(f"tables.{name}", values["kafka"]) if "kafka" in values else None
+    stats = {column: told_of(f"[tables.{name}.stats.{column}]", said) for column, said in _said(name, values)}
+    nested = {"kafka": kafka, "stats": stats, "references": declared(name, values.get("references", {}))}
+    return TableSpec(**values | lists | checked | nested)
 
 
 def _said(name: str, table: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
@@ -295,28 +304,26 @@ def _said(name: str, table: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[st
 
 def _query(name: str, data: Mapping[str, Any]) -> QuerySpec:
     where = f"[queries.{name}]"
-    _check_keys(where, data, {field.name for field in fields(QuerySpec)}, {"schedule"})
-    if ("sql" in data) == ("fingerprint" in data):
+    values = check_section(where, data, QUERY, {"schedule"})
+    if ("sql" in values) == ("fingerprint" in values):
         raise TempuraError("BAD_TOML", f"{where} needs either sql or fingerprint.", "Add sql = ...")
-    schedule = Schedule.from_json(_plain(data["schedule"]))
-    outputs = tuple(_output(where, output) for output in _plain(data.get("outputs", [])))
-    methods, require = _methods(where, _plain(data.get("methods", []))), check_require(name, data.get("require"))
-    budget = check_budget(name, _plain(data.get("state_budget")), schedule)
-    price = check_storage_price(name, _plain(data.get("storage_price")), schedule)
-    text, mark = _plain(data.get("sql")), _plain(data.get("fingerprint"))
-    return QuerySpec(schedule, text, mark, outputs, methods, require, budget, price)
+    schedule = _schedule(f"schedule in {where}", values["schedule"])
+    outputs = tuple(_output(f"outputs in {where}", output) for output in values.get("outputs", []))
+    methods, require = tuple(values.get("methods", ())), check_require(name, values.get("require"))
+    budget = check_budget(name, values.get("state_budget"), schedule)
+    price = check_storage_price(name, values.get("storage_price"), schedule)
+    return QuerySpec(schedule, values.get("sql"), values.get("fingerprint"), outputs, methods, require, budget, price)
 
 
-def _modules(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of ``[rules] modules``: dotted names, to be imported from where Python finds modules, never paths."""
-    if not isinstance(data, Mapping):
-        raise TempuraError("BAD_TOML", "rules is no section.", 'Write [rules] and modules = ["my_rules"] below it.')
-    _check_keys("[rules]", data, {"modules"}, set())
-    names = _plain(data.get("modules", []))
-    if not isinstance(names, list) or not all(isinstance(name, str) and is_module_name(name) for name in names):
-        what = f"[rules] has modules = {names!r}, which is no list of names of modules."
-        raise TempuraError("BAD_TOML", what, 'Write modules = ["my_rules"], as after import.')
-    return tuple(dict.fromkeys(names))
+def _schedule(where: str, data: Mapping[str, Any]) -> Schedule:
+    kind = data.get("kind")
+    if isinstance(kind, str) and kind in SCHEDULES:
+        check_section(where, data, *SCHEDULES[kind])
+    try:
+        return Schedule.from_json(data)
+    except TempuraError as error:
+        # Which of the queries has it is known here only.
+        raise TempuraError(error.code, f"{where}: {error.what}", error.remedy) from error
 
 
 REQUIRED = "incremental"
@@ -353,7 +360,7 @@ def check_storage_price(query: str, price: object, schedule: Schedule) -> float 
     BAD_STORAGE_PRICE."""
     if price is None:
         return None
-    if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < float("inf"):
+    if not isinstance(price, int | float) or not is_number(price) or price < 0:
         what = f"Query {query}: storage_price is {price!r}."
         raise TempuraError("BAD_STORAGE_PRICE", what, "Give CPU seconds per GB, such as 1.5; 0 is no price.")
     if price and schedule.kind == "paced":
@@ -362,16 +369,9 @@ def check_storage_price(query: str, price: object, schedule: Schedule) -> float 
     return float(price) or None
 
 
-def _methods(where: str, methods: object) -> tuple[str, ...]:
-    """Names of methods, whose meaning is asked for when they are used: a program may add its own."""
-    if not isinstance(methods, list) or not all(isinstance(name, str) for name in methods):
-        raise TempuraError("BAD_TOML", f"{where}: methods are a list of names.", 'Write methods = ["im1", "batch"].')
-    return tuple(methods)
-
-
 def _output(where: str, data: Mapping[str, Any]) -> OutputSpec:
-    _check_keys(f"outputs in {where}", data, {field.name for field in fields(OutputSpec)}, {"path"})
-    return check_output(OutputSpec(**{**data, "keys": tuple(data.get("keys", ()))}))
+    values = check_section(where, data, OUTPUT, {"path"})
+    return check_output(OutputSpec(**{**values, "keys": tuple(values.get("keys", ()))}))
 
 
 def check_output(spec: OutputSpec) -> OutputSpec:
@@ -382,20 +382,6 @@ def check_output(spec: OutputSpec) -> OutputSpec:
         what = f"Output {spec.path} has mode {spec.mode} and {'no ' if not spec.keys else ''}keys."
         raise TempuraError("BAD_OUTPUT", what, "Give keys with mode upsert, and only there.")
     return spec
-
-
-def _check_keys(where: str, data: Mapping[str, Any], known: set[str], needed: set[str]) -> None:
-    unknown, missing = sorted(set(data) - known), sorted(needed - set(data))
-    if unknown:
-        raise TempuraError(
-            "BAD_TOML", f"{where} has unknown {', '.join(unknown)}.", f"Known: {', '.join(sorted(known))}."
-        )
-    if missing:
-        raise TempuraError("BAD_TOML", f"{where} lacks {', '.join(missing)}.", "Add it.")
-
-
-def _plain(value: Any) -> Any:
-    return value.unwrap() if hasattr(value, "unwrap") else value
 
 
 def local_path(path: str) -> Path:

@@ -1,12 +1,13 @@
 """Topics of Kafka as tables are declared to be made of them: where the broker is, how values are spelt, where to begin."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from tempura import kafka as topics
 from tempura.errors import TempuraError
 from tempura.kafka import Connection, addresses, check_connection, check_place, check_start, connected
+from tempura.warehouse.declared.kinds import KAFKA, check_given, check_section
 from tempura.warehouse.declared.text import check_format
 
 VALUE_FORMATS = ("json", "csv", "avro")
@@ -54,16 +55,14 @@ class KafkaSpec:
 
 def kafka_from_toml(where: str, data: Any) -> KafkaSpec:
     """The inverse of :meth:`KafkaSpec.to_toml`. Raises TempuraError BAD_TOML, BAD_SOURCE, BAD_OPTION."""
-    known = {field.name for field in fields(KafkaSpec)}
-    if not isinstance(data, Mapping) or not {"servers", "topic"} <= set(data) <= known:
-        what = f"{where}.kafka does not say servers and topic, or says something else than {', '.join(sorted(known))}."
-        raise TempuraError("BAD_TOML", what, "Correct it.")
-    return checked(where, KafkaSpec(**data))
+    return checked(where, KafkaSpec(**check_section(f"[{where}.kafka]", data, KAFKA, {"servers", "topic"})))
 
 
 def checked(table: str, kafka: KafkaSpec) -> KafkaSpec:
     """The same, its parts checked. Raises TempuraError BAD_SOURCE for servers and a topic that cannot be, BAD_OPTION for the rest."""
     check_place(f"Table {table}", kafka.servers, kafka.topic)
+    given = {"avro_schema": kafka.avro_schema, "connection": kafka.connection}
+    check_given(f"Table {table}", KAFKA, given)
     _check_one_of(table, "value_format", kafka.value_format, VALUE_FORMATS)
     _check_one_of(table, "key_format", kafka.key_format, KEY_FORMATS)
     _check_one_of(table, "on_bad_record", kafka.on_bad_record, ON_BAD_RECORD)

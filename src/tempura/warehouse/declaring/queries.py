@@ -8,6 +8,7 @@ from tempura.algebra.canonical import fingerprint
 from tempura.errors import TempuraError
 from tempura.warehouse.catalog import Catalog
 from tempura.warehouse.declared.declare import QuerySpec, check_budget, check_name, check_storage_price
+from tempura.warehouse.declared.kinds import QUERY, check_given
 from tempura.warehouse.derived import check_acyclic
 from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.replace import ReplaceReport
@@ -40,10 +41,15 @@ class Terms:
         return replace(old, **changes), demand
 
     def _timing(self, site: Site, known: Schedule | None) -> Schedule:
-        """The schedule that is given, as it is declared now; the one that is known if none is given, or the same."""
+        """The schedule that is given, as it is declared now; the one that is known if none is given, or the same. Its time zone is looked
+        up now: later every command would ask for it."""
         given = self.schedule
         if given is None:
             return known or Schedule.view()
+        if not isinstance(given, Schedule):
+            raise TempuraError("BAD_SCHEDULE", f"The schedule is {given!r}.", "Give one, such as Schedule.view().")
+        if given.timezone:
+            zone_of(given.timezone)
         if given.deadline is None:
             return given
         if known and known.deadline and known.timezone == given.timezone and given.deadline.is_as(known.deadline):
@@ -58,6 +64,7 @@ def add(catalog: Catalog, name: str, sql: str | None, frame: DataFrame | None, t
     check_name("query", name, declared)
     if (sql is None) == (frame is None):
         raise TempuraError("BAD_QUERY", f"Query {name} needs either sql= or df=.", "Give one of them.")
+    check_given(f"Query {name}", QUERY, {} if sql is None else {"sql": sql})
     spec, demand = terms.applied(catalog.site, name, declared.get(name))
     spec = replace(spec, sql=sql, fingerprint=_mark(catalog, frame) if frame is not None else None)
     query = catalog.made(name, spec, frame)
@@ -78,6 +85,7 @@ def put_another(
     old, site = catalog.query_spec(name), catalog.site
     if sql is not None and frame is not None:
         raise TempuraError("BAD_QUERY", f"Query {name} is given as sql= and as df=.", "Give one of them.")
+    check_given(f"Query {name}", QUERY, {} if sql is None else {"sql": sql})
     text = sql if sql is not None or frame is not None else old.sql
     known = (frame if frame is not None else catalog.frame(name)) if text is None else None
     spec, demand = terms.applied(site, name, old)

@@ -29,7 +29,7 @@ def topic_of(name: str, given: TableSpec) -> KafkaSpec | None:
 def reading(engine: Engine, given: TableSpec, declared: TableSpec | None) -> Mapping[str, str]:
     """The options of a format, the time zone in which text is read among them: pinned, whatever a later session says. Raises TempuraError
     BAD_OPTION, UNSUPPORTED_FORMAT."""
-    format, options = given.format, {name: str(value) for name, value in given.options.items()}
+    format, options = given.format, dict(given.options)
     if given.kafka:
         check_record_options(given.kafka, options)
         format = given.kafka.value_format

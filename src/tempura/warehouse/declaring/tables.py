@@ -1,14 +1,16 @@
 """Declaring a table, and changing what is declared of one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.warehouse.catalog import Catalog
 from tempura.warehouse.declared.declare import TableSpec, check_name, declared_path
+from tempura.warehouse.declared.kinds import TABLE, check_given
 from tempura.warehouse.declared.references import check_reference, references_of
 from tempura.warehouse.declared.references import declared as declared_references
 from tempura.warehouse.declaring.sources import check_source, reading, topic_of, with_columns
@@ -16,6 +18,27 @@ from tempura.warehouse.sources.topic import check_topic
 from tempura.warehouse.sources.widening import add_columns, check_new_columns
 from tempura.warehouse.tables.refresh import check_moved, refresh_times
 from tempura.warehouse.times.forecast import check_expect
+
+
+def spec_given(name: str, optional: Mapping[str, Any], **values: Any) -> TableSpec:
+    """A declaration of what a program gives, each of the kind that ``tempura.toml`` takes; of what is ``optional``, what is not None. The
+    schema is for others to read. Raises TempuraError BAD_SCHEMA, BAD_KEYS, BAD_OPTION, BAD_SOURCE, UNSUPPORTED_FORMAT."""
+    given = {key: value for key, value in optional.items() if value is not None} | values
+    if isinstance(given.get("schema"), StructType):
+        del given["schema"]
+    if isinstance(given.get("path"), Path):
+        given["path"] = str(given["path"])
+    if isinstance(given.get("options"), Mapping):
+        given["options"] = {option: _as_text(value) for option, value in given["options"].items()}
+    if isinstance(given["keys"], Iterable) and not isinstance(given["keys"], str):
+        given["keys"] = list(given["keys"])
+    check_given(f"Table {name}", TABLE, given)
+    return TableSpec(**given | {"schema": "", "keys": tuple(given["keys"]), "settle": float(given["settle"])})
+
+
+def _as_text(value: object) -> object:
+    """An option's value as Spark takes it, who reads ``True`` and numbers from texts."""
+    return str(value) if isinstance(value, bool | int | float) else value
 
 
 def add(

@@ -29,6 +29,9 @@ class Deadline:
     def __post_init__(self) -> None:
         for text in filter(None, (self.until, self.since)):
             _read(text)
+        for name, bound in (("final_work", self.final_work), ("total_work", self.total_work)):
+            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
+                raise TempuraError("BAD_PACES", f"{name} is {bound!r}.", f"Give a number, as {name}=1.0.")
         if isinstance(self.max_pace, bool) or not isinstance(self.max_pace, int) or not 1 <= self.max_pace <= 10_000:
             raise TempuraError("BAD_PACES", f"max_pace is {self.max_pace!r}.", "Give a number from 1 to 10000.")
         if isinstance(self.strategy, str) and self.strategy not in STRATEGIES:
@@ -95,12 +98,20 @@ class Deadline:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Deadline":
-        """The inverse of :meth:`to_json`; a strategy may be a mapping. Raises TypeError for what it does not know."""
-        strategy = data.get("strategy", "inqp")
-        paces = strategy if isinstance(strategy, str) else tuple(sorted(dict(strategy).items()))
-        until = data["until"]
-        text = until.isoformat() if isinstance(until, datetime) else str(until)
-        return Deadline(**{**data, "until": text, "strategy": paces})
+        """The inverse of :meth:`to_json`; moments may be datetimes. Raises TempuraError BAD_SCHEDULE, BAD_PACES, and TypeError for what it
+        does not know."""
+        strategy, since = data.get("strategy", "inqp"), data.get("since")
+        if not isinstance(strategy, str) and not (
+            isinstance(strategy, Mapping) and all(isinstance(name, str) for name in strategy)
+        ):
+            raise TempuraError("BAD_PACES", f"The strategy is {strategy!r}.", "Give its name, or paces by name.")
+        paces = strategy if isinstance(strategy, str) else tuple(sorted(strategy.items()))
+        moments = {"until": _written(data["until"]), "since": None if since is None else _written(since)}
+        return Deadline(**{**data, **moments, "strategy": paces})
+
+
+def _written(moment: object) -> str:
+    return moment.isoformat() if isinstance(moment, datetime) else str(moment)
 
 
 def _read(text: str) -> datetime | None:

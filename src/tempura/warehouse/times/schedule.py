@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, SupportsFloat
 from typing import Literal as OneOf
 
 from tempura.errors import TempuraError
@@ -16,6 +17,8 @@ Kind = OneOf["fixed", "progressive", "view", "paced"]
 
 _LEXICOGRAPHIC = 1e12
 """The price of a time point against the one before under ``c_v``: a nanosecond later outweighs a quarter of an hour before."""
+
+_MOST_REFRESHES = 10**9
 
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d|24:00")
 
@@ -51,9 +54,9 @@ class Schedule:
         deadline: Deadline | None = None,
     ) -> None:
         for name, value in (
-            ("times", tuple(str(t) for t in times)),
-            ("weights", tuple(float(w) for w in weights)),
-            ("outputs", tuple(bool(o) for o in outputs)),
+            ("times", tuple(str(t) for t in _listed("times", times))),
+            ("weights", tuple(_weight(w) for w in _listed("weights", weights))),
+            ("outputs", tuple(_is_due(o) for o in _listed("outputs", outputs))),
             ("objective", objective),
             ("kind", kind),
             ("timezone", timezone),
@@ -63,19 +66,22 @@ class Schedule:
             object.__setattr__(self, name, value)
         problem = _problem(self)
         if problem:
-            raise TempuraError("BAD_SCHEDULE", problem, "docs/guide.md shows schedules of each kind.")
+            raise _bad(problem)
 
     @staticmethod
     def progressive(prices: Mapping[str, float], timezone: str | None = None) -> "Schedule":
         """Runs before a daily deadline, with the price of work at each: ``{"14:00": 0.25, "24:00": 1.0}``. The result is due at
-        the last. Times increase; ``24:00`` is the end of the day; ``timezone`` is the session's unless given."""
+        the last. Times increase; ``24:00`` is the end of the day; ``timezone`` is the session's unless given. Raises TempuraError
+        BAD_SCHEDULE."""
+        if not isinstance(prices, Mapping):
+            raise _bad(f"The prices of a schedule are {prices!r}.", 'Give them by time: {"14:00": 0.25, "24:00": 1.0}.')
         times = list(prices)
         outputs = [i == len(times) - 1 for i in range(len(times))]
         return Schedule(times, [prices[t] for t in times], outputs, kind="progressive", timezone=timezone)
 
     @staticmethod
     def view(n: int = 30) -> "Schedule":
-        """A view, refreshed at each run. The first build is amortised over ``n`` refreshes."""
+        """A view, refreshed at each run. The first build is amortised over ``n`` refreshes. Raises TempuraError BAD_SCHEDULE."""
         return Schedule((), (), (), kind="view", n=n)
 
     @staticmethod
@@ -96,9 +102,8 @@ class Schedule:
         ``strategy`` is a name of ``pace.goal.STRATEGIES``, or paces by the names of tables and segments, which need no bound.
 
         Raises TempuraError BAD_SCHEDULE, BAD_PACES."""
-        named = strategy if isinstance(strategy, str) else tuple(sorted(dict(strategy).items()))
-        texts = [t.isoformat() if isinstance(t, datetime) else t for t in (until, since)]
-        deadline = Deadline(str(texts[0]), texts[1], final_work, total_work, max_pace, named)
+        given = {"until": until, "since": since, "final_work": final_work, "total_work": total_work}
+        deadline = Deadline.from_json(given | {"max_pace": max_pace, "strategy": strategy})
         return Schedule((), (), (), kind="paced", timezone=timezone, deadline=deadline)
 
     @property
@@ -138,13 +143,15 @@ class Schedule:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Schedule":
-        """The inverse of :meth:`to_json`. Raises TempuraError BAD_SCHEDULE."""
+        """The inverse of :meth:`to_json`. Raises TempuraError BAD_SCHEDULE, BAD_PACES."""
+        if not isinstance(data, Mapping):
+            raise _bad(f"A schedule is {data!r}.", _KINDS)
         try:
             match data.get("kind"):
                 case "view":
-                    return Schedule.view(int(data.get("n", 30)))
+                    return Schedule.view(data.get("n", 30))
                 case "progressive":
-                    return Schedule.progressive(dict(data["times"]), data.get("timezone"))
+                    return Schedule.progressive(data["times"], data.get("timezone"))
                 case "paced":
                     given = {key: value for key, value in data.items() if key not in ("kind", "timezone")}
                     deadline, zone = Deadline.from_json(given), data.get("timezone")
@@ -160,9 +167,37 @@ class Schedule:
 _KINDS = 'Its kind is "progressive", "view", "paced" or "fixed"; docs/guide.md shows each.'
 
 
+def _bad(what: str, remedy: str = "docs/guide.md shows schedules of each kind.") -> TempuraError:
+    return TempuraError("BAD_SCHEDULE", what, remedy)
+
+
+def _listed(name: str, values: object) -> Iterable[Any]:
+    if not isinstance(values, Iterable):
+        raise _bad(f"The {name} of a schedule are {values!r}.", "Give a list of them.")
+    return values
+
+
+def _weight(value: object) -> float:
+    with suppress(OverflowError):
+        # Not of texts and booleans, of which Python makes numbers, too.
+        if isinstance(value, SupportsFloat) and not isinstance(value, bool):
+            return float(value)
+    raise _bad(f"The price of a time is {value!r}.", "Give a number, such as 0.25.")
+
+
+def _is_due(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _bad(f"Whether the result is due at a time is {value!r}.", "Give True or False.")
+    return value
+
+
 def _problem(schedule: Schedule) -> str | None:
+    if schedule.timezone is not None and not isinstance(schedule.timezone, str):
+        return f"The time zone of a schedule is {schedule.timezone!r}, and not the name of a region."
     if schedule.kind == "view":
-        return None if schedule.n >= 1 else f"A view needs n >= 1 refreshes, not {schedule.n}."
+        is_whole = isinstance(schedule.n, int) and not isinstance(schedule.n, bool)
+        told = f"A view needs n refreshes, a whole number from 1 to {_MOST_REFRESHES}, not {schedule.n!r}."
+        return None if is_whole and 1 <= schedule.n <= _MOST_REFRESHES else told
     if schedule.kind == "paced":
         return None if schedule.deadline else "Paces need a time at which the result is due."
     times, weights, outputs = schedule.times, schedule.weights, schedule.outputs
