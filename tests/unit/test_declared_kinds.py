@@ -50,8 +50,8 @@ class TestFile:
             "path = 3", 'path = ""', 'path = " "', 'path = ["lake"]', 'path = "a\\u0000b"', "path = true", "format = 3",
             'format = ""', "keys = 3", 'keys = "o_id"', "keys = [3]", 'keys = [""]', 'keys = [["o_id"]]', "keys = {a = 1}",
             "added = 3", 'added = "cat"', 'settle = "x"', "settle = []", "settle = nan", "settle = inf", "settle = -1",
-            "settle = -0.5", "settle = true", "options = 3", 'options = "sep"', "options = {header = true}",
-            "options = {sep = 3}", 'static = "no"', 'append_only = "false"', 'follow_links = "no"', "static = 1",
+            "settle = -0.5", "settle = true", "options = 3", 'options = "sep"', "options = {header = []}",
+            "options = {sep = {}}", 'static = "no"', 'append_only = "false"', 'follow_links = "no"', "static = 1",
             "static = []", "query = 3", 'query = ""', "new_columns = 3", "new_columns = []", "stats = 3",
         ],
     )  # fmt: skip

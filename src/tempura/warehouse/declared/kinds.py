@@ -98,6 +98,10 @@ def _is_boolean(value: object) -> bool:
     return isinstance(value, bool)
 
 
+def _is_plain(value: object) -> bool:
+    return is_text(value) or is_number(value) or _is_boolean(value)
+
+
 def _is_filled(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip()) and "\0" not in value
 
@@ -154,7 +158,7 @@ TABLE: Kinds = {
     "append_only": _BOOLEAN,
     "static": _BOOLEAN,
     "settle": Kind(_is_seconds, "a number of seconds, 0 or more", 60),
-    "options": Kind(_by_name(is_text), "texts by the names of options", {"sep": ";"}),
+    "options": Kind(_by_name(_is_plain), "texts, numbers or booleans by the names of options", {"sep": ";"}),
     "query": Kind(_is_filled, "the name of a query", "daily", "BAD_SOURCE"),
     "expect": _ELSEWHERE,
     "added": _COLUMNS,
