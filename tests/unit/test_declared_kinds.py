@@ -187,7 +187,10 @@ class TestFile:
 
     def test_what_is_sound_is_read(self, wh: Warehouse) -> None:
         (wh.path / "lake").mkdir()
-        folder = 'path = "lake"\nformat = "csv"\nsettle = 2\noptions = {sep = ";"}\nstatic = false\nadded = ["cat"]\n'
+        folder = (
+            'path = "lake"\nformat = "csv"\nsettle = 2\noptions = {sep = ";", header = true, n = 9}\nstatic = false\n'
+        )
+        folder += 'added = ["cat"]\n'
         text = f'{TABLE_TEXT}{folder}keys = ["o_id"]\n[tables.m]\nschema = "a INT"\n{QUERY_TEXT}'
         for schedule in (
             'kind = "view"',

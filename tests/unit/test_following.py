@@ -186,3 +186,16 @@ def test_ctrl_c_ends_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world.wh.query("summary"), "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         world.wh.follow()
+
+
+def test_without_spark_it_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who watches over the process starts another."""
+
+    def fails(**asked: Any) -> None:
+        raise TempuraError("NO_SESSION", "Spark was stopped.")
+
+    world.put("b", SECOND)
+    monkeypatch.setattr(world.wh.query("summary"), "run", fails)
+    with pytest.raises(TempuraError) as error:
+        world.wh.follow(wait=lambda seconds: pytest.fail("there is nothing to wait for"))
+    assert error.value.code == "NO_SESSION"

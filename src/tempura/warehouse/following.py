@@ -20,6 +20,8 @@ EVERY = 5.0
 _LONGEST = 300.0
 """So many seconds, at most, a query is left alone that has failed."""
 
+_SPARK_ENDED = "NO_SESSION"
+
 _OTHERS = ("RUN_IN_PROGRESS", "COMMIT_LOST")
 """Another process runs the query, or was quicker: the next look will see."""
 
@@ -34,12 +36,15 @@ def follow(
     """Look at the queries that ``choose`` gives, upstream first, and run those that are due, until none of them will be due any more; then
     wait so many seconds, by ``wait``, and look again. ``tell`` is called with each run, and with each error, once until the query fails
     otherwise. A query that failed is tried again after twice as long each time, and keeps no other from running. ``asked`` is as for
-    :meth:`Query.run`. Raises TempuraError BAD_NUMBER, what ``choose`` raises the first time, and what ``tell`` raises."""
+    :meth:`Query.run`. Raises TempuraError BAD_NUMBER, what ``choose`` raises the first time, what ``tell`` raises, and NO_SESSION when
+    Spark has ended: whoever has started this process may start another, which has a session of its own."""
     if not every > 0:
         raise TempuraError("BAD_NUMBER", f"To look every {every:g} seconds is not possible.", "Give more than 0.")
     troubles = _Troubles(every)
 
     def tell_news(outcome: Outcome[RunReport]) -> None:
+        if isinstance(outcome.error, TempuraError) and outcome.error.code == _SPARK_ENDED:
+            raise outcome.error
         if troubles.is_news(outcome):
             tell(outcome)
 

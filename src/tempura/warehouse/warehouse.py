@@ -305,7 +305,7 @@ class Warehouse:
         ``methods``, ``require`` and ``progress``, as for :meth:`Query.run`. Returns when no query will be due any more: those with a
         deadline that has passed, and schedules without times left. A view, and times of a day, go on for ever.
 
-        Raises TempuraError UNKNOWN_QUERY before anything is run, BAD_NUMBER.
+        Raises TempuraError UNKNOWN_QUERY before anything is run, BAD_NUMBER, NO_SESSION when Spark has ended.
         """
         given = tuple(names)
         follow(partial(self._upstream_first, given), tell, every, wait, **asked)
