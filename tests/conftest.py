@@ -18,6 +18,8 @@ os.environ["TEMPURA_CALIBRATION"] = "off"
 # How long an example takes is the machine's affair.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+# What this process has left behind is not to be taken apart in a child that is forked off: some of it has threads, which the child has not.
+os.register_at_fork(after_in_child=gc.freeze)
 
 
 @pytest.fixture(scope="session", autouse=True)

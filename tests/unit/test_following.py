@@ -199,3 +199,20 @@ def test_without_spark_it_ends(world: World, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(TempuraError) as error:
         world.wh.follow(wait=lambda seconds: pytest.fail("there is nothing to wait for"))
     assert error.value.code == "NO_SESSION"
+
+
+def test_progress_names_one_of_several_queries(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one alone it says what it does: programs may read that."""
+
+    def run(progress: Callable[[str], None], **asked: Any) -> RunReport:
+        progress("reading")
+        raise EndedError
+
+    monkeypatch.setattr(type(world.wh.query("summary")), "run", lambda query, **asked: run(**asked))
+    monkeypatch.setattr("tempura.warehouse.following.outcome_of", lambda query, work: work(query))
+    said: list[str] = []
+    world.put("b", SECOND)
+    for names in (("summary",), ("summary", "above")):
+        with pytest.raises(EndedError):
+            world.wh.follow(names, progress=said.append)
+    assert said == ["reading", "summary: reading"]

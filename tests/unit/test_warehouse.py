@@ -117,7 +117,7 @@ class TestRuns:
         assert "load" in text
         assert query.verify()
 
-    @pytest.mark.parametrize(("before", "after"), permutations(SCHEDULES, 2))
+    @pytest.mark.parametrize(("before", "after"), [*permutations(SCHEDULES, 2)])
     def test_a_schedule_takes_the_place_of_another(self, world: World, before: str, after: str) -> None:
         """What has run by the one counts in the other where it has a place in it, and hides nothing."""
         world.now = datetime(2026, 3, 1, 13, tzinfo=UTC)

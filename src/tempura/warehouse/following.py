@@ -6,6 +6,7 @@ has come.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import sleep
 from typing import Unpack
 
@@ -36,8 +37,9 @@ def follow(
     """Look at the queries that ``choose`` gives, upstream first, and run those that are due, until none of them will be due any more; then
     wait so many seconds, by ``wait``, and look again. ``tell`` is called with each run, and with each error, once until the query fails
     otherwise. A query that failed is tried again after twice as long each time, and keeps no other from running. ``asked`` is as for
-    :meth:`Query.run`. Raises TempuraError BAD_NUMBER, what ``choose`` raises the first time, what ``tell`` raises, and NO_SESSION when
-    Spark has ended: whoever has started this process may start another, which has a session of its own."""
+    :meth:`Query.run`; where there are several queries, progress names them. Raises TempuraError BAD_NUMBER, what ``choose`` raises the
+    first time, what ``tell`` raises, and NO_SESSION when Spark has ended: whoever has started this process may start another, which has
+    a session of its own."""
     if not every > 0:
         raise TempuraError("BAD_NUMBER", f"To look every {every:g} seconds is not possible.", "Give more than 0.")
     troubles = _Troubles(every)
@@ -52,7 +54,8 @@ def follow(
         """Run what is due. Returns how many seconds to wait before the next look; None when there is nothing to wait for."""
         for query in queries:
             if troubles.is_to_be_tried(query.name):
-                tell_news(outcome_of(query, lambda query: _looked_at(query, asked_of(query, asked))))
+                of_it = asked_of(query, asked) if len(queries) > 1 else asked
+                tell_news(outcome_of(query, partial(_looked_at, asked=of_it)))
         left = (_until_next_look(query, every) for query in queries)
         return min((seconds for seconds in left if seconds is not None), default=None)
 
