@@ -67,8 +67,8 @@ def operator_can_fail(rel: Rel) -> bool:
 
 
 def condition_can_fail(rel: Rel) -> bool:
-    """Whether a condition of a query may fail for a row of a table, or is about a value that may. An engine looks at conditions as soon as
-    it can: where it has the columns that they need, which of aggregates is not before these are computed."""
+    """Whether a condition of a query may fail for a row of a table, or is about a value that may. An engine looks at a condition as soon
+    as it has the columns that it is about. Those of aggregates and windows it has late, when no row that was taken out is left."""
     made: dict[Column, Expr] = {}
     late: set[Column] = set()
     conditions: list[Expr] = []

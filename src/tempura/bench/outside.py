@@ -39,15 +39,7 @@ def run_outside(
     # Files and not pipes: Java has them, too, and is not to be waited for before the clock is read.
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
         before = time.perf_counter()
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, **changed},
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=said,
-            start_new_session=True,
-        )
+        process = _started(command, folder, changed, printed, said)
         _, status, own = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - before
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -63,7 +55,7 @@ def run_outside(
 class Staying:
     """A command that goes on until it is terminated. ``said`` is what it says on standard error."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     said: IO[bytes]
 
     def line(self) -> str:
@@ -71,7 +63,7 @@ class Staying:
         ended instead."""
         assert self.process.stdout
         if found := self.process.stdout.readline():
-            return found
+            return found.decode(errors="replace")
         lines = _text(self.said).strip().splitlines()
         raise TempuraError("BAD_BENCHMARK", f"The command ended: {' '.join(lines[-3:])}", "Run it by itself.")
 
@@ -87,22 +79,21 @@ class Staying:
 @contextmanager
 def staying(command: Sequence[str], folder: Path, changed: Mapping[str, str]) -> Iterator[Staying]:
     """A command in a folder, with some variables of its environment ``changed``, that is terminated in the end."""
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, **changed},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            start_new_session=True,
-            text=True,
-        )
-        with process:
-            try:
-                yield Staying(process, said)
-            finally:
-                process.terminate()
+    with tempfile.TemporaryFile() as said, _started(command, folder, changed, subprocess.PIPE, said) as process:
+        try:
+            yield Staying(process, said)
+        finally:
+            process.terminate()
+
+
+def _started(
+    command: Sequence[str], folder: Path, changed: Mapping[str, str], printed: IO[bytes] | int, said: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """A command in a folder and a group of its own, with some variables of its environment ``changed``."""
+    environment, nothing = {**os.environ, **changed}, subprocess.DEVNULL
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=nothing, stdout=printed, stderr=said, start_new_session=True
+    )
 
 
 def _ticks(stat: Path, group: int) -> int:

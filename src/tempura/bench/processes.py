@@ -49,8 +49,8 @@ _ENVIRONMENT = {"PYSPARK_SUBMIT_ARGS": f"{' '.join(f'--conf {k}={v}' for k, v in
 """What commands and programs read the suites' texts by. A folder of settings would be on Java's class path, and an archive of classes
 is of one class path."""
 
-
 _TEMPURA = (sys.executable, "-c", "from tempura.cli.main import main; main()", "-C", "warehouse")
+"""The command on the warehouse, whatever ``tempura`` is on the PATH."""
 
 
 @dataclass(frozen=True, slots=True)

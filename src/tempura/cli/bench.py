@@ -266,10 +266,11 @@ def estimates(ctx: click.Context, suite: str, scale: float, queries: str, out: P
 def sketches(shell: Shell, suite: str, scale: float, repeats: int, distinct: bool, out: Path) -> None:
     """Measure what sketches of columns take, against reading them, and how far distinct values are off."""
     asked, rows = Sketching(suite, scale, repeats, distinct), list[Row]()
+    meta = asked.meta()
     with shell.progress("starting Spark") as progress:
         for row in sketch_all(start_session("tempura-bench", config=session_settings()), asked):
             rows.append(row)
-            write_json(out, {"meta": asked.meta(), "tables": rows, "summary": totals(rows)})
+            write_json(out, {"meta": meta, "tables": rows, "summary": totals(rows)})
             progress(f"{row['table']} is done")
     names = ("table", "rows", "columns", "sketch_s", "read_s", "share", "stored_bytes")
     shell.table([name.replace("_", " ") for name in names], [tuple(row[name] for name in names) for row in rows])
@@ -295,10 +296,11 @@ def print_estimates(shell: Shell, rows: Sequence[Row]) -> None:
 def states(shell: Shell, scale: float, repeats: int, out: Path) -> None:
     """Measure what it takes to write states and read them, by how they are packed."""
     asked, rows = Packing(scale, repeats), list[Row]()
+    meta = asked.meta()
     with shell.progress("starting Spark") as progress:
         for row in pack_all(start_session("tempura-bench"), asked, progress):
             rows.append(row)
-            write_json(out, {"meta": asked.meta(), "states": rows, "summary": by_way(rows)})
+            write_json(out, {"meta": meta, "states": rows, "summary": by_way(rows)})
     shell.table([name.replace("_", " ") for name in rows[0]], [tuple(row.values()) for row in rows])
     both = by_way(rows)
     shell.say(

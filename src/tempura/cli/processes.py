@@ -48,9 +48,9 @@ def processes(
     The last results are verified.
     """
     asked = Processes(suite, scale, share, repeat, warm_ups, followed)
-    spark = start_session("tempura-bench", config=SQL_OF_SUITES)
+    meta, spark = asked.meta(), start_session("tempura-bench", config=SQL_OF_SUITES)
     rows = measure_processes(spark, asked, queries, shell.say)
     found = summarised(rows)
-    write_json(out, {"meta": asked.meta(), "runs": rows, "summary": found})
+    write_json(out, {"meta": meta, "runs": rows, "summary": found})
     columns = ("wall_s", "wall_ratio", "cpu_s", "cpu_ratio")
     shell.table(("who", *columns), [(who, *(row[column] for column in columns)) for who, row in found.items()])

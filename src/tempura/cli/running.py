@@ -1,16 +1,14 @@
 """Commands for which queries are computed, one or several in one process: ``run``, ``verify``."""
 
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from tempura.cli.options import json_option, method_names, methods_option, require_option, several_argument
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, told
 from tempura.errors import TempuraError
+from tempura.execute.interrupt import terminated_as_interrupted
 from tempura.warehouse.engine import Verification
 from tempura.warehouse.following import EVERY
 from tempura.warehouse.runs.report import RunReport
@@ -142,23 +140,6 @@ def follow_all(shell: Shell, names: Sequence[str], every: float, asked: Asked, a
     what = f"following {', '.join(names) or 'all queries'}"
     with terminated_as_interrupted(), shell.progress(what) as progress:
         shell.warehouse.follow(names, tell, every, **(asked | {"progress": progress}))
-
-
-@contextmanager
-def terminated_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM, by which services are stopped, do what Ctrl-C does, also where a shell has that ignored."""
-
-    def handler(number: int, frame: FrameType | None) -> NoReturn:
-        interrupted = signal.getsignal(signal.SIGINT)
-        if callable(interrupted):
-            interrupted(number, frame)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def run_line(report: RunReport, named: bool) -> str:

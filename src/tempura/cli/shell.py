@@ -24,7 +24,7 @@ from rich.text import Text
 
 import tempura as tp
 from tempura.errors import TempuraError, TempuraWarning
-from tempura.execute.failure import coded
+from tempura.execute.failure import coded_or_defect
 from tempura.frontend.start import OwnSession, start_session
 from tempura.warehouse.warehouse import Warehouse
 
@@ -177,11 +177,8 @@ def percent(value: float, base: float) -> str:
 
 def told(error: BaseException) -> tuple[str, str, str]:
     """Code, one sentence and remedy of any exception that a command can end with."""
-    known = coded(error)
-    if known is not None:
-        return known.code, known.what, known.command
-    remedy = "This is a defect of Tempura. Use tempura --debug … to see where."
-    return "INTERNAL", f"{type(error).__name__}: {error}".split("\n")[0], remedy
+    known = coded_or_defect(error)
+    return known.code, known.what, known.command
 
 
 class Commands(click.Group):

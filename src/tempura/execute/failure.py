@@ -62,6 +62,15 @@ def coded(error: BaseException) -> TempuraError | None:
     return None
 
 
+def coded_or_defect(error: BaseException) -> TempuraError:
+    """The same; what can only be a defect is ``INTERNAL``."""
+    if known := coded(error):
+        return known
+    what = f"{type(error).__name__}: {error}".split("\n")[0]
+    remedy = "This is a defect of Tempura"
+    return TempuraError("INTERNAL", what, f"{remedy}.", f"{remedy}. Use tempura --debug … to see where.")
+
+
 # --- the system -----------------------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ def consolidate(rows: Draft, columns: Sequence[Column], alike: Collection[Column
 
     Raises TempuraError ``NOT_COMPARABLE`` when a column has a type whose values cannot be compared.
     """
-    parts = tuple(_Part(column, *_keys(rows, column, i, column in alike)) for i, column in enumerate(columns))
+    parts = tuple(_part(rows, column, i, column in alike) for i, column in enumerate(columns))
     prepared = rows.select(*_prepared(parts), WEIGHT)
     keys = [name for part in parts for name, _ in part.keys]
     grouped = prepared.aggregate(keys, [fn.sum(WEIGHT).alias(WEIGHT), *_carried(parts)])
@@ -82,8 +82,7 @@ def text(column: Column) -> SparkColumn:
     return value.cast("binary" if column.type.startswith("string") else "string")
 
 
-def _keys(rows: Draft, column: Column, i: int, alike: bool) -> tuple[tuple[tuple[str, SparkColumn], ...], bool]:
-    """What to group by for a column of ``rows``, and whether its values are not among that."""
+def _part(rows: Draft, column: Column, i: int, alike: bool) -> _Part:
     if not is_comparable(column):
         raise TempuraError(
             "NOT_COMPARABLE",
@@ -92,23 +91,20 @@ def _keys(rows: Draft, column: Column, i: int, alike: bool) -> tuple[tuple[tuple
         )
     value = attribute(column.id)
     if is_exact(column.type) or (alike and is_ordered(column.type)):
-        return ((column.id, value),), False
+        return _Part(column, ((column.id, value),), carried=False)
     # The text alone identifies a scalar. In nested values it tells apart only what SQL holds for equal.
     nested = column.type.startswith(("array<", "struct<", "map<"))
     by_value = ((f"_v{i}", _without_maps(rows, column)),) if nested else ()
-    return (*by_value, (f"_t{i}", text(column))), True
+    return _Part(column, (*by_value, (f"_t{i}", text(column))), carried=True)
 
 
 def _without_maps(rows: Draft, column: Column) -> SparkColumn:
     """A nested value with the entries of its maps in place of these: when Spark 4.3.0 groups by a map, it sorts its entries, and takes a
     NULL among numbers for what lay there before."""
-    value = attribute(column.id)
     if "map<" not in column.type:
-        return value
-    if "map<" not in column.type.removeprefix("map<"):
-        return fn.map_entries(value)
-    # The text of a type need not spell the names of its fields.
-    return _entries(value, rows.dataframe().schema[column.id].dataType)
+        return attribute(column.id)
+    # The rows are asked for the type: its text need not spell the names of its fields.
+    return _entries(attribute(column.id), rows.dataframe().schema[column.id].dataType)
 
 
 def _entries(value: SparkColumn, type: DataType) -> SparkColumn:

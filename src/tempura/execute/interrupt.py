@@ -62,3 +62,20 @@ def _interrupts_as_such() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, theirs)
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM, by which services are stopped, do what Ctrl-C does, also where a shell has that ignored. For the main thread."""
+
+    def handler(number: int, frame: FrameType | None) -> NoReturn:
+        interrupted = signal.getsignal(signal.SIGINT)
+        if callable(interrupted):
+            interrupted(number, frame)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

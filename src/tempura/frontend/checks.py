@@ -1,7 +1,8 @@
 """What a query must not contain, found on the analysed plan, before constants are folded."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -10,6 +11,7 @@ from tempura.frontend.catalyst import JavaObject, class_of, contains
 from tempura.frontend.compiled import compiled
 from tempura.frontend.java import each, listed
 from tempura.frontend.marker import MARKER
+from tempura.frontend.narrow import fields_alike
 
 _CONSTANT_LEAVES = ("OneRowRelation", "LocalRelation", "Range", "CTERelationRef", "UnionLoopRef", "ResolvedInlineTable")
 
@@ -56,6 +58,15 @@ def refuse_other_sources(spark: SparkSession, analysed: JavaObject) -> None:
             f"The query reads {leaf.simpleString(25)}, which is not a table of the warehouse.",
             "Add it as a table, and build DataFrame queries from wh.table(...).df().",
         )
+
+
+def refuse_unreadable(schema: Mapping[str, Any]) -> None:
+    """Raise TempuraError FIELDS_ALIKE for a result, by its schema in JSON, that Spark would write into files and not read from them."""
+    for column in schema["fields"]:
+        if alike := fields_alike(column["type"]):
+            what = f"Column {column['name']} of the result has a struct with two fields {alike}, but for upper and lower case: it could not"
+            remedy = "Name them apart: named_struct('a', …, 'b', …)."
+            raise TempuraError("FIELDS_ALIKE", f"{what} be read from files.", remedy)
 
 
 def leaves(spark: SparkSession, analysed: JavaObject) -> list[JavaObject]:

@@ -13,13 +13,13 @@ from pyspark.sql.types import StructType
 
 from tempura.algebra.rel import Opaque, Rel
 from tempura.algebra.scalar import SortKey
-from tempura.errors import Reason, TempuraError
+from tempura.errors import Reason
 from tempura.frontend.catalyst import JavaObject, analyse, class_of, first_line, jvm_of, optimise, parse_sql
-from tempura.frontend.checks import leaves, refuse_other_sources, refuse_unrepeatable
+from tempura.frontend.checks import leaves, refuse_other_sources, refuse_unreadable, refuse_unrepeatable
 from tempura.frontend.clock import with_clocks
 from tempura.frontend.compiled import compiled
 from tempura.frontend.marker import MARKER, view_tables
-from tempura.frontend.narrow import fields_alike, narrow, why_not_storable
+from tempura.frontend.narrow import narrow, why_not_storable
 from tempura.frontend.opaque import text_of
 from tempura.frontend.operators import Part, PlanLifter, sort_of
 from tempura.frontend.session import active, clone, require_classic
@@ -138,6 +138,7 @@ def _why_not(work: SparkSession, analysed: JavaObject, error: Exception) -> tupl
 def _result(analysed: JavaObject, lifter: PlanLifter, part: Part) -> Lifted:
     rel = narrow(part.rel)
     schema = _schema(analysed)
+    refuse_unreadable(schema)
     names = tuple(str(field["name"]) for field in schema["fields"])
     reasons = [r.reason for r in rel.walk() if isinstance(r, Opaque)]
     if lifter.hides_order and not part.order and sort_of(lifter.node(analysed)):
@@ -150,9 +151,4 @@ def _schema(analysed: JavaObject) -> dict[str, Any]:
     schema: dict[str, Any] = json.loads(analysed.schema().json())
     for column in schema["fields"]:
         column["metadata"].pop(MARKER, None)
-        if alike := fields_alike(column["type"]):
-            what = f"Column {column['name']} of the result has a struct with two fields {alike}, but for upper and lower case: it could not"
-            raise TempuraError(
-                "FIELDS_ALIKE", f"{what} be read from files.", "Name them apart: named_struct('a', …, 'b', …)."
-            )
     return schema

@@ -233,9 +233,8 @@ def start_session(
             options = (*machine_options(java.says), *(archive.options(noting) if archive else ()))
             settings |= machine_settings(log, settings, options)
             stack.enter_context(java_for_spark(java))
-            if (
-                locale.getencoding() in _ASCII
-            ):  # as of cron: Java would find no path with other letters, which Python does
+            if locale.getencoding() in _ASCII:
+                # As of cron: Java would find no path with other letters, which Python does.
                 stack.enter_context(_environment("LC_ALL", "C.UTF-8"))
             # Functions in Python run where their modules are; Spark would take the first python3 on the PATH.
             stack.enter_context(_environment("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON") or sys.executable))

@@ -302,8 +302,8 @@ class Warehouse:
         """Run several queries, those named or all, whenever they are due, in one session that stays: look ``every`` so many seconds, and
         wait by ``wait`` in between. ``tell`` is called with each run, and with an error once, until it is another; what has failed is
         tried again after twice as long each time, five minutes at most. Of all, those count that are declared at the moment. ``asked`` is
-        ``methods``, ``require`` and ``progress``, as for :meth:`Query.run`. Returns when no query will be due any more: those with a
-        deadline that has passed, and schedules without times left. A view, and times of a day, go on for ever.
+        ``methods``, ``require`` and ``progress``, as for :meth:`Query.run`. Returns when no query will be due any more, as those with
+        a deadline that has passed: views, and times of a day, go on for ever. One with a fixed schedule is told of as BAD_RUN.
 
         Raises TempuraError UNKNOWN_QUERY before anything is run, BAD_NUMBER, NO_SESSION when Spark has ended.
         """

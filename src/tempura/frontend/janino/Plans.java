@@ -1,6 +1,7 @@
 package tempura;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAlias;
@@ -138,7 +139,7 @@ public final class Plans {
     public LogicalPlan fenced(LogicalPlan input) throws Exception {
         LogicalPlan plan = CatalystSqlParser$.MODULE$.parsePlan("SELECT * FROM x TABLESAMPLE (100 PERCENT) REPEATABLE (0)");
         LogicalPlan sample = (LogicalPlan) plan.children().apply(0);
-        return (LogicalPlan) sample.withNewChildren(Given.seq(java.util.Collections.singletonList(input)));
+        return (LogicalPlan) sample.withNewChildren(Given.seq(Collections.singletonList(input)));
     }
 
     /** The same rows, with a hint to Spark. */

@@ -64,7 +64,7 @@ def add(catalog: Catalog, name: str, sql: str | None, frame: DataFrame | None, t
     check_name("query", name, declared)
     if (sql is None) == (frame is None):
         raise TempuraError("BAD_QUERY", f"Query {name} needs either sql= or df=.", "Give one of them.")
-    check_given(f"Query {name}", QUERY, {} if sql is None else {"sql": sql})
+    _check_text(name, sql)
     spec, demand = terms.applied(catalog.site, name, declared.get(name))
     spec = replace(spec, sql=sql, fingerprint=_mark(catalog, frame) if frame is not None else None)
     query = catalog.made(name, spec, frame)
@@ -85,7 +85,7 @@ def put_another(
     old, site = catalog.query_spec(name), catalog.site
     if sql is not None and frame is not None:
         raise TempuraError("BAD_QUERY", f"Query {name} is given as sql= and as df=.", "Give one of them.")
-    check_given(f"Query {name}", QUERY, {} if sql is None else {"sql": sql})
+    _check_text(name, sql)
     text = sql if sql is not None or frame is not None else old.sql
     known = (frame if frame is not None else catalog.frame(name)) if text is None else None
     spec, demand = terms.applied(site, name, old)
@@ -99,6 +99,12 @@ def put_another(
     if not dry_run:
         catalog.remember(query, known)
     return report
+
+
+def _check_text(name: str, sql: object) -> None:
+    """Raises TempuraError BAD_QUERY for SQL that is no text."""
+    if sql is not None:
+        check_given(f"Query {name}", QUERY, {"sql": sql})
 
 
 def _mark(catalog: Catalog, frame: DataFrame) -> str:

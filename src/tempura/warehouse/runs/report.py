@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tempura.errors import Reason, TempuraError
-from tempura.execute.failure import errors_by_code
+from tempura.execute.failure import coded_or_defect
 from tempura.explain.text import seconds
 from tempura.warehouse.runs.entries import HistoryEntry, RunFigures, flush_entry, history_of
 from tempura.warehouse.tables.clock import version_text
@@ -91,14 +91,9 @@ def _report(query: str, entry: HistoryEntry, fallbacks: Iterable[str], not_kept:
 def or_error(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What is told of a table or a query; of one that is broken, what is wrong with it under ``error``. So one that is hides no other."""
     try:
-        with errors_by_code():
-            return look()
-    except TempuraError as error:
-        return {"error": told(error)}
+        return look()
     except Exception as error:
-        return {
-            "error": told(TempuraError("INTERNAL", f"{type(error).__name__}: {error}", "This is a defect of Tempura."))
-        }
+        return {"error": told(coded_or_defect(error))}
 
 
 def told(error: TempuraError) -> dict[str, str]:
