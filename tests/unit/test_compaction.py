@@ -1,5 +1,6 @@
 """A thousand arrivals: read from few files, kept in few bytes, by work that does not grow. Counts, because times depend on the machine."""
 
+import json
 import os
 import shutil
 from collections import Counter
@@ -393,8 +394,25 @@ class TestCheckpoints:
     def test_an_altered_checkpoint_is_passed_over(self, tmp_path: Path) -> None:
         made = committed(tmp_path, 40)
         path = tmp_path / "ledger/1-16.json"
-        assert b": 3}" in path.read_bytes()
-        path.write_bytes(path.read_bytes().replace(b": 3}", b": 9}"))
+        assert b":[3]}" in path.read_bytes()
+        path.write_bytes(path.read_bytes().replace(b":[3]}", b":[9]}"))
+        assert [entry["i"] for entry in made.entries() if entry] == list(range(1, 41))
+
+    def test_a_checkpoint_of_format_3_is_read(self, tmp_path: Path) -> None:
+        made = committed(tmp_path, 40)
+        entries = made.entries()
+        told = {"entries": json.dumps([{**entry, "is_of_it": True} for entry in entries[:16] if entry])}
+        (tmp_path / "ledger/1-16.json").write_bytes(manifests.to_bytes(manifests.sealed(told)))
+        read = made.entries()
+        assert [entry["i"] for entry in read if entry] == list(range(1, 41))
+        assert [bool(entry and entry.get("is_of_it")) for entry in read] == [True] * 16 + [False] * 24
+
+    def test_versions_that_do_not_know_such_checkpoints_read_the_manifests(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = committed(tmp_path, 40)
+        monkeypatch.setattr(manifests, "_FORMAT_OF_CHECKPOINTS", 3)
+        manifests.forget_manifests()
         assert [entry["i"] for entry in made.entries() if entry] == list(range(1, 41))
 
     def test_a_lost_checkpoint_is_written_again(self, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ from tempura.warehouse.tables.inputs import Input, version_to_read
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.site import Site
 from tempura.warehouse.tables.table import Arrivals
-from tempura.warehouse.times.history import History, Replacement, names_of
+from tempura.warehouse.times.history import History, Replacement, ledger_of_runs, names_of
 from tempura.warehouse.times.phases import LOOKING, PLANNING, Stopwatch
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import Due, Slot
@@ -380,7 +380,7 @@ class Query:
     @property
     def ledger(self) -> Ledger:
         """What the query's runs committed."""
-        return Ledger(self._folder / "steps", self._site.files)
+        return ledger_of_runs(self._folder, self._site.files)
 
     @property
     def ledgers(self) -> tuple[Ledger, ...]:

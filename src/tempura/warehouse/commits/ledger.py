@@ -194,7 +194,7 @@ class Ledger:
         missing = [span for span in spans(count) if span not in self._checkpoints()]
         entries = self.entries() if missing else ()
         for after, upto in missing:
-            held = [dict(self.settled(entry)) for entry in entries[after:upto] if entry is not None]
+            held = [self.settled(entry) for entry in entries[after:upto] if entry is not None]
             if len(held) < upto - after:
                 continue  # some are forgotten
             try:

@@ -5,11 +5,13 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tempura.errors import TempuraError
+from tempura.warehouse.commits.changes import change, changed
 from tempura.warehouse.commits.seals import checksum
 
 T = TypeVar("T")
@@ -17,6 +19,12 @@ Json = Mapping[str, Any]
 
 FORMAT = 3
 """The format of what is committed; newer ones are refused. Since 3 checksums of files are of another kind (``seals.py``)."""
+
+_FORMAT_OF_CHECKPOINTS = 4
+"""The format of checkpoints, which tell entries by what changed. Versions that do not know it read the entries themselves."""
+
+_CHANGES = "changes"
+"""Under this key the entries of a checkpoint are told."""
 
 _OLDEST = 2
 """The oldest format that is read."""
@@ -47,7 +55,7 @@ def to_bytes(data: Json) -> bytes:
 
 def sealed(data: Json) -> dict[str, Any]:
     """A manifest with its format, and the checksum of all the rest of it."""
-    whole = {**data, "format": FORMAT}
+    whole = {**data, "format": _FORMAT_OF_CHECKPOINTS if _CHANGES in data else FORMAT}
     return {**whole, "checksum": checksum(to_bytes(whole))}
 
 
@@ -62,9 +70,12 @@ def read_together(path: Path) -> tuple[Entry, ...]:
     return _MEMORY.recall(path, _read_together)
 
 
-def together(entries: list[dict[str, Any]]) -> Json:
-    """A manifest of several entries. They are one text, whose checksum is found at once, however many they are."""
-    return {"entries": json.dumps(entries, allow_nan=False)}
+def together(entries: Iterable[Json]) -> Json:
+    """A manifest of several entries, each told by what it changes of the one before. They are one text, whose checksum is found at once,
+    however many they are."""
+    written = [json.loads(json.dumps(entry, allow_nan=False)) for entry in entries]
+    changes = [change(before, entry) for before, entry in pairwise(({}, *written))]
+    return {_CHANGES: json.dumps(changes, ensure_ascii=False, separators=(",", ":"))}
 
 
 def corrupt(what: str) -> TempuraError:
@@ -80,8 +91,9 @@ def _read(path: Path) -> Entry:
         raise corrupt(f"{path} cannot be read: {error}.") from error
     if not isinstance(data, dict) or not isinstance(data.get("format"), int):
         raise corrupt(f"{path} does not hold a manifest.")
-    if data["format"] > FORMAT:
-        what = f"{path} has format {data['format']}; this version of Tempura knows formats up to {FORMAT}."
+    newest = max(FORMAT, _FORMAT_OF_CHECKPOINTS)
+    if data["format"] > newest:
+        what = f"{path} has format {data['format']}; this version of Tempura knows formats up to {newest}."
         raise TempuraError("FORMAT_NEWER", what, "Use a newer version of Tempura.")
     if data["format"] < _OLDEST:
         what = f"{path} has format {data['format']}, which only versions before the first release wrote."
@@ -98,7 +110,11 @@ def _is_as_sealed(written: bytes, seal: object) -> bool:
 
 
 def _read_together(path: Path) -> tuple[Entry, ...]:
-    return tuple(map(Entry, json.loads(_read(path)["entries"])))
+    held = _read(path)
+    if _CHANGES not in held:  # as format 3 tells them
+        return tuple(map(Entry, json.loads(held["entries"])))
+    before: dict[str, Any] = {}
+    return tuple(Entry(before := changed(before, step)) for step in json.loads(held[_CHANGES]))
 
 
 class _Memory:

@@ -15,7 +15,7 @@ from tempura.physical.operators import StateKey
 from tempura.plan.progressive import NO_WORK, ProgressivePlan, Step
 from tempura.search.planner import make_plan
 from tempura.warehouse.commits.files import Files
-from tempura.warehouse.commits.ledger import Ledger, attempt, discarding, discarding_if_refused
+from tempura.warehouse.commits.ledger import attempt, discarding, discarding_if_refused
 from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.commits.seals import sealed
 from tempura.warehouse.engine import Progress, Settings, WholeQuery, Work
@@ -27,6 +27,7 @@ from tempura.warehouse.runs.situation import Situation
 from tempura.warehouse.tables.site import Site
 from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.follow import Choice
+from tempura.warehouse.times.history import ledger_of_runs
 from tempura.warehouse.times.phases import COMPUTING, STORING, Stopwatch
 from tempura.warehouse.times.slots import Due, Slot
 from tempura.warehouse.times.steps import SavedState, StepManifest, relative
@@ -87,7 +88,7 @@ class Run:
         """Execute the step and commit its manifest. Raises TempuraError RUN_IN_PROGRESS when a living process runs the query, and
         COMMIT_LOST when another process was first."""
         files = self.site.files
-        ledger = Ledger(self.folder / "steps", files)
+        ledger = ledger_of_runs(self.folder, files)
         lock = nullcontext() if self.flush else alone(files, self.folder)
         with lock, attempt(files, self.site.attempts) as work:
             ledger.check_next(self.n)

@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from tempura.warehouse.commits.files import Files
+from tempura.warehouse.commits.ledger import Ledger
 from tempura.warehouse.commits.manifests import Entry, Json
 from tempura.warehouse.times.slots import Slot
 from tempura.warehouse.times.steps import Name, SavedState, StepManifest
@@ -103,6 +106,16 @@ class History:
                 kept: set[Name] = set(entry.kept)
                 run = replace(run, states=tuple(state for state in run.states if state.name in kept))
         return run
+
+
+def ledger_of_runs(folder: Path, files: Files) -> Ledger:
+    """The ledger of the query that has this folder."""
+    return Ledger(folder / "steps", files, _settled)
+
+
+def _settled(entry: Json) -> Json:
+    """What a checkpoint keeps of an entry: all but the text of the plan, for people, who find it in the manifest of the run."""
+    return {**entry, "plan": ""} if "plan" in entry else entry
 
 
 def _from_json(entry: Json) -> StepManifest | Replacement:
