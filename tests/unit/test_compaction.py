@@ -430,6 +430,87 @@ class TestCheckpoints:
             made.entries()
 
 
+class TestForgetting:
+    """The first manifests of a ledger can be forgotten; the others keep their numbers."""
+
+    def test_what_is_left_is_read_from_few_files(self, tmp_path: Path, opened: list[str]) -> None:
+        made = committed(tmp_path, STEPS)
+        forget(made, tmp_path, 512)
+        assert _told(made) == [None] * 512 + list(range(513, STEPS + 1))
+        removed = made.superseded()
+        for path in removed:
+            path.unlink()
+        assert len([path for path in removed if path.stem.isdigit()]) == 512
+        assert made.superseded() == ()
+        manifests.forget_manifests()
+        opened.clear()
+        assert _told(made) == [None] * 512 + list(range(513, STEPS + 1))
+        assert len(opened) <= 16 * 3
+        append(made, tmp_path, range(STEPS + 1, STEPS + 301))
+        forget(made, tmp_path, 768)
+        for path in made.superseded():
+            path.unlink()
+        assert [path.name for path in (tmp_path / "ledger").glob("forgotten-*")] == ["forgotten-768.json"]
+        assert made.count() == made.last() == STEPS + 300
+        assert _told(made) == [None] * 768 + list(range(769, STEPS + 301))
+
+    def test_what_would_be_removed_is_what_is(self, tmp_path: Path) -> None:
+        made = committed(tmp_path, 700)
+        said = made.superseded(256)
+        assert len(said) > 256
+        forget(made, tmp_path, 256)
+        assert sorted(made.superseded()) == sorted(said)
+
+    def test_one_that_is_missing_and_not_forgotten_is_told(self, tmp_path: Path) -> None:
+        made = committed(tmp_path, 300)
+        forget(made, tmp_path, 256)
+        for path in made.superseded():
+            path.unlink()
+        (tmp_path / "ledger/280.json").unlink()
+        with pytest.raises(TempuraError, match=r"lacks 280\.json\."):
+            made.entries()
+
+    def test_who_reads_while_they_go_reads_again(self, tmp_path: Path) -> None:
+        made = committed(tmp_path, 300)
+        for path in (tmp_path / "ledger").glob("*-*.json"):
+            path.unlink()
+        manifests.forget_manifests()
+        looks = list[str]()
+
+        class Going(Files):
+            """Another process forgets manifests after they were listed."""
+
+            def names(self, folder: Path) -> tuple[str, ...]:
+                found = super().names(folder)
+                if not looks:
+                    looks.append("first")
+                    forget(made, tmp_path, 256)
+                    for path in made.superseded():
+                        path.unlink()
+                    manifests.forget_manifests()
+                return found
+
+        reader = ledger.Ledger(tmp_path / "ledger", Going())
+        assert _told(reader) == [None] * 256 + list(range(257, 301))
+
+    def test_killed_before_the_files_went(self, tmp_path: Path) -> None:
+        made = committed(tmp_path, 300)
+        forget(made, tmp_path, 256)
+        for path in made.superseded()[:40]:
+            path.unlink()
+        assert _told(made) == [None] * 256 + list(range(257, 301))
+        assert made.superseded()
+
+
+def _told(made: ledger.Ledger) -> list[int | None]:
+    return [entry["i"] if entry else None for entry in made.entries()]
+
+
+def forget(made: ledger.Ledger, folder: Path, upto: int) -> None:
+    with ledger.attempt(made.files, folder / "attempts") as work:
+        made.forget(work, upto)
+
+
 def committed(folder: Path, count: int) -> ledger.Ledger:
     made = ledger.Ledger(folder / "ledger", Files())
     append(made, folder, range(1, count + 1))

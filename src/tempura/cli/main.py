@@ -94,20 +94,23 @@ _OF_TABLES = ("rows", "version", "files", "bytes", "last_arrival")
 _OF_QUERIES = ("runs", "last", "next", "due", "result_of", "result_rows", "states", "state_bytes")
 
 
-@click.command(epilog=example("tempura gc --dry-run"))
+@click.command(epilog=example("tempura gc --dry-run", "tempura gc --runs 2000"))
 @click.option("--keep", default=2, show_default=True, help="How many of the last results of each query stay.")
+@click.option(
+    "--runs", type=int, help="Forget the runs of each query but the last so many: history and savings begin there."
+)
 @click.option("--dry-run", is_flag=True, help="List what would be removed, and remove nothing.")
 @click.option("--bytes", "sizes", is_flag=True, help="With --json: the bytes of each kind instead of the paths.")
 @json_option
 @click.pass_obj
-def gc(shell: Shell, keep: int, dry_run: bool, sizes: bool, as_json: bool) -> None:
+def gc(shell: Shell, keep: int, runs: int | None, dry_run: bool, sizes: bool, as_json: bool) -> None:
     """Remove what nothing needs any more.
 
     The remains of interrupted runs, old results, states that no later run can load, and copies of arrivals that are stored together
     as well. Bytes are told for each kind.
     """
     with shell.progress("collecting"):
-        removed = shell.warehouse.gc(keep, dry_run)
+        removed = shell.warehouse.gc(keep, dry_run, runs)
     if as_json:
         shell.json(dict(removed.bytes) if sizes else list(removed))
         return

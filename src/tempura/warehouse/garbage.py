@@ -8,7 +8,7 @@ from pathlib import Path
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival
 from tempura.warehouse.batches.content import content, last_reset
-from tempura.warehouse.commits.ledger import attempt
+from tempura.warehouse.commits.ledger import attempt, whole
 from tempura.warehouse.commits.reads import table_of
 from tempura.warehouse.declared.declare import DeclarationFile
 from tempura.warehouse.paces.segments import past_lives, stored_paths, stored_segments
@@ -21,10 +21,24 @@ from tempura.warehouse.times.steps import StepManifest, last_with_states
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """How garbage is collected: ``keep`` is the number of last results of each query that stay; ``dry_run`` removes nothing."""
+    """How garbage is collected: ``keep`` is the number of last results of each query that stay; ``dry_run`` removes nothing; ``runs`` is
+    the number of last runs of which its history tells, None for all."""
 
     keep: int = 2
     dry_run: bool = False
+    runs: int | None = None
+
+    def check(self) -> None:
+        """Raises TempuraError BAD_NUMBER."""
+        if self.keep < 1:
+            raise TempuraError("BAD_NUMBER", f"{self.keep} results cannot be kept.", "Keep at least the last one.")
+        if self.runs is not None and self.runs < FEWEST_RUNS:
+            what = f"To remember {self.runs} runs is too few: plans go by what the last ones took."
+            raise TempuraError("BAD_NUMBER", what, f"Remember at least {FEWEST_RUNS}.")
+
+
+FEWEST_RUNS = 100
+"""So many of the last runs of a query are never forgotten."""
 
 
 LEFT_BEHIND = "left behind"
@@ -81,8 +95,7 @@ def collect(
 
     Locks are looked at first, manifests afterwards: work whose lock is free has either been committed by then, or never will be.
     """
-    if sweep.keep < 1:
-        raise TempuraError("BAD_NUMBER", f"{sweep.keep} results cannot be kept.", "Keep at least the last one.")
+    sweep.check()
     bin, queries = Bin(site, sweep), tuple(queries)
     segments = {query: stored_segments(site, query) for query in queries}
     readers = [reader for query in queries for reader in (query, *segments[query])]
@@ -178,11 +191,27 @@ def _collect_query(bin: Bin, query: Query) -> None:
     idle = _idle(site, home)
     history = query.committed()
     needed = _needed(history, bin.sweep.keep) | {path for s in query.compared() if s.output for path in s.output.paths}
-    attempts = {run.attempt for run in history.runs}
+    written = (site.root / path for run in history.runs for path in run.paths)
+    attempts = {run.attempt for run in history.runs} | {path.relative_to(home).parts[0] for path in written}
     for folder in idle:
         parts = [site.root / path for path in needed if (site.root / path).is_relative_to(folder)]
         bin.put(_unneeded(site, folder, parts), lambda file: _kind(file.relative_to(home), attempts))
-    bin.put((path for ledger in query.ledgers for path in ledger.superseded()), lambda file: "ledger")
+    forgotten = _forgotten(bin, query, history)
+    if forgotten and not bin.sweep.dry_run:
+        with attempt(site.files, site.attempts) as work:
+            query.ledger.forget(work, forgotten)
+    bin.put(query.ledger.superseded(forgotten), lambda file: "ledger")
+    bin.put((path for ledger in query.ledgers[1:] for path in ledger.superseded()), lambda file: "ledger")
+
+
+def _forgotten(bin: Bin, query: Query, history: History) -> int:
+    """How many of the first entries of a query are to be forgotten: none that is asked for, or that the next run or anything that is kept
+    goes by. A flush of a query at paces is told by steps of several ledgers, which are not forgotten."""
+    if bin.sweep.runs is None or query.schedule.kind == "paced" or len(history.runs) <= bin.sweep.runs:
+        return 0
+    asked = history.runs[-bin.sweep.runs]
+    needed = (asked, *history.outputs[-bin.sweep.keep :], *query.published(), *filter(None, [_past(history)]))
+    return whole(min(step.n for step in needed) - 1)
 
 
 def _kind(file: Path, attempts: Set[str]) -> str:

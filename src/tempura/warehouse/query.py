@@ -287,6 +287,10 @@ class Query:
         """The runs with whose results the next ones are compared when they are published."""
         return self._outputs.compared(self._spec.outputs)
 
+    def published(self) -> tuple[StepManifest, ...]:
+        """The runs whose results can be read where they are published."""
+        return self._outputs.published(self._spec.outputs)
+
     def _check_output(self, spec: OutputSpec) -> None:
         names = schema_of(self._site.engine, self.lifted).names
         if not set(spec.keys) <= set(names):

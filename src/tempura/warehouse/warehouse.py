@@ -399,13 +399,14 @@ class Warehouse:
         return tuple(undeclared(self._site.files, self._site.declarations))
 
     @errors_by_code()
-    def gc(self, keep: int = 2, dry_run: bool = False) -> Removed:
+    def gc(self, keep: int = 2, dry_run: bool = False, runs: int | None = None) -> Removed:
         """Remove what no committed run or arrival refers to and no living process works on, results and states that are no longer
         needed (the last ``keep`` results of each query stay), and copies of arrivals that are stored together as well and that no
-        such result or state asks for apart. ``dry_run`` removes nothing. Returns the paths, relative to the warehouse, with the
-        ``bytes`` of each kind. Raises TempuraError BAD_NUMBER."""
+        such result or state asks for apart. ``runs``: forget the runs of each query but the last so many, and those that something goes
+        by which stays; those of queries at paces are kept. ``dry_run`` removes nothing. Returns the paths, relative to the warehouse,
+        with the ``bytes`` of each kind. Raises TempuraError BAD_NUMBER."""
         readers, stored = self.queries(), self._catalog.tables().values()
-        return collect(self._site, readers, stored, self._site.declarations, Sweep(keep, dry_run))
+        return collect(self._site, readers, stored, self._site.declarations, Sweep(keep, dry_run, runs))
 
 
 @errors_by_code()

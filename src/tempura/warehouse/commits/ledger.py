@@ -89,6 +89,16 @@ def commit(files: Files, work: Attempt, target: Path, data: Json) -> None:
         raise _lost(target) from None
 
 
+@contextmanager
+def _whoever_is_first() -> Iterator[None]:
+    """Around the commit of what another process would say in the same words."""
+    try:
+        yield
+    except TempuraError as error:
+        if error.code != "COMMIT_LOST":
+            raise
+
+
 def _lost(target: Path) -> TempuraError:
     name = "/".join(target.parts[-3:])
     what = f"Another process committed {name} first; this attempt changed nothing."
@@ -109,7 +119,8 @@ class Ledger:
     """The manifests ``1.json``, ``2.json`` … of one folder.
 
     Many of them are read from few files: a checkpoint, such as ``1-16.json``, holds what several manifests say, each as
-    ``settled`` gives it. It is written before the next manifest is; the manifests themselves stay.
+    ``settled`` gives it. It is written before the next manifest is; the manifests themselves stay, until they are forgotten: that the
+    first so many are is committed by a manifest such as ``forgotten-32.json``, before their files go.
     """
 
     folder: Path
@@ -118,24 +129,25 @@ class Ledger:
 
     def count(self) -> int:
         """The number of the last manifest; 0 when there is none. Raises TempuraError LEDGER_BROKEN when one before it is missing, unless
-        a later one begins the ledger anew."""
+        it was forgotten or a later one begins the ledger anew."""
         return self._count(self.files.names(self.folder))
 
     def _count(self, names: tuple[str, ...]) -> int:
-        numbers = _numbers(names)
-        if len(numbers) == max(numbers, default=0):
-            return len(numbers)
+        numbers, forgotten = _numbers(names), _forgotten(names)
+        last = max(numbers, default=forgotten)
+        if len(numbers) == last:
+            return last
         numbers.sort()
+        missing = sorted(set(range(forgotten + 1, last)) - set(numbers))
         whole = len(numbers)
-        while whole and numbers[-whole] != numbers[-1] - whole + 1:
+        while whole and numbers[-whole] != last - whole + 1:
             whole -= 1
-        missing = sorted(set(range(1, numbers[-1])) - set(numbers))
         if missing and not any(map(self._begins_anew, numbers[-whole:])):
             what = f"{self.folder} lacks {', '.join(f'{n}.json' for n in missing)}."
             raise TempuraError(
                 "LEDGER_BROKEN", what, "Restore what is missing from a backup: what comes after builds on it."
             )
-        return numbers[-1]
+        return last
 
     def _begins_anew(self, n: int) -> bool:
         try:
@@ -143,9 +155,32 @@ class Ledger:
         except TempuraError:
             return False
 
+    def forget(self, work: Attempt, upto: int) -> None:
+        """Commit that the first ``upto`` manifests are forgotten, a number that :func:`whole` gives; others follow them."""
+        self._checkpoint(work, self.count(), upto)
+        with _whoever_is_first():
+            commit(self.files, work, self._note(upto), {"forgotten": upto})
+
+    def superseded(self, forgotten: int = 0) -> tuple[Path, ...]:
+        """The files of which nothing is read any more: checkpoints of which a longer one says the same, and what is forgotten, or would be
+        if the first so many manifests were."""
+        names = self.files.names(self.folder)
+        held, notes, to_come = named_spans(names), _all_forgotten(names), list[Span]()
+        if forgotten > _forgotten(names):
+            to_come = list(spans(self._count(names), forgotten))
+        forgotten = max(forgotten, _forgotten(names))
+        read = [*(span for span in held if span[0] >= forgotten), *to_come]
+        not_read = (
+            s for s in held if s not in read or any(o != s and o[0] <= s[0] and s[1] <= o[1] for o in read)
+        )
+        manifests = (n for n in _numbers(names) if n <= forgotten)
+        said = (self._note(n) for n in notes if n < forgotten)
+        return (*map(self._file, sorted(manifests)), *map(self._path, not_read), *said)
+
     def last(self) -> int:
         """The number of the last manifest, whatever is missing before it."""
-        return max(_numbers(self.files.names(self.folder)), default=0)
+        names = self.files.names(self.folder)
+        return max(_numbers(names), default=_forgotten(names))
 
     def _file(self, n: int) -> Path:
         return self.folder / f"{n}.json"
@@ -155,19 +190,28 @@ class Ledger:
         return read_manifest(self._file(n)).made(_mark)
 
     def entries(self) -> tuple[Entry | None, ...]:
-        """All manifests, oldest first; None for those before the last that begins the ledger anew: whatever became of them, they do not
-        count."""
-        names = self.files.names(self.folder)
-        count, newest_first = self._count(names), list[Entry]()
-        longest = {upto: after for after, upto in named_spans(names)}
-        while len(newest_first) < count:
+        """All manifests, oldest first; None for those that are forgotten, and those before the last that begins the ledger anew: whatever
+        became of them, they do not count."""
+        while True:
+            names = self.files.names(self.folder)
+            try:
+                return self._entries(names)
+            except TempuraError:
+                # They may have been forgotten while they were read.
+                if _forgotten(self.files.names(self.folder)) == _forgotten(names):
+                    raise
+
+    def _entries(self, names: tuple[str, ...]) -> tuple[Entry | None, ...]:
+        count, forgotten, newest_first = self._count(names), _forgotten(names), list[Entry]()
+        longest = {upto: after for after, upto in named_spans(names) if after >= forgotten}
+        while len(newest_first) < count - forgotten:
             n = count - len(newest_first)
             held = self._checkpointed((longest[n], n)) if n in longest else ()
             for entry in reversed(held or [read_manifest(self._file(n))]):
                 newest_first.append(entry)
                 if begins_anew(entry):
                     return (*[None] * (count - len(newest_first)), *reversed(newest_first))
-        return tuple(reversed(newest_first))
+        return (*[None] * forgotten, *reversed(newest_first))
 
     def check_next(self, n: int) -> None:
         """Raises TempuraError COMMIT_LOST when manifest ``n`` is committed already: there is no use in beginning to work for it."""
@@ -183,29 +227,18 @@ class Ledger:
 
     # --- checkpoints ------------------------------------------------------------------------------------------------
 
-    def superseded(self) -> tuple[Path, ...]:
-        """The checkpoints of which a longer one says the same."""
-        held = self._checkpoints()
-        inner = (s for s in held if any(o != s and o[0] <= s[0] and s[1] <= o[1] for o in held))
-        return tuple(map(self._path, inner))
-
-    def _checkpoint(self, work: Attempt, count: int) -> None:
-        """Write the checkpoints that are missing for the first manifests."""
-        missing = [span for span in spans(count) if span not in self._checkpoints()]
+    def _checkpoint(self, work: Attempt, count: int, forgotten: int = 0) -> None:
+        """Write the checkpoints that are missing for the first manifests, or those of them that are not forgotten."""
+        names = self.files.names(self.folder)
+        begins = max(forgotten, _forgotten(names))
+        missing = [span for span in spans(count, begins) if span not in named_spans(names)]
         entries = self.entries() if missing else ()
         for after, upto in missing:
             held = [self.settled(entry) for entry in entries[after:upto] if entry is not None]
             if len(held) < upto - after:
-                continue  # some are forgotten
-            try:
+                continue  # the ledger was begun anew
+            with _whoever_is_first():
                 commit(self.files, work, self._path((after, upto)), together(held))
-            except TempuraError as error:
-                # Another process was first with the same.
-                if error.code != "COMMIT_LOST":
-                    raise
-
-    def _checkpoints(self) -> list[Span]:
-        return named_spans(self.files.names(self.folder))
 
     def _checkpointed(self, span: Span) -> tuple[Entry, ...]:
         """What a checkpoint says; nothing if it was altered, or removed meanwhile: the manifests themselves say the same."""
@@ -214,12 +247,33 @@ class Ledger:
         except TempuraError:
             return ()
 
+    def _note(self, forgotten: int) -> Path:
+        return self.folder / f"{_FORGOTTEN}{forgotten}.json"
+
     def _path(self, span: Span) -> Path:
         return self.folder / span_name(span)
 
 
+def whole(count: int) -> int:
+    """At most so many, such that what follows is read from few checkpoints."""
+    return count // FAN**2 * FAN**2
+
+
 def _numbers(names: tuple[str, ...]) -> list[int]:
     return [int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()]
+
+
+_FORGOTTEN = "forgotten-"
+
+
+def _forgotten(names: tuple[str, ...]) -> int:
+    """How many of the first manifests are forgotten."""
+    return max(_all_forgotten(names), default=0)
+
+
+def _all_forgotten(names: tuple[str, ...]) -> list[int]:
+    """The same as it was told before, too."""
+    return _numbers(tuple(name.removeprefix(_FORGOTTEN) for name in names if name.startswith(_FORGOTTEN)))
 
 
 def span_name(span: Span) -> str:

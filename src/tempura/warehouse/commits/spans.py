@@ -12,10 +12,10 @@ FAN = 16
 """How many ranges of one length make one of the next."""
 
 
-def spans(count: int) -> Iterator[Span]:
-    """The longest ranges of 16, 256, 4096 … entries, each beginning at a multiple of its length, that make up the first ``count``
-    entries but for the last few."""
-    at = 0
+def spans(count: int, after: int = 0) -> Iterator[Span]:
+    """The longest ranges of 16, 256, 4096 … entries, each beginning at a multiple of its length, that make up the entries after one up to
+    the last, but for the last few. ``after`` is a multiple of 16."""
+    at = after
     while count - at >= FAN:
         length = FAN
         while at % (length * FAN) == 0 and at + length * FAN <= count:

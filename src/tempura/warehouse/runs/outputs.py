@@ -48,7 +48,11 @@ class Outputs:
 
     def compared(self, specs: Sequence[OutputSpec]) -> tuple[StepManifest, ...]:
         """The runs with whose results the next ones are compared when they are published."""
-        found = (p.published() for p in self._publications(specs) if p.spec.mode == "changes")
+        return self.published([spec for spec in specs if spec.mode == "changes"])
+
+    def published(self, specs: Sequence[OutputSpec]) -> tuple[StepManifest, ...]:
+        """The runs whose results can be read at some outputs. Raises TempuraError OUTPUT_TAKEN."""
+        found = (publication.published() for publication in self._publications(specs))
         return tuple(step for step in found if step)
 
     def _publications(self, specs: Sequence[OutputSpec]) -> list[Publication]:

@@ -89,7 +89,7 @@ class History:
     @property
     def next(self) -> int:
         """The number of the next entry."""
-        return len(self.entries) + 1
+        return self.entries[-1].n + 1 if self.entries else 1
 
     @cached_property
     def _replaced(self) -> Replacement | None:

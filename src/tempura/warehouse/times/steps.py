@@ -162,12 +162,16 @@ class StepManifest:
     def at(self, query: str) -> "StepManifest":
         """The step of a query that has another name by now."""
         home = f"queries/{query}/"
-        parts = (*(self.output.parts if self.output else ()), *(p for s in self.states for p in s.stored.parts))
-        if all(part.path.startswith(home) for part in parts):
+        if all(path.startswith(home) for path in self.paths):
             return self
         output = self.output.with_parts(_renamed(part, query) for part in self.output.parts) if self.output else None
         stored = ((s, s.stored.with_parts(_renamed(part, query) for part in s.stored.parts)) for s in self.states)
         return replace(self, output=output, states=tuple(replace(state, stored=found) for state, found in stored))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The folders of its result and states, some of which earlier runs wrote."""
+        return (*(self.output.paths if self.output else ()), *(p.path for s in self.states for p in s.stored.parts))
 
     @property
     def state_bytes(self) -> int:
