@@ -97,6 +97,8 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT k FROM t WHERE k IN (SELECT k FROM u INTERSECT SELECT k FROM t)",
         "SELECT sum((SELECT max(w) FROM u)) AS s, count(*) AS n FROM t WHERE v IS NOT NULL AND v < 1000",
         "SELECT k FROM t WHERE (SELECT count(*) FROM u WHERE u.k = t.k) = 0",
+        "SELECT k, (SELECT g FROM u WHERE u.k = t.k ORDER BY w DESC NULLS LAST, big LIMIT 1) AS x FROM t",
+        "SELECT k FROM t WHERE 'x' = (SELECT g FROM u WHERE u.k = t.k ORDER BY big LIMIT 1)",
     ),
     "sets": (
         "SELECT k, g FROM t UNION SELECT k, g FROM u",
@@ -180,6 +182,10 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT count(*) AS n FROM (SELECT k FROM t LIMIT 3)",
         "SELECT k FROM t ORDER BY f DESC, k, v, g LIMIT 4",
         "(SELECT k FROM t ORDER BY k NULLS LAST LIMIT 1) UNION ALL (SELECT k FROM u ORDER BY k NULLS LAST LIMIT 1)",
+        "SELECT k FROM t ORDER BY v DESC NULLS LAST, k LIMIT 2 OFFSET 1",
+        "SELECT k + 1 AS x FROM t ORDER BY d NULLS FIRST, v, k LIMIT 3 OFFSET 2",
+        "SELECT sum(k) AS s FROM (SELECT k FROM t ORDER BY v DESC NULLS LAST, k LIMIT 3 OFFSET 1)",
+        "SELECT k FROM (SELECT k, g FROM t ORDER BY v NULLS LAST, k) WHERE g IS NOT NULL LIMIT 2 OFFSET 1",
     ),
     "lateral": (
         "SELECT k, x FROM t LATERAL VIEW explode(xs) AS x",
@@ -196,6 +202,8 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT * FROM (SELECT g, k, v % 100 AS v FROM t) PIVOT (sum(v) FOR k IN (1, 2, 3))",
         "SELECT * FROM (SELECT k, v, d FROM t WHERE v < 1000) UNPIVOT (val FOR name IN (v, d))",
         "SELECT * FROM (SELECT k, v, k AS q FROM t) UNPIVOT INCLUDE NULLS (val FOR name IN (v, q))",
+        "SELECT t.k, s.g FROM t, LATERAL (SELECT g FROM u WHERE u.k = t.k ORDER BY w DESC NULLS LAST, g LIMIT 1) s",
+        "SELECT t.k, s.m FROM t, LATERAL (SELECT w + 1 AS m FROM u WHERE u.k = t.k ORDER BY big, g LIMIT 2 OFFSET 1) s",
     ),
     "names and types": (
         "SELECT k AS a, k AS a, g AS `a.b` FROM t",

@@ -62,8 +62,8 @@ def fails_on_pairs(on: Expr, left: tuple[Column, ...], right: tuple[Column, ...]
 
 
 def operator_can_fail(rel: Rel) -> bool:
-    """Whether an operator computes something that may fail for a row of its inputs."""
-    return any(map(can_fail, _computed(rel)))
+    """Whether an operator computes something that may fail for a row of its inputs, or may fail itself for one that has two matches."""
+    return (isinstance(rel, Join) and rel.kind == "single") or any(map(can_fail, _computed(rel)))
 
 
 def condition_can_fail(rel: Rel) -> bool:

@@ -141,7 +141,7 @@ def _result(analysed: JavaObject, lifter: PlanLifter, part: Part) -> Lifted:
     refuse_unreadable(schema)
     names = tuple(str(field["name"]) for field in schema["fields"])
     reasons = [r.reason for r in rel.walk() if isinstance(r, Opaque)]
-    if lifter.hides_order and not part.order and sort_of(lifter.node(analysed)):
+    if part.hides_order and sort_of(lifter.node(analysed)):
         reasons.append(Reason("ORDER_HIDDEN", "ORDER BY reads values that the result does not have"))
     text = json.dumps(schema, separators=(",", ":"))
     return Lifted(rel, part.order, names, len(names), text, tuple(dict.fromkeys(reasons)))

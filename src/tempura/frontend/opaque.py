@@ -15,7 +15,7 @@ from tempura.frontend.tree import Node, Tree
 from tempura.frontend.udf import USER_DEFINED, user_function
 
 _READ_ORDER = ("Offset", "Tail", "GlobalLimit", "LocalLimit")
-_KEEP_ORDER = (*_READ_ORDER, "Project")
+_KEEP_ORDER = (*_READ_ORDER, "Project", "Filter")
 _AS_A_WHOLE = ("WithCTE", "UnionLoop", "LateralJoin")
 
 

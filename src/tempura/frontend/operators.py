@@ -45,17 +45,21 @@ _TRANSPARENT = (
     "SubqueryAlias", "View", "Repartition", "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "Subquery",
     "ReturnAnswer",
 )  # fmt: skip
-_BELOW_ORDER = ("WithCTE", "Project", "GlobalLimit", "LocalLimit", "Offset", "SubqueryAlias")
+_BELOW_ORDER = ("WithCTE", "Project", "Filter", "GlobalLimit", "LocalLimit", "Offset", "SubqueryAlias")
+_ORDER_HIDDEN = "ORDER_HIDDEN"
+_NUMBERING = "RowNumber"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """A lifted operator. Its output is the first ``len(ids)`` columns of ``rel``, with Catalyst's expression ids
-    ``ids``; more columns are there only because ``order`` (the order in which the rows are, if any) reads them."""
+    ``ids``; more columns are there only because ``order`` (the order in which the rows are, if any) reads them. ``hides_order``: whether
+    they are in an order of values that it does not have."""
 
     rel: Rel
     ids: tuple[int, ...]
     order: tuple[SortKey, ...] = ()
+    hides_order: bool = False
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -75,6 +79,14 @@ class Part:
         """Without order and its columns; when only the number of rows matters, with any columns."""
         return self.exact() if self.ids else Part(self.rel, ())
 
+    def with_order_told(self, reader: str) -> "Part":
+        """Itself. Raises NotLiftableError when its order, on which the rows that a ``reader`` gives depend, is hidden."""
+        if self.hides_order:
+            raise NotLiftableError(
+                _ORDER_HIDDEN, f"{reader} of rows ordered by values that are not among their columns"
+            )
+        return self
+
 
 class PlanLifter:
     """Lifts one plan. What the algebra cannot express becomes an ``Opaque``, with its reason: the operator itself, over inputs that are
@@ -89,7 +101,6 @@ class PlanLifter:
         self._opaque = count(1)
         self._tree = Tree(spark)
         self._known: dict[Node, Part] = {}
-        self.hides_order = False
         self._scalars = ScalarLifter()
         self._subqueries = Subqueries(spark, self.names, lambda plan: self.lift(self.node(plan)).exact().rel)
         self._operators: dict[str, Callable[[Node], Part]] = {
@@ -112,6 +123,8 @@ class PlanLifter:
         except NotLiftableError as error:
             if self._text is None or error.reason.code == "CORRELATED":
                 raise  # a reference to a plan elsewhere: no part of what has been rewritten so far can be run by itself
+            if error.reason.code == _ORDER_HIDDEN:
+                return self.recomputed(node, error.reason)
             handle, below = take_out(self._spark, self._tree, node)
             part = self._as_it_is(node, handle, [self._lifted_before(plan) for plan in below], error.reason)
         self._known[node] = part
@@ -140,8 +153,7 @@ class PlanLifter:
         try:
             return replace(part, order=self.order_of(node, part))
         except NotLiftableError:
-            self.hides_order = True
-            return part
+            return replace(part, hides_order=True)
 
     def _lift(self, node: Node) -> Part:
         if node.name in _TRANSPARENT:
@@ -237,10 +249,15 @@ class PlanLifter:
         return Part(lifted, _ids(results))
 
     def _window(self, node: Node) -> Part:
-        part = self.lift(node.child).without_order()
+        ordered = self.lift(node.child)
+        part = ordered.without_order()
         partition = tuple(self._scalars.lift(e, part.scope) for e in node.nodes("partitionSpec"))
         order = tuple(self._sort_key(key, part.scope) for key in node.nodes("orderSpec"))
         functions, results = lift_functions(node, part.scope, self.names, self._scalars)
+        if functions and not order and all(f.call.function == _NUMBERING for f in functions):
+            # Catalyst numbers ordered rows where it makes a limit in a correlated sub-query one for each outer row.
+            part = ordered.with_order_told("the numbers")
+            order = part.order
         rel = Window(part.rel, partition, order, functions)
         ids = part.ids + _ids(node.nodes("windowExpressions"))
         outputs = (*(Output(c, Ref(c)) for c in part.columns), *(Output(c, e) for c, e in results))
@@ -287,7 +304,7 @@ class PlanLifter:
         values = self._subqueries.values(keys)
         scope = part.scope | values.scope
         order = tuple(self._sort_key(key, scope) for key in keys)
-        return replace(part, rel=values.beside(part.rel), order=order)
+        return Part(values.beside(part.rel), part.ids, order)
 
     def _sort_key(self, node: Node, scope: dict[int, Column]) -> SortKey:
         ascending, nulls_first = node["direction"] == "Ascending", node["nullOrdering"] == "NullsFirst"
@@ -304,6 +321,7 @@ class PlanLifter:
         part = self.lift(local.child)
         if limit <= 0:
             return Part(empty(part.columns), part.ids)
+        part = part.with_order_told("the first")
         return replace(part, rel=TopK(part.rel, part.order, limit))
 
 
@@ -318,12 +336,12 @@ def _keep_order(part: Part, rel: Rel, ids: tuple[int, ...]) -> Part:
     """``rel`` is a projection of ``part``: carry its order over, with hidden columns for what the order reads and the
     projection drops."""
     if not part.order or not isinstance(rel, Project):
-        return Part(rel, ids, part.order)
+        return replace(part, rel=rel, ids=ids)
     known: dict[Expr, Column] = {o.expr: o.column for o in rel.outputs if not isinstance(o.expr, Literal)}
     order = tuple(replace(key, expr=over_columns(key.expr, known)) for key in part.order)
     read = frozenset(column for key in order for column in key.expr.columns) - rel.column_set
     hidden = tuple(Output(c, Ref(c)) for c in part.rel.columns if c in read)
-    return Part(replace(rel, outputs=rel.outputs + hidden), ids, order)
+    return replace(part, rel=replace(rel, outputs=rel.outputs + hidden), ids=ids, order=order)
 
 
 def _ids(nodes: Iterable[Node]) -> tuple[int, ...]:

@@ -170,9 +170,7 @@ class Ledger:
             to_come = list(spans(self._count(names), forgotten))
         forgotten = max(forgotten, _forgotten(names))
         read = [*(span for span in held if span[0] >= forgotten), *to_come]
-        not_read = (
-            s for s in held if s not in read or any(o != s and o[0] <= s[0] and s[1] <= o[1] for o in read)
-        )
+        not_read = (s for s in held if s not in read or any(o != s and o[0] <= s[0] and s[1] <= o[1] for o in read))
         manifests = (n for n in _numbers(names) if n <= forgotten)
         said = (self._note(n) for n in notes if n < forgotten)
         return (*map(self._file, sorted(manifests)), *map(self._path, not_read), *said)
