@@ -1,6 +1,7 @@
 """What hostile users and bad nights do: odd names and types, sessions that must not change, errors that must be readable."""
 
 import logging
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -253,6 +254,83 @@ def test_no_sub_query_has_two_rows_for_a_row_that_is_gone(wh: Warehouse, spark: 
     t.delete(spark.sql("SELECT 2 AS k"))
     query.run(methods=methods)
     assert query.verify(), str(query.verify())
+
+
+def test_what_is_defined_anew_under_its_name_is_what_a_query_means(wh: Warehouse, spark: SparkSession) -> None:
+    """Views, those that they read, and functions, in the session of a process that goes on."""
+
+    def define(n: int) -> None:
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW hostile_inner AS SELECT {n} AS n")
+        spark.sql("CREATE OR REPLACE TEMPORARY VIEW hostile_outer AS SELECT n FROM hostile_inner")
+        spark.range(n, n + 1).toDF("m").createOrReplaceTempView("hostile_frame")
+        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION hostile_plus(x INT) RETURNS INT RETURN x + {n}")
+        spark.udf.register("hostile_times", lambda x: x * n, "int")
+
+    define(1)
+    table = wh.add_table("t", schema="k INT")
+    table.append(spark.sql("SELECT k FROM VALUES (1), (2) AS t(k)"))
+    texts = {
+        "view": "SELECT k, n FROM t, Hostile_Outer",
+        "frame": "SELECT k, m FROM t JOIN hostile_frame ON k <= m",
+        "function": "SELECT hostile_plus(k) AS x FROM t",
+        "python": "SELECT hostile_times(k) AS x FROM t",
+    }
+    queries = [wh.add_query(name, sql=sql) for name, sql in texts.items()]
+    for n in (1, 2, 2):
+        define(n)
+        table.append(spark.sql("SELECT 3 AS k"))
+        for query in queries:
+            query.run(methods="im1")
+            assert sorted(query.result().collect()) == _asked(spark, str(query.sql), table.df()), query.name
+            assert query.verify(), query.name
+
+
+@pytest.mark.parametrize(
+    ("value", "type"),
+    [
+        ("named_struct()", "struct<>"),
+        ("array(named_struct('a', named_struct()))", "struct<>"),
+        ("TIME'10:00:00'", "time(6)"),
+        ("map(1, TIME'10:00:00')", "time(6)"),
+    ],
+)
+def test_results_that_no_file_keeps_are_refused(wh: Warehouse, spark: SparkSession, value: str, type: str) -> None:
+    wh.add_table("t", schema="k INT")
+    try:
+        _ = spark.sql(f"SELECT {value}").schema
+    except PySparkException:
+        pytest.skip(f"Spark {spark.version} does not know it")
+    with pytest.raises(TempuraError, match=rf"UNSUPPORTED_TYPE.*Column x .* values of {re.escape(type)} are"):
+        wh.add_query("q", sql=f"SELECT k, {value} AS x FROM t")
+    query = wh.add_query("q", sql=f"SELECT k, count({value}) AS n FROM t GROUP BY k")
+    wh.table("t").append(spark.sql("SELECT 1 AS k"))
+    query.run(methods="im1")
+    assert query.verify()
+
+
+@pytest.mark.parametrize("type", ["STRUCT<>", "TIME(3)", "ARRAY<TIME(6)>"])
+def test_columns_that_no_file_keeps_are_refused(wh: Warehouse, type: str) -> None:
+    with pytest.raises(TempuraError, match=r"UNSUPPORTED_TYPE|BAD_SCHEMA"):
+        wh.add_table("t", schema=f"k INT, x {type}")
+
+
+def test_a_column_that_is_called_as_what_changes_say(wh: Warehouse, spark: SparkSession, tmp_path: Path) -> None:
+    wh.add_table("t", schema="k INT")
+    query = wh.add_query("q", sql="SELECT k, 'x' AS _Change FROM t")
+    with pytest.raises(TempuraError, match=r"BAD_OUTPUT.*_change"):
+        query.output(tmp_path / "out", mode="changes")
+    query.output(tmp_path / "out", mode="replace")
+    wh.table("t").append(spark.sql("SELECT 1 AS k"))
+    query.run()
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 1
+
+
+def _asked(spark: SparkSession, sql: str, t: DataFrame) -> list[Row]:
+    t.createOrReplaceTempView("t")
+    try:
+        return sorted(spark.sql(sql).collect())
+    finally:
+        spark.catalog.dropTempView("t")
 
 
 def test_variants_are_rows_of_tables(wh: Warehouse, spark: SparkSession) -> None:

@@ -282,6 +282,20 @@ def test_only_the_operator_that_cannot_be_lifted_is_recomputed(spark: SparkSessi
     assert ", ".join(type(i).__name__ for i in part.inputs) == PIECES[sql]
 
 
+def test_what_is_recomputed_is_told_from_what_other_views_mean(spark: SparkSession) -> None:
+    """The text of a query, which tells it from others, says of views and functions the names only; of tables it need not say more."""
+
+    def keys(sql: str, n: int) -> set[str]:
+        session = clone(spark)
+        session.range(n).toDF("o_id").createOrReplaceTempView("numbers")
+        return {part.key for part in opaque(lift(session, sql))}
+
+    assert keys("SELECT o_id FROM numbers", 1).isdisjoint(keys("SELECT o_id FROM numbers", 2))
+    assert keys("SELECT o_id FROM numbers", 2) == keys("SELECT o_id FROM numbers", 2)
+    text = "SELECT o_id FROM returns OFFSET 1"
+    assert keys(text, 1) == keys(text, 2) == {f"{text}\n-- 1"}
+
+
 def test_what_is_recomputed_keeps_the_order_of_the_query(spark: SparkSession) -> None:
     lifted = lift(
         spark, "SELECT o_id, cost FROM returns WHERE o_id IN (SELECT o_id FROM sales) ORDER BY cost DESC OFFSET 1"

@@ -298,6 +298,9 @@ class BagEngine:
     warming: tuple[float, ...] = (1.0, 0.5)
     recomputed: list[WholeQuery] = field(default_factory=list)
 
+    def definitions(self, text: str) -> str | None:
+        return ""
+
     def start_early(self) -> None:
         """It is only counted."""
         self.started_early += 1

@@ -44,6 +44,12 @@ def refused(wh: Warehouse, text: str) -> TempuraError:
 
 
 class TestFile:
+    @pytest.mark.parametrize("text", ["[table.sales]\nschema = 'o_id INT'", "query = 3", "[Tables]", "rule = 'x'"])
+    def test_of_sections_that_nobody_reads(self, wh: Warehouse, text: str) -> None:
+        error = refused(wh, f"{text}\n")
+        assert error.code == "BAD_TOML"
+        assert "Known: [tables…], [queries…], [rules…]." in str(error)
+
     @pytest.mark.parametrize(
         "line",
         [

@@ -11,7 +11,7 @@ from tempura.frontend.catalyst import JavaObject, class_of, contains
 from tempura.frontend.compiled import compiled
 from tempura.frontend.java import each, listed
 from tempura.frontend.marker import MARKER
-from tempura.frontend.narrow import fields_alike
+from tempura.frontend.narrow import fields_alike, unkept
 
 _CONSTANT_LEAVES = ("OneRowRelation", "LocalRelation", "Range", "CTERelationRef", "UnionLoopRef", "ResolvedInlineTable")
 
@@ -67,6 +67,14 @@ def refuse_unreadable(schema: Mapping[str, Any]) -> None:
             what = f"Column {column['name']} of the result has a struct with two fields {alike}, but for upper and lower case: it could not"
             remedy = "Name them apart: named_struct('a', …, 'b', …)."
             raise TempuraError("FIELDS_ALIKE", f"{what} be read from files.", remedy)
+
+
+def refuse_unkept(names: Sequence[str], types: Sequence[str]) -> None:
+    """Raise TempuraError UNSUPPORTED_TYPE for a result with a column of which no values are kept."""
+    for name, type in zip(names, types, strict=True):
+        if found := unkept(type):
+            what = f"Column {name} of the result is of type {type}: values of {found} are kept in no file."
+            raise TempuraError("UNSUPPORTED_TYPE", what, "Cast it: CAST(… AS STRING).")
 
 
 def leaves(spark: SparkSession, analysed: JavaObject) -> list[JavaObject]:

@@ -15,7 +15,7 @@ from tempura.algebra.rel import Opaque, Rel
 from tempura.algebra.scalar import SortKey
 from tempura.errors import Reason
 from tempura.frontend.catalyst import JavaObject, analyse, class_of, first_line, jvm_of, optimise, parse_sql
-from tempura.frontend.checks import leaves, refuse_other_sources, refuse_unreadable, refuse_unrepeatable
+from tempura.frontend.checks import leaves, refuse_other_sources, refuse_unkept, refuse_unreadable, refuse_unrepeatable
 from tempura.frontend.clock import with_clocks
 from tempura.frontend.compiled import compiled
 from tempura.frontend.marker import MARKER, view_tables
@@ -23,6 +23,7 @@ from tempura.frontend.narrow import narrow, why_not_storable
 from tempura.frontend.opaque import text_of
 from tempura.frontend.operators import Part, PlanLifter, sort_of
 from tempura.frontend.session import active, clone, require_classic
+from tempura.frontend.udf import USER_DEFINED
 from tempura.frontend.unliftable import NotLiftableError
 
 _TOO_DEEP = "TOO_DEEP", "the plan is nested too deeply"
@@ -53,14 +54,20 @@ def lift_sql(session: SparkSession, sql: str, tables: Mapping[str, StructType]) 
 
     What the algebra cannot express becomes an ``Opaque``, a part of the query with a reason. Raises TempuraError:
     INVALID_SQL, NOT_A_QUERY, UNKNOWN_TABLE, UNKNOWN_COLUMN, UNKNOWN_FUNCTION, UNKNOWN_SOURCE, NONDETERMINISTIC,
-    RUN_DEPENDENT, FIELDS_ALIKE, SPARK_CONNECT.
+    RUN_DEPENDENT, FIELDS_ALIKE, UNSUPPORTED_TYPE, SPARK_CONNECT.
     """
     work = clone(session)
     with active(work):
         plan = _analysed(work, sql, tables)
         refuse_unrepeatable(work, plan, sql)
         refuse_other_sources(work, plan)
-        return replace(_in_parts(work, plan, sql.strip()), analysed=plan)
+        text = sql.strip()
+        if compiled(work, "Walk").hasDefinitions(plan, "\n".join(USER_DEFINED), MARKER):
+            # The same text means another query where the session defines a name otherwise.
+            lifted = _as_a_whole(work, plan) or _in_parts(work, plan, f"{text}\n{text_of(work, plan)}")
+        else:
+            lifted = _in_parts(work, plan, text)
+        return replace(lifted, analysed=plan)
 
 
 def analysed(session: SparkSession, sql: str, tables: Mapping[str, StructType]) -> JavaObject:
@@ -92,10 +99,15 @@ def lift_dataframe(df: DataFrame) -> Lifted:
         analysed = with_clocks(work, df._jdf.queryExecution().analyzed())
         refuse_unrepeatable(work, analysed)
         refuse_other_sources(work, analysed)
-        try:
-            return _lifted(work, analysed)
-        except NotLiftableError:
-            return _in_parts(work, analysed, text_of(work, analysed))
+        return _as_a_whole(work, analysed) or _in_parts(work, analysed, text_of(work, analysed))
+
+
+def _as_a_whole(work: SparkSession, analysed: JavaObject) -> Lifted | None:
+    """A query all of which can be lifted; None for others."""
+    try:
+        return _lifted(work, analysed)
+    except NotLiftableError:
+        return None
 
 
 def _in_parts(work: SparkSession, analysed: JavaObject, text: str) -> Lifted:
@@ -140,6 +152,7 @@ def _result(analysed: JavaObject, lifter: PlanLifter, part: Part) -> Lifted:
     schema = _schema(analysed)
     refuse_unreadable(schema)
     names = tuple(str(field["name"]) for field in schema["fields"])
+    refuse_unkept(names, [column.type for column in part.columns])
     reasons = [r.reason for r in rel.walk() if isinstance(r, Opaque)]
     if part.hides_order and sort_of(lifter.node(analysed)):
         reasons.append(Reason("ORDER_HIDDEN", "ORDER BY reads values that the result does not have"))

@@ -15,6 +15,7 @@ from tempura.frontend.catalyst import JavaObject
 from tempura.frontend.literals import jvm_type
 
 _UNCOMPARABLE = re.compile(r"(?:^|[<:,])(map<|variant(?![\w:])|interval(?![\w: ]))")
+_UNKEPT = re.compile(r"(?:^|[<:,])(struct<>|time\(\d\)|geometry\(\w+\)|geography\(\w+\))")
 
 
 def narrow(rel: Rel) -> Rel:
@@ -86,11 +87,19 @@ def why_unusable(jvm: JavaObject, type: str) -> Reason | None:
     """Why the algebra has no columns of a type: values cannot be compared, or the type has no text that Spark reads back."""
     if _UNCOMPARABLE.search(type):
         return Reason("UNCOMPARABLE_TYPE", f"values of type {type} cannot be compared or grouped")
+    if unkept(type):
+        return Reason("UNSUPPORTED_TYPE", f"values of type {unkept(type)} are kept in no file")
     if "<" in type and not _is_readable(jvm, type):
         return Reason("TYPE_TEXT", f"the type {type} has field names that its text cannot spell")
     if "struct<" in type and fields_alike(json.loads(jvm_type(jvm, type).json())):
         return Reason("FIELDS_ALIKE", f"the type {type} has a struct with two fields of one name, which no file keeps")
     return None
+
+
+def unkept(type: str) -> str | None:
+    """The type in a type of which Spark keeps no values in files, or none that Tempura reads back; None when there is none."""
+    found = _UNKEPT.search(type)
+    return found[1] if found else None
 
 
 def fields_alike(type: Any) -> str | None:

@@ -207,6 +207,10 @@ class Engine(Protocol):
         """Begin to start it beside what is done next, because it will be needed: what it was asked before is believed until it is asked
         something new. Errors are raised then."""
 
+    def definitions(self, text: str) -> str | None:
+        """What tells the temporary views and the functions that the text of a query may mean from others that may be put in their places
+        later; None while it is not started."""
+
     def parse_schema(self, ddl: str) -> StructType:
         """A schema from DDL. Raises TempuraError BAD_SCHEMA."""
 

@@ -21,6 +21,7 @@ from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.commits.ledger import Ledger, attempt
 from tempura.warehouse.commits.seals import read_all_again
 from tempura.warehouse.declared.declare import OutputSpec, QuerySpec, check_output, declared_path
+from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
 from tempura.warehouse.runs.agenda import Agenda
 from tempura.warehouse.runs.entries import HistoryEntry, history_of
@@ -200,6 +201,7 @@ class Query:
 
     def _planning(self, history: History, demand: Demand, dry: bool) -> Planning:
         """The planning of the next run; ``dry``: with what waits, which is not registered."""
+        self._wording.look_again()
         time = logical_time(self._site, history)
         whole = partial(self._whole, history) if self._spec.sql is not None else None
         about = (self._site, self.name, self._spec, self._folder, self._rules, self._meaning)
@@ -293,6 +295,9 @@ class Query:
 
     def _check_output(self, spec: OutputSpec) -> None:
         names = schema_of(self._site.engine, self.lifted).names
+        if spec.mode == "changes" and CHANGE in map(str.lower, names):
+            what = f"The result has a column {CHANGE}, by which changes say what became of a row."
+            raise TempuraError("BAD_OUTPUT", what, "Name the column otherwise, or publish in another mode.")
         if not set(spec.keys) <= set(names):
             what = f"Keys {list(spec.keys)} are not all columns of the result: {', '.join(names)}."
             raise TempuraError("BAD_OUTPUT", what, "Name columns of the result.")
@@ -364,6 +369,7 @@ class Query:
 
     def _as_read(self, step: StepManifest) -> tuple[Lifted, dict[str, Source]]:
         """The query, and the tables as a run has read them. Raises TempuraError for what is wrong with them by now."""
+        self._wording.look_again()
         lifted = self.lifted  # which says what is not declared any more
         return lifted, self._sources(step.inputs, datetime.fromisoformat(step.logical_time), step.settings)
 
@@ -435,6 +441,7 @@ class Query:
     @property
     def lifted_anew(self) -> Lifted:
         """The same, whatever the committed runs computed."""
+        self._wording.look_again()
         return self._meaning.lifted(History(()))
 
     @property

@@ -99,6 +99,22 @@ public final class Walk {
         return found;
     }
 
+    /**
+     * Whether a plan is of more than its text says: of views, other than those that stand for tables, or of functions that are not Spark's,
+     * with these simple names, a line each.
+     */
+    public boolean hasDefinitions(LogicalPlan plan, String functions, String marker) {
+        for (Object operator : operators(plan)) {
+            if (operator instanceof View && table(((View) operator).child(), marker).isEmpty()) {
+                return true;
+            }
+            if (operator.getClass().getSimpleName().equals("SQLFunctionNode")) {
+                return true;
+            }
+        }
+        return !expressions(plan, functions + "\nSQLScalarFunction").isEmpty();
+    }
+
     /** Whether a text stands where a time is meant, such as 'today'. */
     public boolean hasTimeWords(LogicalPlan plan) {
         for (Object part : plans(plan)) {

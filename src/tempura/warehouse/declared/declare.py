@@ -36,6 +36,7 @@ from tempura.warehouse.times.schedule import Schedule
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLURAL = {"table": "tables", "query": "queries"}
+_SECTIONS = (*_PLURAL.values(), "rules")
 
 
 def check_name(kind: str, name: str, others: Iterable[str] = ()) -> str:
@@ -208,6 +209,10 @@ class DeclarationFile:
     def read(self) -> Declarations:
         """Read and check the file. Raises TempuraError BAD_TOML, BAD_NAME, BAD_SCHEDULE, and what is wrong with a value of its kind."""
         document = self._parse()
+        unknown = ", ".join(sorted(set(document) - set(_SECTIONS)))
+        if unknown:
+            known = ", ".join(f"[{name}…]" for name in _SECTIONS)
+            raise TempuraError("BAD_TOML", f"{self.path.name} has unknown {unknown}.", f"Known: {known}.")
         tables, queries = (section(f"[{kind}]", document.get(kind, {})) for kind in ("tables", "queries"))
         tables = {check_name("table", n, tables): _table(n, t) for n, t in tables.items()}
         queries = {check_name("query", n, queries): _query(n, q) for n, q in queries.items()}

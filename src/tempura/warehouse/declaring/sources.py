@@ -6,6 +6,7 @@ from dataclasses import replace
 from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
+from tempura.frontend.narrow import unkept
 from tempura.warehouse.catalog import Catalog
 from tempura.warehouse.declared.declare import TableSpec
 from tempura.warehouse.declared.kafka import KafkaSpec, check_record_options, checked
@@ -101,6 +102,11 @@ def _columns(catalog: Catalog, name: str, spec: TableSpec, schema: str | StructT
         parsed = _inferred(catalog.site, name, spec)
     if not parsed.fields or len({f.name.lower() for f in parsed.fields}) < len(parsed.fields):
         raise TempuraError("BAD_SCHEMA", f"Table {name}: no columns, or two of the same name.", "Name each once.")
+    for column in parsed.fields:
+        text = column.dataType.simpleString()
+        if found := unkept(text):
+            what = f"Table {name}: column {column.name} is of type {text}: values of {found} are kept in no file."
+            raise TempuraError("UNSUPPORTED_TYPE", what, "Give it another type, such as STRING.")
     return engine.schema_text(parsed)
 
 

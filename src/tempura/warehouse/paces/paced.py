@@ -281,6 +281,7 @@ class PacedQuery(Query):
 
     def _life(self) -> Life:
         """The present life, or the one that would begin now."""
+        self._wording.look_again()
         history = self.committed()
         entry, lifted, settings = self._entry(history), self._wording.lifted(history), self._settings(history)
         mark, count = fingerprint(lifted.rel), self._lives.count()

@@ -53,6 +53,7 @@ class Wording:
         self._frame = frame
         self._tables = tables
         self._lifted: tuple[Settings, Schemas, Lifted] | None = None
+        self._definitions: str | None = None
 
     @property
     def is_known(self) -> bool:
@@ -74,6 +75,7 @@ class Wording:
         and what is wrong with it."""
         settings, schemas = self.settings(history), self._columns()
         if self._lifted is None or self._lifted[:2] != (settings, schemas):
+            self._definitions = self._defined()
             self._lifted = (settings, schemas, self._engine.lift(self.written(), schemas, settings))
         self._check(self._lifted[-1], history)
         return self._lifted[-1]
@@ -81,6 +83,14 @@ class Wording:
     def forget(self) -> None:
         """The engine is asked again what it means."""
         self._lifted = None
+
+    def look_again(self) -> None:
+        """The same, where its text names views or functions in whose places the session has others by now."""
+        if self._lifted and self._definitions != self._defined():
+            self.forget()
+
+    def _defined(self) -> str | None:
+        return self._engine.definitions(self._sql) if self._sql is not None else None
 
     def schemas(self, lifted: Lifted) -> Mapping[str, str]:
         """The schemas of the tables that the query reads."""

@@ -29,6 +29,7 @@ from tempura.execute.spark import SparkExecutor
 from tempura.execute.tuning import for_few_rows, hold_tables, is_small, sendable_bytes
 from tempura.execute.writing import write, writer_of
 from tempura.frontend.catalyst import first_line
+from tempura.frontend.compiled import compiled
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
 from tempura.frontend.session import clone, require_classic, started_in_background
 from tempura.kafka import TopicOffsets
@@ -133,6 +134,11 @@ class SparkEngine:
         # What a function of somebody else does in another thread nobody knows.
         if self._recalled and not self.is_started and not self._is_starting:
             self._start, self._is_starting = started_in_background(self._start), True
+
+    def definitions(self, text: str) -> str | None:
+        if not self._may_ask:
+            return None
+        return str(compiled(self._session, "Definitions").of(self._session._jsparkSession, text))
 
     def _told(self, about: str, ask: Callable[[], Any], **question: Any) -> Any:
         """What Spark answers, or has answered to an earlier process."""
