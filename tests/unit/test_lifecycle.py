@@ -5,14 +5,18 @@ import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import attempt, commit
+from tempura.warehouse.commits.locks import HeldError, hold
 from tempura.warehouse.declared.declare import QuerySpec
 from tempura.warehouse.runs.run import alone
+from tempura.warehouse.table import Table
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse
 from tests.unit.bag_engine import COUNT, PER_KEY
@@ -138,6 +142,173 @@ class TestTables:
         query = world.wh.query("summary")
         query.run()
         assert query.verify()
+
+
+def one(*keys: int) -> Any:
+    """Rows of a table of one column."""
+    return [(key,) for key in keys]
+
+
+PUSHES: dict[str, Callable[[Table], object]] = {
+    "append": lambda table: table.append(one(2)),
+    "append with an id": lambda table: table.append(one(2), id="b-1"),
+    "upsert": lambda table: table.upsert(one(1)),
+    "delete": lambda table: table.delete(one(1)),
+    "reset": lambda table: table.reset(),
+    "refresh": lambda table: table.refresh(),
+    "set_stats": lambda table: table.set_stats("o_id", distinct=1),
+    "unset_stats": lambda table: table.unset_stats(),
+    "df": lambda table: table.df(),
+}
+
+
+class TestHandlesOfTables:
+    """A program holds a table while another process changes what is declared of it."""
+
+    @pytest.mark.parametrize("call", PUSHES)
+    def test_one_that_was_renamed_or_removed_is_not_known(self, world: World, call: str) -> None:
+        for name in ("renamed", "removed"):
+            world.wh.add_table(name, schema="o_id INT", keys=["o_id"]).append(one(1))
+        renamed, removed = world.wh.table("renamed"), world.wh.table("removed")
+        other = world.open()
+        other.rename_table("renamed", "new")
+        other.remove_table("removed")
+        before = shape(world.folder)
+        for table in (renamed, removed):
+            with pytest.raises(TempuraError, match=f"no table {table.name!r}") as error:
+                PUSHES[call](table)
+            assert code(error) == "UNKNOWN_TABLE"
+        assert shape(world.folder) == before
+        assert other.undeclared() == ()
+        assert other.table("new").append(one(2)) == 2
+
+    def test_nor_is_one_that_goes_while_rows_are_pushed(self, world: World) -> None:
+        world.wh.add_table("spare", schema="o_id INT").append(one(1))
+        pushing = world.open(Files(once("share", lambda: world.wh.remove_table("spare"))))
+        with pytest.raises(TempuraError) as error:
+            pushing.table("spare").append(one(2))
+        assert code(error) == "UNKNOWN_TABLE"
+        assert [path for path in shape(world.folder) if path.endswith((".json", ".parquet"))] == [
+            ".tempura/format.json"
+        ]
+        assert world.wh.add_table("spare", schema="o_id INT").append(one(3)) == 1
+
+    @pytest.mark.parametrize("rows", [(), (1,)])
+    def test_a_push_belongs_to_the_table_that_it_was_checked_against(self, world: World, rows: tuple[int, ...]) -> None:
+        spare = world.wh.add_table("spare", schema="o_id INT")
+        if rows:
+            spare.append(one(*rows))
+
+        def made_anew() -> None:
+            world.wh.remove_table("spare")
+            world.wh.add_table("spare", schema="o_id INT")
+
+        with pytest.raises(TempuraError, match="added anew meanwhile") as error:
+            world.open(Files(once("share", made_anew))).table("spare").append(one(2))
+        assert code(error) == "COMMIT_LOST"
+        assert spare.append(one(3)) == 1
+        found: object = spare.df()
+        assert found == SignedBag.of([(3,)])
+
+    def test_a_transaction_is_refused_as_a_whole(self, world: World) -> None:
+        world.wh.add_table("spare", schema="o_id INT")
+        world.wh.add_table("other", schema="o_id INT").append(one(1))
+        pushes = world.wh.transaction()
+        pushed = pushes.__enter__()
+        for name in ("other", "spare"):
+            pushed.table(name).append(one(2))
+        world.open().remove_table("spare")
+        with pytest.raises(TempuraError) as error:
+            pushes.__exit__(None, None, None)
+        assert code(error) == "UNKNOWN_TABLE"
+        assert world.wh.status()["tables"]["other"]["version"] == 1
+        assert world.wh.gc() == ()
+
+    def test_who_commits_keeps_others_from_removing_it(self, world: World) -> None:
+        """A removal waits for the commit, and takes the rows along."""
+        world.wh.add_table("spare", schema="o_id INT")
+        lock, held = world.wh.path / ".tempura/declare.lock", []
+        wh = world.open(Files(once("link", lambda: held.append(is_held_by_sharers(lock)))))
+        wh.table("spare").append(one(1))
+        assert held == [True]
+
+    def test_another_one_of_the_name_is_meant_from_then_on(self, world: World) -> None:
+        spare = world.wh.add_table("spare", schema="o_id INT")
+        spare.append(one(1))
+        world.wh.remove_table("spare")
+        world.open().add_table("spare", schema="o_id INT, cost INT", keys=["o_id"])
+        assert spare.schema.names == ["o_id", "cost"]
+        assert spare.append([(1, 2)]) == 1  # type: ignore[arg-type]
+        with pytest.raises(TempuraError) as error:
+            spare.append([(1, 3)])  # type: ignore[arg-type]
+        assert code(error) == "DUPLICATE_KEY"
+        world.wh.remove_table("spare")
+        world.put("a.parquet", FIRST)
+        world.open().add_table("spare", path=world.lake, schema=SALES)
+        with pytest.raises(TempuraError) as error:
+            spare.append([(1, 3)])  # type: ignore[arg-type]
+        assert code(error) == "NOT_MANAGED"
+        found: object = spare.df()
+        assert found == SignedBag.of(FIRST)
+
+    @pytest.mark.parametrize(
+        ("promise", "push", "refusal"),
+        [
+            ('keys = ["o_id"]', lambda table: table.append(one(1)), "DUPLICATE_KEY"),
+            ("append_only = true", lambda table: table.delete(one(1)), "APPEND_ONLY"),
+            ("static = true", lambda table: table.append(one(2)), "STATIC_TABLE"),
+        ],
+    )
+    def test_promises_count_from_when_they_are_declared(
+        self, world: World, promise: str, push: Callable[[Table], object], refusal: str
+    ) -> None:
+        spare = world.wh.add_table("spare", schema="o_id INT")
+        spare.append(one(1))
+        toml = world.wh.path / "tempura.toml"
+        without = toml.read_text()
+        toml.write_text(without.replace("[tables.spare]", f"[tables.spare]\n{promise}"))
+        with pytest.raises(TempuraError) as error:
+            push(spare)
+        assert code(error) == refusal
+        toml.write_text(without)
+        assert push(spare) == 2
+
+    def test_and_not_in_the_middle_of_a_push(self, world: World) -> None:
+        world.wh.add_table("spare", schema="o_id INT").append(one(1))
+        toml = world.wh.path / "tempura.toml"
+        promised = toml.read_text().replace("[tables.spare]", '[tables.spare]\nkeys = ["o_id"]')
+        with pytest.raises(TempuraError, match="declared otherwise meanwhile") as error:
+            world.open(Files(once("share", lambda: toml.write_text(promised)))).table("spare").append(one(1))
+        assert code(error) == "COMMIT_LOST"
+        assert world.wh.table("spare").status()["rows"] == 1
+
+    def test_a_run_registers_what_is_declared_now(self, world: World) -> None:
+        query = world.begun()
+        toml = world.wh.path / "tempura.toml"
+        toml.write_text(toml.read_text().replace("[tables.sales]", '[tables.sales]\nkeys = ["o_id"]'))
+        world.put("c.parquet", FIRST, age=80)
+        with pytest.raises(TempuraError) as error:
+            query.run()
+        assert code(error) == "DUPLICATE_KEY"
+
+
+def once(operation: str, act: Callable[[], object]) -> Callable[[str, Path], None]:
+    """What is done before an operation on files, the first time."""
+    done: list[str] = []
+
+    def before(found: str, path: Path) -> None:
+        if found == operation and not done:
+            done.append(found)
+            act()
+
+    return before
+
+
+def is_held_by_sharers(lock: Path) -> bool:
+    """Whether a process that wants a lock alone would have to wait."""
+    with pytest.raises(HeldError), hold(lock, wait=False):
+        pass
+    return True
 
 
 class TestQueries:

@@ -1,11 +1,9 @@
 """The tables and queries that a warehouse declares, as objects: a query reads tables, and a table may hold the results of a query."""
 
-from collections.abc import Iterable
 from functools import partial
 
 from pyspark.sql import DataFrame
 
-from tempura.errors import TempuraError
 from tempura.warehouse.declared.declare import Declarations, QuerySpec, TableSpec
 from tempura.warehouse.derived import Upstream
 from tempura.warehouse.paces.paced import PacedQuery
@@ -32,12 +30,7 @@ class Catalog:
 
     def table(self, name: str) -> Arrivals:
         """A declared table. Raises TempuraError UNKNOWN_TABLE."""
-        tables = self.tables()
-        if name not in tables:
-            raise TempuraError(
-                "UNKNOWN_TABLE", f"There is no table {name!r}.", *_choices(tables, "add_table", "tempura table add")
-            )
-        return tables[name]
+        return self.arrivals(name, self.declared.table(name))
 
     def tables(self) -> dict[str, Arrivals]:
         """All declared tables."""
@@ -45,8 +38,10 @@ class Catalog:
 
     def arrivals(self, name: str, spec: TableSpec) -> Arrivals:
         """A table as it would be by another declaration."""
-        upstream = Upstream(self.site.engine, name, partial(self.query, spec.query)) if spec.query else None
-        return Arrivals(self.site, name, spec, upstream)
+        return Arrivals(self.site, name, spec, partial(self._upstream, name))
+
+    def _upstream(self, name: str, spec: TableSpec) -> Upstream | None:
+        return Upstream(self.site.engine, name, partial(self.query, spec.query)) if spec.query else None
 
     def readers(self, table: str) -> tuple[str, ...]:
         """The names of the queries that read a table."""
@@ -56,12 +51,12 @@ class Catalog:
 
     def query_spec(self, name: str) -> QuerySpec:
         """How a query is declared. Raises TempuraError UNKNOWN_QUERY."""
-        return _known(name, self.declared)
+        return self.declared.query(name)
 
     def query(self, name: str) -> Query:
         """A declared query. Raises TempuraError UNKNOWN_QUERY."""
         declared = self.declared
-        spec = _known(name, declared)
+        spec = declared.query(name)
         # Lifting a query takes about a second: an object that has done it is kept as long as nothing is declared anew.
         if name not in self._queries or self._queries[name][0] != declared:
             self._queries[name] = (declared, self.made(name, spec, self.frame(name)))
@@ -91,20 +86,3 @@ class Catalog:
         frame = self._frames.pop(name, None)
         if frame is not None and new is not None:
             self._frames[new] = frame
-
-
-def _known(name: str, declared: Declarations) -> QuerySpec:
-    if name not in declared.queries:
-        raise TempuraError(
-            "UNKNOWN_QUERY",
-            f"There is no query {name!r}.",
-            *_choices(declared.queries, "add_query", "tempura query add"),
-        )
-    return declared.queries[name]
-
-
-def _choices(names: Iterable[str], maker: str, command: str) -> tuple[str, str]:
-    """Remedies for a name that is not known, in a program and on the command line."""
-    if known := ", ".join(sorted(names)):
-        return (f"There are: {known}.",) * 2
-    return f"Make it with {maker}.", f"Make it with: {command} NAME …"

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from tempura.execute.failure import errors_by_code
 from tempura.warehouse.runs.run import alone
 from tempura.warehouse.sources import pushes
+from tempura.warehouse.sources.pushes import Push
 from tempura.warehouse.tables.known import say, table_history, table_stats, table_status, unsay
 from tempura.warehouse.tables.refresh import refresh
 from tempura.warehouse.tables.table import Arrivals
@@ -18,7 +19,12 @@ from tempura.warehouse.tables.take import push, register, reset
 
 
 class Table:
-    """A table of a warehouse; made by :meth:`Warehouse.add_table` and :meth:`Warehouse.table`."""
+    """A table of a warehouse; made by :meth:`Warehouse.add_table` and :meth:`Warehouse.table`.
+
+    Each call is of the table that is declared under the name then, by whichever process, and held to what is declared of it: as
+    ``warehouse.table(name)`` is at that moment. After it was removed or renamed each raises TempuraError UNKNOWN_TABLE, and nothing is
+    written; after another was added under the name, it is of that one.
+    """
 
     def __init__(self, arrivals: Arrivals, readers: Callable[[], Sequence[str]]) -> None:
         self._arrivals = arrivals
@@ -31,13 +37,14 @@ class Table:
 
     @property
     def arrivals(self) -> Arrivals:
-        """What is stored of it."""
+        """What is stored of it, by what is declared now. Raises TempuraError UNKNOWN_TABLE."""
+        self._arrivals.adopt()
         return self._arrivals
 
     @property
     def schema(self) -> StructType:
         """Its columns; all may be NULL."""
-        return self._arrivals.schema
+        return self.arrivals.schema
 
     @errors_by_code()
     def append(self, rows: DataFrame, id: str | None = None) -> int:
@@ -47,7 +54,7 @@ class Table:
         Raises TempuraError WRONG_SCHEMA, NOT_MANAGED, STATIC_TABLE, DUPLICATE_KEY, COMMIT_LOST, BAD_ID; ID_REUSED when the id was
         used for another kind of call, or another number of rows.
         """
-        return push(self._arrivals, pushes.append(self._arrivals.site.engine, rows), id)
+        return self._push(pushes.append, rows, id=id)
 
     @errors_by_code()
     def upsert(self, rows: DataFrame, id: str | None = None) -> int:
@@ -57,7 +64,7 @@ class Table:
         Raises TempuraError NO_KEYS when the table has none, DUPLICATE_KEY when two of the rows have one key, APPEND_ONLY when
         a row would be replaced, and as :meth:`append` does.
         """
-        return push(self._arrivals, pushes.upsert(self._arrivals.site.engine, rows), id)
+        return self._push(pushes.upsert, rows, id=id)
 
     @errors_by_code()
     def delete(self, rows: DataFrame, trust: bool = False, id: str | None = None) -> int:
@@ -66,7 +73,7 @@ class Table:
         Raises TempuraError DELETE_OF_MISSING when a row is not there as often (``trust=True`` skips that check), APPEND_ONLY, and
         as :meth:`append` does.
         """
-        return push(self._arrivals, pushes.delete(self._arrivals.site.engine, rows, trust), id)
+        return self._push(pushes.delete, rows, trust, id=id)
 
     @errors_by_code()
     def apply(self, changes: DataFrame, trust: bool = False, id: str | None = None) -> int:
@@ -76,7 +83,11 @@ class Table:
 
         Raises TempuraError BAD_CHANGE for another value of ``_change``, and as :meth:`delete` and :meth:`upsert` do.
         """
-        return push(self._arrivals, pushes.apply(self._arrivals.site.engine, changes, trust), id)
+        return self._push(pushes.apply, changes, trust, id=id)
+
+    def _push(self, made: Callable[..., Push], *given: Any, id: str | None) -> int:
+        table = self.arrivals
+        return push(table, made(table.site.engine, *given), id)
 
     @errors_by_code()
     def refresh(self) -> int:
@@ -86,7 +97,7 @@ class Table:
         Raises TempuraError NO_SOURCE for a managed table, ROWS_UNKNOWN when rows that left cannot be known (:meth:`reset` begins anew),
         APPEND_ONLY, STATIC_TABLE, DUPLICATE_KEY when the source breaks a promise.
         """
-        return refresh(self._arrivals)
+        return refresh(self.arrivals)
 
     @errors_by_code()
     def reset(self) -> int:
@@ -97,21 +108,21 @@ class Table:
         Raises TempuraError RUN_IN_PROGRESS while a query that reads it is run, and what is wrong with the source: then nothing was
         forgotten.
         """
-        site = self._arrivals.site
+        table = self.arrivals
         with ExitStack() as stack:
             for name in self._readers():
-                stack.enter_context(alone(site.files, site.root / "queries" / name))
-            return reset(self._arrivals)
+                stack.enter_context(alone(table.site.files, table.site.root / "queries" / name))
+            return reset(table)
 
     @property
     def is_managed(self) -> bool:
         """Whether its rows are pushed, and kept nowhere else."""
-        return self._arrivals.feed is None
+        return self.arrivals.feed is None
 
     @property
     def is_of_topic(self) -> bool:
         """Whether its rows come from a topic, which may keep them no longer."""
-        return self._arrivals.spec.kafka is not None
+        return self.arrivals.spec.kafka is not None
 
     @property
     def read_by(self) -> tuple[str, ...]:
@@ -120,11 +131,11 @@ class Table:
 
     def status(self) -> dict[str, Any]:
         """What is declared and stored, as plain data."""
-        return table_status(self._arrivals)
+        return table_status(self.arrivals)
 
     def history(self) -> list[dict[str, Any]]:
         """What has arrived, oldest first, as plain data: per version the time, the rows inserted and deleted, and what it was."""
-        return table_history(self._arrivals)
+        return table_history(self.arrivals)
 
     @errors_by_code()
     def set_aside(self) -> DataFrame:
@@ -133,8 +144,8 @@ class Table:
 
         Raises TempuraError ROWS_DAMAGED.
         """
-        records = self._arrivals.aside.source(self._arrivals.committed())
-        return self._arrivals.site.engine.plain(records)  # type: ignore[no-any-return]
+        table = self.arrivals
+        return table.site.engine.plain(table.aside.source(table.committed()))  # type: ignore[no-any-return]
 
     @errors_by_code()
     def stats(self) -> dict[str, Any]:
@@ -144,7 +155,7 @@ class Table:
 
         Raises TempuraError BAD_STATS for what is declared of a column that is not there.
         """
-        return table_stats(self._arrivals)
+        return table_stats(self.arrivals)
 
     @errors_by_code()
     def set_stats(
@@ -165,16 +176,16 @@ class Table:
         declared otherwise meanwhile.
         """
         given = {"distinct": distinct, "nulls": nulls, "least": least, "greatest": greatest, "width": width}
-        say(self._arrivals, column, {key: value for key, value in given.items() if value is not None})
+        say(self.arrivals, column, {key: value for key, value in given.items() if value is not None})
 
     @errors_by_code()
     def unset_stats(self, column: str | None = None) -> None:
         """Take back what was said of a column, or of all. Raises TempuraError BAD_STATS, COMMIT_LOST as :meth:`set_stats` does."""
-        unsay(self._arrivals, column)
+        unsay(self.arrivals, column)
 
     @errors_by_code()
     def df(self) -> DataFrame:
         """The table as of now, to look at or to build a query from."""
-        version = register(self._arrivals)
-        source = self._arrivals.source(0, version)
-        return self._arrivals.site.engine.frame(source, self.name)  # type: ignore[no-any-return]
+        table = self.arrivals
+        source = table.source(0, register(table))
+        return table.site.engine.frame(source, self.name)  # type: ignore[no-any-return]

@@ -100,6 +100,13 @@ class Files:
         with locks.hold(path, wait):
             yield
 
+    @contextmanager
+    def share(self, path: Path) -> Iterator[None]:
+        """Hold a lock together with others, waiting for who holds it alone."""
+        self._before("share", path)
+        with locks.share(path):
+            yield
+
     def is_locked(self, path: Path) -> bool:
         """Whether a living process holds the lock."""
         return locks.is_held(path)

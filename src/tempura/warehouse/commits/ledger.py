@@ -65,13 +65,21 @@ def discarding(files: Files, folder: Path) -> Iterator[None]:
         raise
 
 
+_REFUSED = ("COMMIT_LOST", "UNKNOWN_TABLE")
+
+
+def is_refused(error: TempuraError) -> bool:
+    """Whether a commit is known not to count: another was first, or what it is for is gone."""
+    return error.code in _REFUSED
+
+
 @contextmanager
 def discarding_if_refused(files: Files, folder: Path) -> Iterator[None]:
     """Remove a folder of an attempt when its commit is refused."""
     try:
         yield
     except TempuraError as error:
-        if error.code == "COMMIT_LOST":
+        if is_refused(error):
             with tidying():
                 if folder.is_dir():
                     files.remove_tree(folder)

@@ -71,6 +71,20 @@ def hold(path: Path, wait: bool = True) -> Iterator[None]:
             time.sleep(0.2)
 
 
+@contextmanager
+def share(path: Path) -> Iterator[None]:
+    """Hold a lock together with all who share it; wait while a process holds it alone. Who wants it alone waits for those who share it."""
+    while True:
+        with path.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            free = not _lives_elsewhere(path)
+            if free and _is_at(file.fileno(), path):
+                yield
+                return
+        if not free:
+            time.sleep(0.2)
+
+
 def is_held(path: Path) -> bool:
     """Whether a living process holds the lock."""
     try:

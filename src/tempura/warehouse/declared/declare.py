@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,33 @@ class Declarations:
     queries: Mapping[str, QuerySpec]
     rules: tuple[str, ...] = ()
 
+    def table(self, name: str) -> TableSpec:
+        """How a table is declared. Raises TempuraError UNKNOWN_TABLE."""
+        if name not in self.tables:
+            raise TempuraError(
+                "UNKNOWN_TABLE",
+                f"There is no table {name!r}.",
+                *_choices(self.tables, "add_table", "tempura table add"),
+            )
+        return self.tables[name]
+
+    def query(self, name: str) -> QuerySpec:
+        """How a query is declared. Raises TempuraError UNKNOWN_QUERY."""
+        if name not in self.queries:
+            raise TempuraError(
+                "UNKNOWN_QUERY",
+                f"There is no query {name!r}.",
+                *_choices(self.queries, "add_query", "tempura query add"),
+            )
+        return self.queries[name]
+
+
+def _choices(names: Iterable[str], maker: str, command: str) -> tuple[str, str]:
+    """Remedies for a name that is not known, in a program and on the command line."""
+    if known := ", ".join(sorted(names)):
+        return (f"There are: {known}.",) * 2
+    return f"Make it with {maker}.", f"Make it with: {command} NAME …"
+
 
 @dataclass(frozen=True, slots=True)
 class DeclarationFile:
@@ -208,16 +236,7 @@ class DeclarationFile:
 
     def read(self) -> Declarations:
         """Read and check the file. Raises TempuraError BAD_TOML, BAD_NAME, BAD_SCHEDULE, and what is wrong with a value of its kind."""
-        document = self._parse()
-        unknown = ", ".join(sorted(set(document) - set(_SECTIONS)))
-        if unknown:
-            known = ", ".join(f"[{name}…]" for name in _SECTIONS)
-            raise TempuraError("BAD_TOML", f"{self.path.name} has unknown {unknown}.", f"Known: {known}.")
-        tables, queries = (section(f"[{kind}]", document.get(kind, {})) for kind in ("tables", "queries"))
-        tables = {check_name("table", n, tables): _table(n, t) for n, t in tables.items()}
-        queries = {check_name("query", n, queries): _query(n, q) for n, q in queries.items()}
-        rules = check_section("[rules]", document.get("rules", {}), RULES)
-        return Declarations(tables, queries, tuple(dict.fromkeys(rules.get("modules", ()))))
+        return _declarations(self.path, self._text())
 
     def put_table(self, name: str, spec: TableSpec) -> None:
         """Add or replace a table."""
@@ -239,11 +258,11 @@ class DeclarationFile:
         """Add or replace a query."""
         self._edit(lambda document: _put(document, "query", name, spec.to_toml()))
 
-    def _parse(self) -> tomlkit.TOMLDocument:
+    def _text(self) -> str:
         try:
-            return tomlkit.parse(self.path.read_text(encoding="utf-8")) if self.path.exists() else tomlkit.document()
-        except (TOMLKitError, ValueError) as error:  # also bytes that are no text, and numbers of thousands of digits
-            raise TempuraError("BAD_TOML", f"{self.path}: {error}.", "Correct the file.") from error
+            return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        except ValueError as error:  # bytes that are no text
+            raise _unreadable(self.path, error) from error
 
     def _edit(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
         with self.editing():
@@ -255,14 +274,50 @@ class DeclarationFile:
         with errors_by_code(), self.files.lock(self.lock):
             yield
 
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Keep the file as it is: who edits it waits. Others may keep it as well."""
+        with errors_by_code(), self.files.share(self.lock):
+            yield
+
     def change(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
         """Edit the file. The caller holds the lock."""
-        document = self._parse()
+        document = _document(self.path, self._text())
         change(document)
         temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.tmp")
         self.files.write(temporary, tomlkit.dumps(document).encode())
         self.files.replace(temporary, self.path)
         self.files.sync_folder(self.path.parent)
+
+
+_KEPT = 8
+"""So many contents of files are parsed once: a program asks for every push what is declared."""
+
+
+@lru_cache(_KEPT)
+def _declarations(path: Path, text: str) -> Declarations:
+    """What a file of this text declares."""
+    document = _document(path, text)
+    unknown = ", ".join(sorted(set(document) - set(_SECTIONS)))
+    if unknown:
+        known = ", ".join(f"[{name}…]" for name in _SECTIONS)
+        raise TempuraError("BAD_TOML", f"{path.name} has unknown {unknown}.", f"Known: {known}.")
+    tables, queries = (section(f"[{kind}]", document.get(kind, {})) for kind in ("tables", "queries"))
+    tables = {check_name("table", n, tables): _table(n, t) for n, t in tables.items()}
+    queries = {check_name("query", n, queries): _query(n, q) for n, q in queries.items()}
+    rules = check_section("[rules]", document.get("rules", {}), RULES)
+    return Declarations(tables, queries, tuple(dict.fromkeys(rules.get("modules", ()))))
+
+
+def _document(path: Path, text: str) -> tomlkit.TOMLDocument:
+    try:
+        return tomlkit.parse(text)
+    except (TOMLKitError, ValueError) as error:  # also numbers of thousands of digits
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> TempuraError:
+    return TempuraError("BAD_TOML", f"{path}: {error}.", "Correct the file.")
 
 
 def _put(document: tomlkit.TOMLDocument, kind: str, name: str, values: Mapping[str, Any]) -> None:

@@ -121,7 +121,7 @@ class PathTable(Arrivals):
     ) -> None:
         schema = site.engine.schema_text(schema_of(site.engine, source.lifted))
         upstream = Upstream(site.engine, name, lambda: source, compared)
-        super().__init__(site, name, TableSpec(schema, query=source.name), upstream, home)
+        super().__init__(site, name, TableSpec(schema, query=source.name), lambda spec: upstream, home)
         self._reader = reader
 
     def check_whole(self, version: int) -> None:

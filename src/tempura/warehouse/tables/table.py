@@ -1,6 +1,7 @@
 """Tables as they are declared and stored: their columns, their feed, their versions, and what readers get of these."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, Rows
 from tempura.warehouse.batches.compaction import Blocks
 from tempura.warehouse.batches.content import Content, content, last_reset, live
-from tempura.warehouse.commits.ledger import Ledger
+from tempura.warehouse.commits.ledger import Attempt, Ledger
 from tempura.warehouse.commits.reads import check_whole
 from tempura.warehouse.declared.declare import TableSpec
 from tempura.warehouse.engine import Source
@@ -29,26 +30,39 @@ from tempura.warehouse.tables.site import Site
 
 class Arrivals:
     """The stored side of a table: its arrivals, which are ``recorded`` in its ``ledger``, its versions, and its files, the ``shelf``. They
-    come from a ``feed``: from ``upstream`` if there is one, else from a topic or the files of a folder; a managed table has none, its rows
-    are pushed. ``aside`` is what came and is no row. ``home`` is the folder of a table that is not declared."""
+    come from a ``feed``: from ``upstream`` if ``derived`` gives one, else from a topic or the files of a folder; a managed table has none,
+    its rows are pushed. ``aside`` is what came and is no row. ``home`` is the folder of a table that is not declared.
+
+    A declared table is what is declared under its name at the moment: :meth:`adopt` looks, before anything arrives, and a commit
+    happens in :func:`holding`."""
 
     def __init__(
-        self, site: Site, name: str, spec: TableSpec, upstream: Derived | None = None, home: Path | None = None
+        self,
+        site: Site,
+        name: str,
+        spec: TableSpec,
+        derived: Callable[[TableSpec], Derived | None] = lambda spec: None,
+        home: Path | None = None,
     ) -> None:
         self.site = site
         self.name = name
-        self.spec = spec
+        self.is_declared = home is None
         self.home = home or site.root / "tables" / name
         self.aside = Aside(name, self.home / "aside", site.files, site.engine)
         self.ledger = Ledger(self.home / "arrivals", site.files, site.fates.settled)
         self.recorded = Recorded(name, self.ledger, site.fates)
         self.blocks = Blocks(self.home / "blocks", site.files, name)
-        self.upstream = upstream
-        copies, held = self.home / "data", Held(self.home / "held", site.files)
-        folder = (site.root / spec.path).resolve() if spec.path else copies
-        is_fed = bool(upstream or spec.path or spec.kafka)
-        self.shelf = Shelf(name, folder, copies, held, is_fed, lambda: self.schema, self.committed)
-        self.feed = upstream or (self._feed() if is_fed else None)
+        self._derived = derived
+        self._take_over(spec)
+
+    def _take_over(self, spec: TableSpec) -> None:
+        self.spec = spec
+        self.upstream = self._derived(spec)
+        copies, held = self.home / "data", Held(self.home / "held", self.site.files)
+        folder = (self.site.root / spec.path).resolve() if spec.path else copies
+        is_fed = bool(self.upstream or spec.path or spec.kafka)
+        self.shelf = Shelf(self.name, folder, copies, held, is_fed, lambda: self.schema, self.committed)
+        self.feed = self.upstream or (self._feed() if is_fed else None)
 
     def _feed(self) -> Feed:
         if self.spec.kafka:
@@ -56,6 +70,21 @@ class Arrivals:
         if self.spec.format in LAKES:
             return Lake(self.site.engine, self.name, self.spec, self.shelf.folder)
         return Folder(self.site.engine, self.name, self.spec, self.shelf.folder)
+
+    # --- what is declared -------------------------------------------------------------------------------------------
+
+    def adopt(self) -> None:
+        """Go by what is declared of the table now, by another process perhaps. Raises TempuraError UNKNOWN_TABLE."""
+        if self.is_declared:
+            found = self.site.declarations.read().table(self.name)
+            if found != self.spec:
+                self._redeclared(found)
+
+    def check_declared(self) -> None:
+        """Raises TempuraError UNKNOWN_TABLE, and COMMIT_LOST when what arrives was held to another declaration than that of now."""
+        if _held_to(self.site.declarations.read().table(self.name)) != _held_to(self.spec):
+            what = f"Table {self.name} was declared otherwise meanwhile; nothing was changed."
+            raise TempuraError("COMMIT_LOST", what, "Call again to work from what is declared now.")
 
     # --- columns ----------------------------------------------------------------------------------------------------
 
@@ -71,21 +100,13 @@ class Arrivals:
 
     def widen(self, columns: Sequence[StructField]) -> StructType:
         """Give the table more columns. Returns all. Raises TempuraError SCHEMA_CHANGED, COMMIT_LOST."""
-        self._adopt_columns()
+        self.adopt()
         self._redeclared(add_columns(self.site.declarations, self.site.engine, self.name, self.spec, columns))
         return self.schema
 
-    def _adopt_columns(self) -> None:
-        """Take up columns that were added, by another process perhaps, since this object was made."""
-        found = self.site.declarations.read().tables.get(self.name)
-        if found and replace(found, schema=self.spec.schema, added=self.spec.added) == self.spec != found:
-            self._redeclared(found)
-
     def _redeclared(self, spec: TableSpec) -> None:
-        self.spec = spec
+        self._take_over(spec)
         self.schema = self.site.engine.parse_schema(spec.schema)
-        if isinstance(self.feed, Folder | Lake | Topic):
-            self.feed = self._feed()
 
     # --- versions ---------------------------------------------------------------------------------------------------
 
@@ -96,7 +117,7 @@ class Arrivals:
 
     def _as_declared(self, arrivals: tuple[Arrival, ...]) -> tuple[Arrival, ...]:
         if None in widths(live(arrivals), self.schema).values():
-            self._adopt_columns()
+            self.adopt()
         check_arrived(self.name, live(arrivals), self.schema)
         return arrivals
 
@@ -117,10 +138,20 @@ class Arrivals:
 
     def opened(self) -> tuple[tuple[Arrival, ...], int]:
         """All committed arrivals, and the number under which the ledger takes the next. Raises TempuraError COMMIT_LOST while a
-        transaction of another process is about to add one."""
+        transaction of another process is about to add one, UNKNOWN_TABLE."""
+        self.adopt()
         arrivals, number = self.recorded.settled()
         self.check_whole(len(arrivals))
         return self._as_declared(arrivals), number
+
+    def append(self, work: Attempt, number: int, arrival: Arrival) -> None:
+        """Commit the next arrival, in :func:`holding`, under the number that the ledger takes. Raises TempuraError COMMIT_LOST."""
+        home = self.shelf.home_of(arrival)
+        written = (*arrival.inserted, *arrival.deleted) if home == self.shelf.copies else ()
+        if self.ledger.last() < number - 1 or not all((home / file.path).exists() for file in written):
+            what = f"Table {self.name} was removed and added anew meanwhile; nothing was changed."
+            raise TempuraError("COMMIT_LOST", what, "Call again to work from what is there now.")
+        self.ledger.append(work, number, arrival.to_json())
 
     def mark(self, version: int) -> str:
         """What tells a version from that of another table which had the same name."""
@@ -196,3 +227,19 @@ class Arrivals:
         if self.upstream or isinstance(self.feed, Folder):
             return False
         return self.site.engine.can_place(self.schema)
+
+
+def _held_to(spec: TableSpec) -> TableSpec:
+    """What an arrival is held to."""
+    return replace(spec, expect=None, stats={}, references={})
+
+
+@contextmanager
+def holding(*tables: Arrivals) -> Iterator[None]:
+    """Keep what is declared of tables as it is while something is committed to them: nobody removes, renames or changes one meanwhile.
+    Raises TempuraError as :meth:`Arrivals.check_declared` does."""
+    declared = [table for table in tables if table.is_declared]
+    with declared[0].site.declarations.holding() if declared else nullcontext():
+        for table in declared:
+            table.check_declared()
+        yield

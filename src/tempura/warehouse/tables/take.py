@@ -24,7 +24,7 @@ from tempura.warehouse.tables.promises import (
     with_deletes_checked,
     with_keys_checked,
 )
-from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.table import Arrivals, holding
 from tempura.warehouse.tables.writing import Written, given, summarised, summarised_in_place, written
 
 _ATTEMPTS_AT_REGISTERING = 3
@@ -71,7 +71,7 @@ def push(table: Arrivals, push: Push, id: str | None = None) -> int:
     has made.
 
     Raises TempuraError NOT_MANAGED, NO_KEYS, WRONG_SCHEMA, STATIC_TABLE, APPEND_ONLY, DELETE_OF_MISSING, DUPLICATE_KEY,
-    BAD_ID, ID_REUSED, COMMIT_LOST.
+    BAD_ID, ID_REUSED, COMMIT_LOST, UNKNOWN_TABLE.
     """
     check_id(id)
     check_managed(table)
@@ -90,7 +90,7 @@ def reset(table: Arrivals) -> int:
     """Forget all arrivals, and begin anew with what the source holds now; empty, if rows are pushed. Returns the version.
 
     What is wrong with the source, as far as it is seen without reading all rows, is told before anything is forgotten. Raises
-    TempuraError FOLDER_MISSING, WRONG_SCHEMA and what else :func:`register` raises, COMMIT_LOST.
+    TempuraError FOLDER_MISSING, WRONG_SCHEMA and what else :func:`register` raises, COMMIT_LOST, UNKNOWN_TABLE.
     """
     site, folder = table.site, table.shelf.folder
     for batch in table.feed.pending((), table.schema) if table.feed else ():
@@ -101,7 +101,7 @@ def reset(table: Arrivals) -> int:
     if version:
         now = site.clock().astimezone(UTC).isoformat()
         begin = Arrival((), (), {}, table.schema.simpleString(), now, reset=True)
-        with attempt(site.files, site.attempts) as work:
+        with attempt(site.files, site.attempts) as work, holding(table):
             table.ledger.append(work, version + 1, begin.to_json())
     return register(table)
 
@@ -118,7 +118,8 @@ def take(table: Arrivals, arrivals: Sequence[Arrival], number: int, batch: Batch
             arrival = replace(summarised_in_place(table, batch.in_place), ignored=batch.ignored)
             arrival = with_keys_checked(table, arrivals, arrival)
             table.shelf.hold(arrival.inserted)
-            table.ledger.append(work, number, arrival.to_json())
+            with holding(table):
+                table.append(work, number, arrival)
             return arrival
         folder = table.shelf.copies / work.id
         beside = table.aside.folder / work.id
@@ -127,8 +128,8 @@ def take(table: Arrivals, arrivals: Sequence[Arrival], number: int, batch: Batch
             present = Source(table.schema, Rows()) if batch.whole is not None else table.present(arrivals)
             arrival = copied(table, folder, arrivals, batch, batch.changes(present))
             table.shelf.hold(arrival.whole or ())
-        with discarding_if_refused(files, folder), discarding_if_refused(files, beside):
-            table.ledger.append(work, number, arrival.to_json())
+        with discarding_if_refused(files, folder), discarding_if_refused(files, beside), holding(table):
+            table.append(work, number, arrival)
     return arrival
 
 

@@ -13,14 +13,14 @@ from typing import Any
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, Membership, Pushed, united
 from tempura.warehouse.commits.fates import ABORTED, COMMITTED
-from tempura.warehouse.commits.ledger import Attempt, attempt
+from tempura.warehouse.commits.ledger import Attempt, attempt, is_refused
 from tempura.warehouse.sources import pushes
 from tempura.warehouse.sources.feed import Batch
 from tempura.warehouse.sources.pushes import TRANSACTION, Push, check_same, reused, version_of
 from tempura.warehouse.tables.compact import compact
 from tempura.warehouse.tables.promises import check_managed, check_static
 from tempura.warehouse.tables.site import Site
-from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.table import Arrivals, holding
 from tempura.warehouse.tables.take import copied
 
 
@@ -110,7 +110,7 @@ class Transaction:
     # --- commit -----------------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Commit all pushes, or none. Raises TempuraError COMMIT_LOST."""
+        """Commit all pushes, or none. Raises TempuraError COMMIT_LOST, UNKNOWN_TABLE."""
         self._ended = True
         if self._done:
             self._check_repeated()
@@ -120,14 +120,13 @@ class Transaction:
             return
         member = Membership(self._work.id, {s.table.name: s.version for s in staged})
         try:
-            for s in staged:
-                arrival = replace(united(s.parts), transaction=member)
-                s.table.ledger.append(self._work, s.number, arrival.to_json())
-            fate = self._site.fates.decide(self._work, self._work.id, COMMITTED)
+            with holding(*(s.table for s in staged)):
+                for s in staged:
+                    s.table.append(self._work, s.number, replace(united(s.parts), transaction=member))
+                fate = self._site.fates.decide(self._work, self._work.id, COMMITTED)
         except TempuraError as error:
-            if error.code != "COMMIT_LOST":
-                raise
-            self._abort()
+            if is_refused(error):
+                self._abort()
             raise
         if fate != COMMITTED:
             self.discard()
