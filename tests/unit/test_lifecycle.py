@@ -15,11 +15,14 @@ from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import attempt, commit
 from tempura.warehouse.commits.locks import HeldError, hold
 from tempura.warehouse.declared.declare import QuerySpec
+from tempura.warehouse.query import Query
 from tempura.warehouse.runs.run import alone
 from tempura.warehouse.table import Table
+from tempura.warehouse.times import follow
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse
 from tests.unit.bag_engine import COUNT, PER_KEY
+from tests.unit.planned import planning_once
 from tests.unit.test_commit import shape
 from tests.unit.test_refresh import FIRST, MANY, SALES, World, code, go_on, joins_are_dear, world
 from tests.unit.test_warehouse_sources import aged
@@ -290,6 +293,74 @@ class TestHandlesOfTables:
         with pytest.raises(TempuraError) as error:
             query.run()
         assert code(error) == "DUPLICATE_KEY"
+
+
+WRITES: dict[str, Callable[[Query, Path], object]] = {
+    "run": lambda query, path: query.run(),
+    "dry run": lambda query, path: query.run(dry_run=True),
+    "output": lambda query, path: query.output(path / "mart"),
+    "publish": lambda query, path: query.publish(),
+    "measure": lambda query, path: query.measure(),
+    "replace": lambda query, path: query.replace(lambda: None),
+    "verify": lambda query, path: query.verify(),
+}
+
+
+class TestHandlesOfQueries:
+    """A program holds a query while another process changes what is declared of it."""
+
+    @pytest.mark.parametrize("call", WRITES)
+    def test_one_that_was_renamed_or_removed_is_not_known(self, world: World, call: str) -> None:
+        renamed = world.begun()
+        removed = world.wh.add_query("removed", COUNT, schedule=Schedule.view())
+        removed.run()
+        other = world.open()
+        other.rename_query("summary", "totals")
+        other.remove_query("removed")
+        before, declared = shape(world.folder), (world.wh.path / "tempura.toml").read_bytes()
+        for query in (renamed, removed):
+            with pytest.raises(TempuraError, match=f"no query {query.name!r}") as error:
+                WRITES[call](query, world.folder)
+            assert code(error) == "UNKNOWN_QUERY"
+        assert shape(world.folder) == before
+        assert (world.wh.path / "tempura.toml").read_bytes() == declared
+        go_on(world, other.query("totals"))
+
+    def test_nor_is_one_that_goes_while_its_run_is_planned(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        query = world.begun()
+        world.wh.table("returns").append([(2, 7)])  # type: ignore[arg-type]
+
+        def planned(*given: Any, **asked: Any) -> Any:
+            world.open().rename_query("summary", "totals")
+            return planning_once()(*given, **asked)
+
+        monkeypatch.setattr(follow, "make_plan", planned)
+        with pytest.raises(TempuraError) as error:
+            query.run()
+        assert code(error) == "UNKNOWN_QUERY"
+        assert world.wh.undeclared() == ()
+        assert len(world.wh.query("totals").steps()) == 1
+
+    def test_another_one_of_the_name_is_not_run_through_it(self, world: World) -> None:
+        world.begun()
+        query = world.wh.query("summary")
+        other = world.open()
+        other.remove_query("summary")
+        other.add_query("summary", COUNT, schedule=Schedule.view())
+        for call in (query.run, query.publish):
+            with pytest.raises(TempuraError, match="Another query is declared") as error:
+                call()
+            assert code(error) == "QUERY_CHANGED"
+        assert other.query("summary").run().n == 1
+
+    def test_an_output_is_added_to_what_is_declared_now(self, world: World) -> None:
+        query = world.begun()
+        world.open().query("summary").output(world.folder / "a")
+        world.open().add_query("summary", query.sql, schedule=Schedule.view(7))
+        query.output(world.folder / "b")
+        declared = world.open().query("summary")
+        assert [path.name for path in declared.published_at] == ["a", "b"]
+        assert declared.schedule == Schedule.view(7)
 
 
 def once(operation: str, act: Callable[[], object]) -> Callable[[str, Path], None]:

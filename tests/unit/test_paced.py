@@ -666,3 +666,14 @@ class TestFollowing:
         held.enter_context(alone(Files(), query.folder))
         query.follow(told.append, wait=lambda seconds: held.close())
         assert [report.label for report in told] == ["flush 1 (last)"]
+
+    def test_one_that_goes_meanwhile_is_followed_no_more(self, world: World) -> None:
+        query = world.query()
+
+        def wait(seconds: float) -> None:
+            world.wh.rename_query("q", "other")
+
+        with pytest.raises(TempuraError) as error:
+            query.follow(lambda report: None, wait=wait)
+        assert error.value.code == "UNKNOWN_QUERY"
+        assert world.wh.undeclared() == ()

@@ -1,7 +1,7 @@
 """Queries: planned over all the times at which work may run, run step by step, each step committed whole."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -55,7 +55,11 @@ Methods = str | Sequence[str]
 
 
 class Query:
-    """A query of a warehouse; made by :meth:`Warehouse.add_query` and :meth:`Warehouse.query`."""
+    """A query of a warehouse; made by :meth:`Warehouse.add_query` and :meth:`Warehouse.query`.
+
+    What it writes counts for the query that is declared under its name: after it was removed or renamed, by whichever process, each call
+    that would write raises TempuraError UNKNOWN_QUERY, and QUERY_CHANGED when another one is declared by now.
+    """
 
     def __init__(
         self,
@@ -94,6 +98,26 @@ class Query:
     @cached_property
     def _rules(self) -> Registry:
         return self._site.rules
+
+    # --- what is declared -------------------------------------------------------------------------------------------
+
+    def _check_declared(self, replacing: bool = False) -> None:
+        """Raises TempuraError UNKNOWN_QUERY when the query was removed or renamed, QUERY_CHANGED when another one is declared by now,
+        unless that is to be replaced."""
+        found = self._site.declarations.read().query(self.name)
+        if not replacing and (found.sql, found.fingerprint) != (self._spec.sql, self._spec.fingerprint):
+            what = f"Another query is declared as {self.name} by now."
+            raise TempuraError("QUERY_CHANGED", what, f'Take that: warehouse.query("{self.name}").')
+
+    @contextmanager
+    def _alone(self, replacing: bool = False) -> Iterator[None]:
+        """Hold the lock of the query, which nobody removes or renames meanwhile; ``replacing``: it is to be declared in the place of the
+        one that is. Raises TempuraError RUN_IN_PROGRESS, and as :meth:`_check_declared` does."""
+        # Of one that is gone no folder is made either.
+        self._check_declared(replacing)
+        with alone(self._site.files, self._folder):
+            self._check_declared(replacing)
+            yield
 
     # --- runs -------------------------------------------------------------------------------------------------------
 
@@ -137,6 +161,7 @@ class Query:
         ``at``, BAD_RUN for ``at`` with ``now``, UNKNOWN_METHOD, BAD_REQUIRE, NOT_INCREMENTAL, and whatever is wrong with the tables'
         new files.
         """
+        self._check_declared()
         demand = Demand.of(self.name, self._spec, methods, require, self._rules)
         report = self._ran(partial(self._agenda.due, at=at, now=now, force=force), demand, dry_run, progress)
         if not dry_run:
@@ -173,7 +198,8 @@ class Query:
             return dry_report(self.name, run)
         if not run.step.is_empty and not self._is_understood(history, watch):
             return self._ran(asked, demand, dry_run, progress)
-        run, manifest = executed(run, progress)
+        with self._alone():
+            run, manifest = executed(run, progress)
         return report_of(self.name, manifest, (*run.situation.lost, *run.plan.fallbacks))
 
     def _is_understood(self, history: History, watch: Stopwatch) -> bool:
@@ -242,9 +268,10 @@ class Query:
         return self._site.engine.changes(old, self.stored(outputs[-1]), self.lifted)  # type: ignore[no-any-return]
 
     def _with_result(self) -> tuple[StepManifest, ...]:
-        """The runs that gave a result, at least one. Raises TempuraError NO_RESULT."""
+        """The runs that gave a result, at least one. Raises TempuraError NO_RESULT, and as :meth:`_check_declared` does."""
         outputs = self.outputs()
         if not outputs:
+            self._check_declared()
             raise TempuraError(
                 "NO_RESULT", f"Query {self.name} has no result yet.", "Run it up to a time that outputs."
             )
@@ -261,13 +288,13 @@ class Query:
 
         Raises TempuraError BAD_OUTPUT, UNSUPPORTED_PATH, OUTPUT_TAKEN for what is there already, DUPLICATE_KEY, OUTPUT_LOST.
         """
+        self._check_declared()
         spec = check_output(OutputSpec(declared_path(self._site.root, path), mode, tuple(keys)))
         self._check_output(spec)
         # What cannot be published is not declared.
         self._outputs.publish([spec])
-        others = tuple(output for output in self._spec.outputs if output.path != spec.path)
-        self._spec = replace(self._spec, outputs=(*others, spec))
-        self._site.declarations.put_query(self.name, self._spec)
+        declared = self._site.declarations.change_query(self.name, partial(_published_at, output=spec))
+        self._spec = replace(self._spec, outputs=declared.outputs)
         return self._site.root / spec.path
 
     @property
@@ -279,6 +306,7 @@ class Query:
     def publish(self, progress: Progress | None = None) -> tuple[Path, ...]:
         """Publish the last result where :meth:`output` has declared it, unless it is there: after a run that was interrupted.
         Returns the paths that changed. Raises as :meth:`output` does."""
+        self._check_declared()
         return self._outputs.publish(self._spec.outputs, progress) if self._spec.outputs else ()
 
     def _to_publish(self, step: StepManifest) -> Result:
@@ -331,6 +359,7 @@ class Query:
         is called with what is being done. Nothing that is computed is kept.
 
         Raises TempuraError NO_RESULT, NO_TEXT for a query from a DataFrame, COMMIT_LOST, and what Spark says of the query."""
+        self._check_declared()
         step = self._with_result()[-1]
         if self._spec.sql is None:
             what = f"Query {self.name} was made from a DataFrame: there is no text that Spark could be asked."
@@ -408,7 +437,7 @@ class Query:
 
         Raises TempuraError RUN_IN_PROGRESS, and what is wrong with the query or its tables.
         """
-        with nullcontext() if dry_run else alone(self._site.files, self._folder):
+        with nullcontext() if dry_run else self._alone(replacing=True):
             history, now = self.committed(), self._site.clock().astimezone(UTC).isoformat()
             lifted = self.lifted_anew
             states = names_of([state for run in history.loadable for state in run.states])
@@ -518,3 +547,9 @@ class Query:
             raise TempuraError("RESULT_DAMAGED", f"The result of query {self.name} of {step.slot}: {wrong}.", remedy)
         assert step.output is not None
         return step.output.with_parts(absolute(part, self._site.root) for part in step.output.parts)
+
+
+def _published_at(spec: QuerySpec, output: OutputSpec) -> QuerySpec:
+    """A declaration with one more output, in the place of another at the same path."""
+    others = tuple(other for other in spec.outputs if other.path != output.path)
+    return replace(spec, outputs=(*others, output))

@@ -258,6 +258,13 @@ class DeclarationFile:
         """Add or replace a query."""
         self._edit(lambda document: _put(document, "query", name, spec.to_toml()))
 
+    def change_query(self, name: str, change: Callable[[QuerySpec], QuerySpec]) -> QuerySpec:
+        """Declare a query as it is changed. Returns that. Raises TempuraError UNKNOWN_QUERY when it is not declared any more."""
+        with self.editing():
+            spec = change(self.read().query(name))
+            self.change(lambda document: _put(document, "query", name, spec.to_toml()))
+        return spec
+
     def _text(self) -> str:
         try:
             return self.path.read_text(encoding="utf-8") if self.path.exists() else ""

@@ -36,7 +36,6 @@ from tempura.warehouse.runs.query_plan import QueryPlan
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import RunReport, report_of_flush
 from tempura.warehouse.runs.required import Demand
-from tempura.warehouse.runs.run import alone
 from tempura.warehouse.runs.savings import Recomputation
 from tempura.warehouse.runs.situation import names_read
 from tempura.warehouse.runs.standing import standing
@@ -124,10 +123,11 @@ class PacedQuery(Query):
         if at is not None or force:
             what = f"Query {self.name} runs at paces: its schedule has no times to name."
             raise TempuraError("BAD_RUN", what, "Leave out at= and force=.", "Leave out --at and --force.")
+        self._check_declared()
         demand = Demand.of(self.name, self._spec, methods, require, self._rules)
         if dry_run:
             return self._would_flush(now)
-        with alone(self._site.files, self._folder):
+        with self._alone():
             report = self._flushed(demand, now, progress)
         self.publish(progress)
         return report
@@ -227,7 +227,7 @@ class PacedQuery(Query):
                 for s in r.states
             }
         )
-        with nullcontext() if dry_run else alone(self._site.files, self._folder):
+        with nullcontext() if dry_run else self._alone(replacing=True):
             lifted, history = self.lifted_anew, self.committed()
             self._check_paces(lifted)
             if not dry_run:

@@ -1,7 +1,7 @@
 """Executing one step of a plan and committing it whole."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -36,7 +36,7 @@ from tempura.warehouse.times.steps import SavedState, StepManifest, relative
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run that is about to be executed: the ``n``-th step of a query in ``folder``. ``flush``: what it is a part of, of a query at
-    paces, whose lock is held."""
+    paces."""
 
     site: Site
     folder: Path
@@ -85,12 +85,11 @@ class Run:
         return replace(self, plan=plan, explained=shown.explain(), does=does, choice=None)
 
     def execute(self, progress: Progress | None = None) -> StepManifest:
-        """Execute the step and commit its manifest. Raises TempuraError RUN_IN_PROGRESS when a living process runs the query, and
+        """Execute the step and commit its manifest. The caller holds the lock of the query (:func:`alone`). Raises TempuraError
         COMMIT_LOST when another process was first."""
         files = self.site.files
         ledger = ledger_of_runs(self.folder, files)
-        lock = nullcontext() if self.flush else alone(files, self.folder)
-        with lock, attempt(files, self.site.attempts) as work:
+        with attempt(files, self.site.attempts) as work:
             ledger.check_next(self.n)
             folder = self.folder / "attempts" / work.id
             with discarding(files, folder):
