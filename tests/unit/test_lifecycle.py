@@ -520,6 +520,20 @@ def kill_at(tmp_path: Path, change: str, every: int) -> None:
         assert state(folder) == new, operations[n - 1]
 
 
+def test_what_an_edit_has_left_where_a_link_leads_is_collected(world: World) -> None:
+    toml, kept = world.wh.path / "tempura.toml", world.folder / "repository"
+    kept.mkdir()
+    toml.rename(kept / "ours.toml")
+    toml.symlink_to(kept / "ours.toml")
+    world.wh.add_table("spare", schema="o_id INT")
+    (kept / ".ours.toml.0.tmp").touch()
+    (kept / ".other.toml.0.tmp").touch()
+    assert world.wh.gc(dry_run=True) == world.wh.gc() == ("../repository/.ours.toml.0.tmp",)
+    assert sorted(path.name for path in kept.iterdir()) == [".other.toml.0.tmp", "ours.toml"]
+    assert toml.is_symlink()
+    assert [table.name for table in world.open().tables()] == ["spare"]
+
+
 def test_what_another_process_left_undone_is_done_first(world: World) -> None:
     """A process that has the warehouse open does what one that was killed had noted, before what it is asked for."""
     world.wh.add_table("a", schema="o_id INT").append([(1,)])  # type: ignore[arg-type]

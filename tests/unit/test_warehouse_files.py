@@ -55,6 +55,28 @@ class TestDeclarations:
         assert found.tables == {"t": table, "m": TableSpec("a INT", append_only=True)}
         assert found.queries["df"] == QuerySpec(Schedule.view(3), fingerprint="abc")
 
+    @pytest.mark.parametrize("relative", [True, False])
+    def test_a_symbolic_link_is_written_through(self, tmp_path: Path, relative: bool) -> None:
+        kept = tmp_path / "repository"
+        (tmp_path / "wh").mkdir()
+        kept.mkdir()
+        link = tmp_path / "wh/tempura.toml"
+        link.symlink_to("../repository/ours.toml" if relative else kept / "ours.toml")
+        declarations = DeclarationFile(link, tmp_path / "lock", Files())
+        declarations.make()
+        declarations.put_table("t", TableSpec("a INT"))
+        assert link.is_symlink()
+        assert [path.name for path in kept.iterdir()] == ["ours.toml"]
+        assert "[tables.t]" in (kept / "ours.toml").read_text()
+        assert list(declarations.read().tables) == ["t"]
+
+    def test_a_link_into_a_folder_that_is_not_there_is_told(self, tmp_path: Path) -> None:
+        (tmp_path / "tempura.toml").symlink_to("gone/ours.toml")
+        with pytest.raises(TempuraError, match=r"no folder .*gone") as error:
+            DeclarationFile(tmp_path / "tempura.toml", tmp_path / "lock", Files()).make()
+        assert error.value.code == "BAD_TOML"
+        assert (tmp_path / "tempura.toml").is_symlink()
+
     def test_edits_keep_comments_and_other_entries(self, declarations: DeclarationFile) -> None:
         text = '# ours\n[tables.t] # the facts\nschema = "a INT" # one column\n'
         declarations.path.write_text(text)

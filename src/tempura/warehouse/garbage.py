@@ -1,7 +1,9 @@
 """Garbage collection: what killed processes left behind, and results and states that nobody will read again."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival
 from tempura.warehouse.batches.content import content, last_reset
 from tempura.warehouse.commits.ledger import attempt, whole
+from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.commits.reads import table_of
 from tempura.warehouse.declared.declare import DeclarationFile
 from tempura.warehouse.paces.segments import past_lives, stored_paths, stored_segments
@@ -85,7 +88,7 @@ class Bin:
 
     def report(self) -> Removed:
         """All of it."""
-        return Removed((str(path.relative_to(self.site.root)) for path in self._paths), self._bytes)
+        return Removed((os.path.relpath(path, self.site.root) for path in self._paths), self._bytes)
 
 
 def collect(
@@ -261,15 +264,11 @@ def _collect_edits(bin: Bin, declarations: DeclarationFile) -> None:
     site = bin.site
     if bin.sweep.dry_run:
         # To take the lock would sign it.
-        bin.put([] if site.files.is_locked(declarations.lock) else _edits(site, declarations), lambda file: LEFT_BEHIND)
+        bin.put([] if site.files.is_locked(declarations.lock) else declarations.left_behind(), lambda file: LEFT_BEHIND)
         return
-    with site.files.lock(declarations.lock):
-        bin.put(_edits(site, declarations), lambda file: LEFT_BEHIND)
-
-
-def _edits(site: Site, declarations: DeclarationFile) -> list[Path]:
-    prefix = f".{declarations.path.name}."
-    return [site.root / n for n in site.files.names(site.root) if n.startswith(prefix) and n.endswith(".tmp")]
+    # While the file is edited, or something is committed by what it declares, they are left to the next sweep.
+    with suppress(HeldError), site.files.lock(declarations.lock, wait=False):
+        bin.put(declarations.left_behind(), lambda file: LEFT_BEHIND)
 
 
 def _idle(site: Site, folder: Path) -> list[Path]:

@@ -229,6 +229,11 @@ class DeclarationFile:
     lock: Path
     files: Files
 
+    @property
+    def place(self) -> Path:
+        """Where it lies: where ``path`` leads to, if that is a symbolic link, as of who keeps it under version control elsewhere."""
+        return self.path.resolve()
+
     def make(self) -> None:
         """Write an empty file unless there is one."""
         if not self.path.exists():
@@ -288,13 +293,22 @@ class DeclarationFile:
             yield
 
     def change(self, change: Callable[[tomlkit.TOMLDocument], None]) -> None:
-        """Edit the file. The caller holds the lock."""
+        """Edit the file where it lies. The caller holds the lock. Raises TempuraError BAD_TOML when it is a link that leads nowhere."""
         document = _document(self.path, self._text())
         change(document)
-        temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.tmp")
+        place = self.place
+        if not place.parent.is_dir():
+            what = f"{self.path} is a symbolic link to {place}, and there is no folder {place.parent}."
+            raise TempuraError("BAD_TOML", what, "Make that folder, or mend the link.")
+        temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}.tmp")
         self.files.write(temporary, tomlkit.dumps(document).encode())
-        self.files.replace(temporary, self.path)
-        self.files.sync_folder(self.path.parent)
+        self.files.replace(temporary, place)
+        self.files.sync_folder(place.parent)
+
+    def left_behind(self) -> list[Path]:
+        """The temporary files of edits that were interrupted. The caller knows that nobody edits the file."""
+        folder, prefix = self.place.parent, f".{self.place.name}."
+        return [folder / name for name in self.files.names(folder) if name.startswith(prefix) and name.endswith(".tmp")]
 
 
 _KEPT = 8
