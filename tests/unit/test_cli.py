@@ -736,6 +736,56 @@ def test_query_add_refuses_what_does_not_fit(
     assert warehouse.added == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "useless"),
+    [
+        (("query", "add", "q", "--at", "24:00=1", "--refreshes", "30"), "--refreshes goes with --view only"),
+        (("query", "add", "q", "--view", "--timezone", "UTC"), "--timezone goes with --at or --until only"),
+        (("query", "add", "q", "--view", "--since", "12:00"), "--since goes with --until only"),
+        (("query", "add", "q", "--at", "24:00=1", "--final-work", "0.1"), "--final-work goes with --until only"),
+        (("query", "add", "q", "--at", "24:00=1", "--total-work", "2"), "--total-work goes with --until only"),
+        (("query", "add", "q", "--view", "--max-pace", "100"), "--max-pace goes with --until only"),
+        (("query", "add", "q", "--view", "--strategy", "inqp"), "--strategy goes with --until only"),
+        (("query", "add", "q", "--view", "--pace", "sales=2"), "--pace goes with --until only"),
+        (
+            ("query", "add", "q", "--until", "18:00", "--pace", "sales=2", "--strategy", "inqp"),
+            "--strategy says nothing beside --pace",
+        ),
+        (("query", "add", "q", "--until", "18:00", "--pace", "a=2", "--pace", "a=3"), "a is given twice"),
+        (("table", "add", "t", "--value-format", "json"), "--value-format goes with --topic only"),
+        (("table", "add", "t", "--option", "sep=;", "--option", "sep=,"), "sep is given twice"),
+        (("table", "add", "t", "--references", "a=t.b", "--references", "a=u.b"), "a is given twice"),
+        (("run", "q", "--every", "5"), "--every goes with --follow only"),
+        (("gc", "--bytes"), "--bytes goes with --json only"),
+    ],
+)
+def test_what_would_say_nothing_is_refused(
+    tempura: Tempura, warehouse: FakeWarehouse, arguments: tuple[str, ...], useless: str
+) -> None:
+    """Also what has its usual value: who gives it expects something of it."""
+    query = ("--sql", "SELECT 1") if arguments[0] == "query" else ()
+    refused = tempura(*arguments, *query)
+    assert refused.exit_code == 2
+    assert useless in refused.stderr
+    assert warehouse.added == []
+
+
+def test_the_help_says_beside_which_options_one_counts(tempura: Tempura) -> None:
+    told = " ".join(tempura("query", "add", "--help").stdout.split())
+    assert "With --view: refreshes that pay for the first build." in told
+    assert "With --at or --until: time zone of the times; the session's unless given." in told
+
+
+def test_a_time_that_is_given_twice_is_refused(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    twice = ("--at", "14:00=0.1", "--at", "24:00=1", "--at", "14:00=0.9")
+    refused = tempura("query", "add", "q", "--sql", "SELECT 1", *twice)
+    assert refused.exit_code == 1
+    assert "[BAD_SCHEDULE]" in refused.stderr
+    assert "14:00" in refused.stderr
+    assert tempura("plan", "q", "--times", "14:00=0.1,14:00=0.9").exit_code == 1
+    assert warehouse.added == []
+
+
 def test_methods_are_all_or_a_list() -> None:
     assert method_names("all") == "all"
     assert method_names("im1, batch") == ["im1", "batch"]

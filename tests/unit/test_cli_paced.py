@@ -133,6 +133,8 @@ def test_followed_flushes_are_json_lines(world: World, tempura: Tempura, monkeyp
         (("--until", "18:00", "--pace", "t=2"), "[BAD_PACES]"),
         (("--until", "18:00", "--final-work", "0.1", "--timezone", "Foo/Bar"), "[BAD_TIMEZONE]"),
         (("--at", "14:00=0.25", "--timezone", "Foo/Bar"), "[BAD_TIMEZONE]"),
+        (("--at", "14:00=0.25", "--timezone", ""), "[BAD_TIMEZONE]"),
+        (("--view", "--until", ""), "either --at"),
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_refused(tempura: Tempura, arguments: tuple[str, ...], what: str) -> None:

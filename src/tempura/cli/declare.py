@@ -7,7 +7,9 @@ import click
 
 import tempura as tp
 from tempura.cli.options import (
+    Beside,
     budget_option,
+    by_name,
     json_option,
     method_names,
     methods_option,
@@ -79,35 +81,57 @@ def table() -> None:
 @click.option("--follow-links", is_flag=True, help="Follow symbolic links that lead out of the folder; else refused.")
 @click.option("--servers", default="", metavar="HOST:PORT,…", help="With --format kafka: where the broker is.")
 @click.option("--topic", default="", help="With --format kafka: the topic whose records are the rows, or change them.")
-@click.option("--value-format", type=click.Choice(VALUE_FORMATS), default="json", show_default=True, help="Of a topic.")
+@click.option(
+    "--value-format",
+    cls=Beside,
+    beside=("--topic",),
+    type=click.Choice(VALUE_FORMATS),
+    default="json",
+    show_default=True,
+    help="format of its values.",
+)
 @click.option(
     "--key-format",
+    cls=Beside,
+    beside=("--topic",),
     type=click.Choice(KEY_FORMATS),
     default="text",
     show_default=True,
-    help="How the key of a record without a value, which deletes, spells the table's key.",
+    help="how the key of a record without a value, which deletes, spells the table's key.",
 )
 @click.option(
-    "--start", default="earliest", show_default=True, metavar="earliest|latest|0=17,1=4", help="Where to begin a topic."
+    "--start",
+    cls=Beside,
+    beside=("--topic",),
+    default="earliest",
+    show_default=True,
+    metavar="earliest|latest|0=17,1=4",
+    help="where to begin.",
 )
 @click.option(
     "--on-bad-record",
+    cls=Beside,
+    beside=("--topic",),
     type=click.Choice(ON_BAD_RECORD),
     default="fail",
     show_default=True,
-    help="Whether a record that does not fit refuses the run, or is set aside.",
+    help="whether a record that does not fit refuses the run, or is set aside.",
 )
 @click.option(
     "--avro-schema",
+    cls=Beside,
+    beside=("--topic",),
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file with the Avro schema of a topic's values; follows from --schema unless given.",
+    help="a file with the Avro schema of its values; follows from --schema unless given.",
 )
 @click.option(
     "--connection",
     "settings",
+    cls=Beside,
+    beside=("--topic",),
     multiple=True,
     metavar="NAME=VALUE",
-    help="Of Kafka's clients, such as sasl.jaas.config=env:KAFKA_JAAS; repeat for more.",
+    help="a setting of Kafka's clients, such as sasl.jaas.config=env:KAFKA_JAAS; repeat for more.",
 )
 @click.pass_obj
 def add_table(
@@ -151,7 +175,7 @@ def add_table(
             append_only=append_only,
             static=static,
             settle=settle,
-            options=dict(map(setting, options)),
+            options=by_name(map(setting, options)),
             query=upstream,
             expect=expect,
             follow_links=follow_links,
@@ -163,7 +187,7 @@ def add_table(
             start=offsets(start),
             on_bad_record=on_bad_record,
             avro_schema=avro_schema.read_text(encoding="utf-8") if avro_schema else "",
-            connection=dict(map(setting, settings)),
+            connection=by_name(map(setting, settings)),
         )
     shell.say(f"table {name} added")
 
@@ -175,7 +199,7 @@ def offsets(text: str) -> str | dict[str, int]:
     pairs = [part.strip().split("=") for part in text.split(",")]
     if any(len(pair) != 2 or not all(map(str.isdecimal, pair)) for pair in pairs):
         raise click.BadParameter(f"{text!r} is not PARTITION=OFFSET, such as 0=17,1=4")
-    return {partition: int(offset) for partition, offset in pairs}
+    return by_name((partition, int(offset)) for partition, offset in pairs)
 
 
 def pace(text: str) -> tuple[str, int]:
@@ -214,34 +238,66 @@ def query() -> None:
     "--until", metavar="TIME", help="One result, due at TIME (2026-03-01T18:00, or 18:00 today), by paths at paces."
 )
 @click.option(
-    "--final-work", type=float, help="With --until: of a recomputation's work, how much may be left to the last flush."
+    "--final-work",
+    cls=Beside,
+    beside=("--until",),
+    type=float,
+    help="of a recomputation's work, how much may be left to the last flush.",
 )
-@click.option("--total-work", type=float, help="With --until, instead: the work of all flushes, in recomputations.")
+@click.option(
+    "--total-work",
+    cls=Beside,
+    beside=("--until",),
+    type=float,
+    help="instead of that, the work of all flushes, in recomputations.",
+)
 @click.option(
     "--max-pace",
+    cls=Beside,
+    beside=("--until",),
     type=int,
     default=MOST_PACE,
     show_default=True,
-    help="With --until: how often a path is flushed at most.",
+    help="how often a path is flushed at most.",
 )
 @click.option(
     "--strategy",
+    cls=Beside,
+    beside=("--until",),
+    without=("--pace",),
     type=click.Choice(STRATEGIES),
     default="inqp",
     show_default=True,
-    help="With --until: how paces are chosen.",
+    help="how paces are chosen.",
 )
 @click.option(
     "--pace",
     "paces",
+    cls=Beside,
+    beside=("--until",),
     multiple=True,
     metavar="NAME=PACE",
-    help="With --until: of paths from a table or segment; repeat for more.",
+    help="of paths from a table or segment; repeat for more.",
 )
-@click.option("--since", metavar="TIME", help="With --until: from when on rows are counted; from now on unless given.")
-@click.option("--timezone", help="Time zone of the times; the session's unless given.")
+@click.option(
+    "--since",
+    cls=Beside,
+    beside=("--until",),
+    metavar="TIME",
+    help="from when on rows are counted; from now on unless given.",
+)
+@click.option(
+    "--timezone", cls=Beside, beside=("--at", "--until"), help="time zone of the times; the session's unless given."
+)
 @click.option("--view", is_flag=True, help="A view, refreshed at each run, instead of times.")
-@click.option("--refreshes", default=30, show_default=True, help="With --view: refreshes that pay for the first build.")
+@click.option(
+    "--refreshes",
+    cls=Beside,
+    beside=("--view",),
+    default=30,
+    show_default=True,
+    help="refreshes that pay for the first build.",
+)
 @methods_option
 @require_option
 @budget_option
@@ -275,12 +331,12 @@ def add_query(
     """
     if (sql is None) == (file is None):
         raise click.UsageError("Give the query with either --sql or --file.")
-    if bool(view) + bool(times) + bool(until) != 1:
+    if view + bool(times) + (until is not None) != 1:
         raise click.UsageError("Give the schedule with either --at (once per time), --view or --until.")
     text = file.read_text() if file else sql
     schedule = tp.Schedule.view(refreshes) if view else None
-    if until:
-        chosen = dict(map(pace, paces)) if paces else strategy
+    if until is not None:
+        chosen = by_name(map(pace, paces)) if paces else strategy
         schedule = tp.Schedule.paced(until, final_work, total_work, max_pace, chosen, since, timezone)
     schedule = schedule or tp.Schedule.progressive(prices(times), timezone)
     with shell.progress("starting Spark"):

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tempura.cli.declare import init, query, table
-from tempura.cli.options import json_option
+from tempura.cli.options import Beside, json_option
 from tempura.cli.queries import changes, explain, history, plan, result
 from tempura.cli.running import run, verify
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
@@ -100,7 +100,14 @@ _OF_QUERIES = ("runs", "last", "next", "due", "result_of", "result_rows", "state
     "--runs", type=int, help="Forget the runs of each query but the last so many: history and savings begin there."
 )
 @click.option("--dry-run", is_flag=True, help="List what would be removed, and remove nothing.")
-@click.option("--bytes", "sizes", is_flag=True, help="With --json: the bytes of each kind instead of the paths.")
+@click.option(
+    "--bytes",
+    "sizes",
+    cls=Beside,
+    beside=("--json",),
+    is_flag=True,
+    help="the bytes of each kind instead of the paths.",
+)
 @json_option
 @click.pass_obj
 def gc(shell: Shell, keep: int, runs: int | None, dry_run: bool, sizes: bool, as_json: bool) -> None:

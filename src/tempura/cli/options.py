@@ -1,5 +1,8 @@
 """Arguments and options that several commands have."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
 import click
 
 from tempura.warehouse.declared.declare import NO_DEMAND, REQUIRED
@@ -26,6 +29,43 @@ storage_option = click.option(
     help="CPU seconds that each GB of a state counts as which a plan keeps; 0: none. As declared unless given.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for a program.")
+
+
+T = TypeVar("T")
+
+
+class Beside(click.Option):
+    """An option that means something ``beside`` one of some others, and ``without`` some: given otherwise it is refused, and not dropped.
+    Its help says beside which."""
+
+    def __init__(
+        self, declared: Sequence[str], *, beside: Sequence[str], without: Sequence[str] = (), help: str, **given: Any
+    ) -> None:
+        super().__init__(declared, help=f"With {' or '.join(beside)}: {help}", **given)
+        self._beside = beside
+        self._without = without
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Raises UsageError for one that says nothing there."""
+        given = {spelling for param in ctx.command.params if param.name in opts for spelling in param.opts}
+        if given.intersection(self.opts):
+            if not given.intersection(self._beside):
+                raise click.UsageError(f"{self.opts[0]} goes with {' or '.join(self._beside)} only.", ctx)
+            if useless := given.intersection(self._without):
+                raise click.UsageError(f"{self.opts[0]} says nothing beside {', '.join(sorted(useless))}.", ctx)
+        return super().handle_parse_result(ctx, opts, args)
+
+
+def by_name(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """What is given by names. Raises BadParameter for a name that is given twice."""
+    found: dict[str, T] = {}
+    for name, value in pairs:
+        if name in found:
+            raise click.BadParameter(f"{name} is given twice")
+        found[name] = value
+    return found
 
 
 def method_names(text: str | None) -> str | list[str] | None:

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 import click
 
+from tempura.cli.options import by_name
+
 references_option = click.option(
     "--references",
     multiple=True,
@@ -18,4 +20,4 @@ def referring(given: Iterable[str]) -> dict[str, str]:
     wrong = [columns for columns, separator, _ in pairs if not separator]
     if wrong:
         raise click.UsageError(f"Write --references COLUMNS=TABLE.KEY, not {wrong[0]!r}.")
-    return {columns.strip(): partner.strip() for columns, _, partner in pairs}
+    return by_name((columns.strip(), partner.strip()) for columns, _, partner in pairs)

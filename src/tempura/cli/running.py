@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tempura.cli.options import json_option, method_names, methods_option, require_option, several_argument
+from tempura.cli.options import Beside, json_option, method_names, methods_option, require_option, several_argument
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, told
 from tempura.errors import TempuraError
 from tempura.execute.interrupt import terminated_as_interrupted
@@ -24,7 +24,12 @@ from tempura.warehouse.together import Asked, Outcome, T
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--follow", is_flag=True, help="Stay, and run whatever is due whenever it is, a line each.")
 @click.option(
-    "--every", default=EVERY, show_default=True, help="With --follow: how many seconds to wait between two looks."
+    "--every",
+    cls=Beside,
+    beside=("--follow",),
+    default=EVERY,
+    show_default=True,
+    help="how many seconds to wait between two looks.",
 )
 @methods_option
 @require_option

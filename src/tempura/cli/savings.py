@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tempura.cli.options import json_option, several_argument
+from tempura.cli.options import Beside, json_option, several_argument
 from tempura.cli.running import check_named, error_json, that_count
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, percent
 from tempura.warehouse.runs.savings import Recomputation, Savings
@@ -17,7 +17,9 @@ from tempura.warehouse.together import Outcome
 @click.option(
     "--measure", is_flag=True, help="First let Spark alone recompute the last results, and note what that takes."
 )
-@click.option("--all", "every_query", is_flag=True, help="With --measure: all queries that have a result.")
+@click.option(
+    "--all", "every_query", cls=Beside, beside=("--measure",), is_flag=True, help="all queries that have a result."
+)
 @json_option
 @click.pass_context
 def savings(ctx: click.Context, names: tuple[str, ...], measure: bool, every_query: bool, as_json: bool) -> None:
@@ -37,8 +39,6 @@ def savings(ctx: click.Context, names: tuple[str, ...], measure: bool, every_que
     if measure:
         check_named(names, every_query)
         code = measure_now(shell, names, as_json)
-    elif every_query:
-        raise click.UsageError("--all goes with --measure: without it all queries are told of.")
     with shell.progress("reading"):
         told = shell.warehouse.savings(names)
     if as_json:

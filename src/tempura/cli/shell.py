@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -230,8 +231,12 @@ def quiet_python_logs(debug: bool) -> None:
 
 
 def prices(texts: Iterable[str]) -> dict[str, float]:
-    """Times and prices, in the order of the times."""
-    return dict(sorted(map(price, texts)))
+    """Times and prices, in the order of the times. Raises TempuraError BAD_SCHEDULE for a time that is given twice."""
+    given = sorted(map(price, texts))
+    for (time, _), (following, _) in pairwise(given):
+        if time == following:
+            raise TempuraError("BAD_SCHEDULE", f"The time {time} is given twice.", "Give each time once.")
+    return dict(given)
 
 
 def price(text: str) -> tuple[str, float]:

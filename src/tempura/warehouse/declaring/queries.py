@@ -48,7 +48,7 @@ class Terms:
             return known or Schedule.view()
         if not isinstance(given, Schedule):
             raise TempuraError("BAD_SCHEDULE", f"The schedule is {given!r}.", "Give one, such as Schedule.view().")
-        if given.timezone:
+        if given.timezone is not None:
             zone_of(given.timezone)
         if given.deadline is None:
             return given
