@@ -5,6 +5,7 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,36 @@ def put(path: Path, rows: list[Row], ddl: str = SALES, age: float = 100) -> None
 
 def aged(path: Path, age: float) -> None:
     os.utime(path, (time.time() - age,) * 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ({"settle": 5}, "BAD_OPTION"),
+        ({"follow_links": True}, "BAD_OPTION"),
+        ({"format": "csv"}, "BAD_OPTION"),
+        ({"format": "delta"}, "BAD_OPTION"),
+        ({"format": "csv", "options": {"sep": ";"}}, "BAD_OPTION"),
+        ({"new_columns": "add"}, "BAD_OPTION"),
+        ({"value_format": "csv"}, "BAD_SOURCE"),
+        ({"start": "latest"}, "BAD_SOURCE"),
+        ({"connection": {"sasl.mechanism": "PLAIN"}}, "BAD_SOURCE"),
+    ],
+)
+def test_what_says_nothing_of_a_managed_table_is_refused(wh: Warehouse, given: dict[str, Any], refusal: str) -> None:
+    with pytest.raises(TempuraError) as error:
+        wh.add_table("sales", schema=SALES, **given)
+    assert code(error) == refusal
+    assert wh.tables() == ()
+    assert wh.add_table("sales", schema=SALES, format="parquet", settle=0, follow_links=False).is_managed
+
+
+@pytest.mark.parametrize("given", [{"settle": 5}, {"follow_links": True}])
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_what_says_nothing_of_a_lake_is_refused(wh: Warehouse, lake: Path, format: str, given: dict[str, Any]) -> None:
+    with pytest.raises(TempuraError, match=f"of format {format} cannot have {next(iter(given))}") as error:
+        wh.add_table("sales", path=lake, format=format, schema=SALES, **given)
+    assert code(error) == "BAD_OPTION"
 
 
 class TestChangeFiles:

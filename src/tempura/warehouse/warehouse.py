@@ -128,12 +128,8 @@ class Warehouse:
         Raises TempuraError BAD_NAME, BAD_EXPECT, BAD_SCHEMA, BAD_KEYS, BAD_OPTION, BAD_SOURCE, UNSUPPORTED_FORMAT, UNSUPPORTED_PATH,
         BAD_REFERENCES, UNKNOWN_QUERY, FOLDER_MISSING, TABLE_EXISTS, NO_PACKAGE, FEED_UNREADABLE, FEED_OFF, LAKE_AS_FILES, LINK_LEADS_OUT.
         """
-        kafka = None
-        if format == "kafka" or servers or topic:
-            begin = {str(p): o for p, o in start.items()} if isinstance(start, Mapping) else start
-            kafka = KafkaSpec(
-                servers, topic, value_format, key_format, begin, on_bad_record, avro_schema, connection or {}
-            )
+        begin = {str(p): o for p, o in start.items()} if isinstance(start, Mapping) else start
+        told = KafkaSpec(servers, topic, value_format, key_format, begin, on_bad_record, avro_schema, connection or {})
         given = tables.spec_given(
             name,
             {"schema": schema, "path": path, "options": options, "query": query},
@@ -144,7 +140,8 @@ class Warehouse:
             settle=settle,
             follow_links=follow_links,
         )
-        given = replace(given, new_columns=new_columns, kafka=kafka)
+        is_of_topic = format == "kafka" or told != KafkaSpec("", "")
+        given = replace(given, new_columns=new_columns, kafka=told if is_of_topic else None)
         tables.add(self._catalog, name, given, schema, expect, references or {})
         return self.table(name)
 

@@ -22,9 +22,20 @@ from tempura.warehouse.tables.site import Site
 def topic_of(name: str, given: TableSpec) -> KafkaSpec | None:
     """The topic of a table of ``format="kafka"``; None for another one. Raises TempuraError BAD_SOURCE, BAD_OPTION."""
     if given.kafka and given.format != "kafka":
-        what = f"Table {name} has a Kafka topic, and the format {given.format}."
+        what = f"Table {name} has the format {given.format}, and options of a Kafka topic."
         raise TempuraError("BAD_SOURCE", what, 'Say format="kafka".', "Say --format kafka.")
     return checked(name, given.kafka) if given.kafka else None
+
+
+def check_of_files(name: str, given: TableSpec) -> None:
+    """Raises TempuraError BAD_OPTION for what is said of files where none are looked for: of a table without a path, or of a lake."""
+    if given.kafka or (given.path is not None and given.format not in LAKES):
+        return
+    of_lake, plain = ("settle", "follow_links"), TableSpec("")
+    for option in of_lake if given.path is not None else ("format", "options", *of_lake):
+        if getattr(given, option) != getattr(plain, option):
+            where = "without a path" if given.path is None else f"of format {given.format}"
+            raise TempuraError("BAD_OPTION", f"Table {name} {where} cannot have {option}.", "Leave it out.")
 
 
 def reading(engine: Engine, given: TableSpec, declared: TableSpec | None) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from tempura.warehouse.declared.declare import TableSpec, check_name, declared_p
 from tempura.warehouse.declared.kinds import TABLE, check_given
 from tempura.warehouse.declared.references import check_reference, references_of
 from tempura.warehouse.declared.references import declared as declared_references
-from tempura.warehouse.declaring.sources import check_source, reading, topic_of, with_columns
+from tempura.warehouse.declaring.sources import check_of_files, check_source, reading, topic_of, with_columns
 from tempura.warehouse.sources.topic import check_topic
 from tempura.warehouse.sources.widening import add_columns, check_new_columns
 from tempura.warehouse.tables.refresh import check_moved, refresh_times
@@ -60,6 +60,7 @@ def add(
     folder = declared_path(site.root, given.path) if given.path is not None else None
     spec = replace(given, path=folder, kafka=topic_of(name, given))
     spec = replace(spec, options=reading(site.engine, spec, known), expect=check_expect(name, expect))
+    check_of_files(name, given)
     check_topic(name, spec)
     check_new_columns(name, spec)
     if not known:
