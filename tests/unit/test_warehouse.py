@@ -16,6 +16,7 @@ from tempura.errors import TempuraError
 from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
 from tempura.warehouse.commits.files import Files
+from tempura.warehouse.engine import Check, Verification
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.times.history import History
@@ -82,6 +83,62 @@ def result(query: Query) -> SignedBag:
     found: object = query.result()
     assert isinstance(found, SignedBag)
     return found
+
+
+class TestVerifyingWhileOthersWork:
+    @pytest.mark.parametrize("before", [True, False], ids=["before it is read", "after it was read"])
+    def test_a_result_that_is_collected_meanwhile_gives_way_to_the_next(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, before: bool
+    ) -> None:
+        query, verify = begun(world), world.engine.verify
+        asked: list[int] = []
+
+        def verified(check: Check) -> Verification:
+            asked.append(len(asked))
+            if len(asked) > 1:
+                return verify(check)
+            found = None if before else verify(check)
+            world.push([(2, 7)])
+            world.open().query("summary").run()
+            world.open().gc(keep=1)
+            return verify(check) if found is None else replace(found, equal=False)
+
+        monkeypatch.setattr(world.engine, "verify", verified)
+        assert query.verify()
+        assert asked == [0, 1]
+
+    @pytest.mark.parametrize("newer", [True, False])
+    def test_what_is_wrong_with_a_result_that_is_there_is_told(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, newer: bool
+    ) -> None:
+        query = begun(world)
+
+        def unequal(check: Check) -> Verification:
+            if newer:
+                world.push([(2, 7)])
+                world.open().query("summary").run()
+            return Verification(False, 1, (), ("a row",), "bags")
+
+        monkeypatch.setattr(world.engine, "verify", unequal)
+        assert query.verify().extra == ("a row",)
+
+    def test_an_error_of_the_last_result_is_told(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fails(check: Check) -> Verification:
+            raise TempuraError("STATE_MISSING", "There is no folder.")
+
+        query = begun(world)
+        monkeypatch.setattr(world.engine, "verify", fails)
+        with pytest.raises(TempuraError) as error:
+            query.verify()
+        assert code(error) == "STATE_MISSING"
+
+
+def begun(world: World) -> Query:
+    """A view that has run once."""
+    query = world.query(Schedule.view())
+    world.put("a", FIRST)
+    query.run()
+    return query
 
 
 class TestRuns:

@@ -338,17 +338,37 @@ class Query:
     @errors_by_code()
     def verify(self, rows: Mapping[str, Rows] | None = None) -> Verification:
         """Compare the last result with a recomputation over the same versions of the tables. ``rows`` that a table is known to have
-        are read in the place of what arrived in it. Files are read for their checksums, whenever that was done last. Raises TempuraError
-        NO_RESULT."""
+        are read in the place of what arrived in it. Files are read for their checksums, whenever that was done last. A result that another
+        process has collected meanwhile, because there is a newer one, is not waited for: that is verified. Raises TempuraError NO_RESULT,
+        and NOT_RELEASED for a result of a query at paces that is of no version of its tables."""
         read_all_again()
-        step = self._with_result()[-1]
+        while True:
+            step = self._to_recompute()
+            try:
+                found = self._verified(step, rows or {})
+            except Exception:
+                if self._is_last(step):
+                    raise
+            else:
+                if found or self._is_last(step) or not step.damage(self._site.root):
+                    return found
+
+    def _to_recompute(self) -> StepManifest:
+        """The run that gave the last result. Raises TempuraError NO_RESULT."""
+        return self._with_result()[-1]
+
+    def _is_last(self, step: StepManifest) -> bool:
+        """Whether no run has given a newer result."""
+        return [last.n for last in self.outputs()[-1:]] == [step.n]
+
+    def _verified(self, step: StepManifest, rows: Mapping[str, Rows]) -> Verification:
         wrong = step.damage(self._site.root)
         if wrong:
             return Verification(False, 0, (), (wrong,), "checksums of the files")
         lifted, found = self._as_read(step)
         # What a run may have gone by, where deleted rows lie, is not believed here.
         sources = {name: source.without_places() for name, source in found.items()}
-        sources |= {name: Source(self._tables[name].schema, known) for name, known in (rows or {}).items()}
+        sources |= {name: Source(self._tables[name].schema, known) for name, known in rows.items()}
         check = Check(self._wording.written(), lifted, sources, self.stored(step), step.settings)
         return self._site.engine.verify(check)
 
@@ -358,9 +378,10 @@ class Query:
         tells what was saved. That is done again until it takes no less time, or a minute has passed, and the fastest counts. ``progress``
         is called with what is being done. Nothing that is computed is kept.
 
-        Raises TempuraError NO_RESULT, NO_TEXT for a query from a DataFrame, COMMIT_LOST, and what Spark says of the query."""
+        Raises TempuraError NO_RESULT and NOT_RELEASED as :meth:`verify` does, NO_TEXT for a query from a DataFrame, COMMIT_LOST, and what
+        Spark says of the query."""
         self._check_declared()
-        step = self._with_result()[-1]
+        step = self._to_recompute()
         if self._spec.sql is None:
             what = f"Query {self.name} was made from a DataFrame: there is no text that Spark could be asked."
             raise TempuraError("NO_TEXT", what, "Measure what your program takes without Tempura.")

@@ -23,7 +23,7 @@ from tempura.pace.cut import Cut
 from tempura.pace.goal import Plan
 from tempura.pace.strategies import paces_by_name
 from tempura.warehouse.commits.ledger import Ledger, attempt
-from tempura.warehouse.engine import Progress, Settings, Verification
+from tempura.warehouse.engine import Progress, Settings
 from tempura.warehouse.following import EVERY, follow
 from tempura.warehouse.paces.cycle import Cycle, expected_in, rows_since
 from tempura.warehouse.paces.life import Born, Life
@@ -36,7 +36,6 @@ from tempura.warehouse.runs.query_plan import QueryPlan
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.report import RunReport, report_of_flush
 from tempura.warehouse.runs.required import Demand
-from tempura.warehouse.runs.savings import Recomputation
 from tempura.warehouse.runs.situation import names_read
 from tempura.warehouse.runs.standing import standing
 from tempura.warehouse.tables.clock import Clock
@@ -187,27 +186,17 @@ class PacedQuery(Query):
         others = [step for segment in stored_segments(self._site, self) for step in segment.committed().runs]
         return flushes_of(own, others)
 
-    @errors_by_code()
-    def verify(self, rows: Mapping[str, Any] | None = None) -> Verification:
-        """As :meth:`Query.verify`, of a result that everything was released for. Raises TempuraError NOT_RELEASED for another one: it is
-        that of no version of the tables."""
-        self._check_released()
-        return super().verify(rows)
-
-    @errors_by_code()
-    def measure(self, progress: Progress = lambda text: None) -> Recomputation:
-        """As :meth:`Query.measure`, of a result that everything was released for. Raises TempuraError NOT_RELEASED for another one."""
-        self._check_released()
-        return super().measure(progress)
-
-    def _check_released(self) -> None:
-        last = self.outputs()[-1:] or ()
-        if last and last[0].flush and not last[0].flush.complete:
-            what = f"The last result of query {self.name}, of {last[0].slot}, is of what was released by then, not of its tables."
+    def _to_recompute(self) -> StepManifest:
+        """The run that gave the last result, of everything that had come. Raises TempuraError NO_RESULT, and NOT_RELEASED for a result of
+        less: it is that of no version of the tables."""
+        last = super()._to_recompute()
+        if last.flush and not last.flush.complete:
+            what = f"The last result of query {self.name}, of {last.slot}, is of what was released by then, not of its tables."
             remedy = "Verify the last flush, or a flush of everything: run(now=True)."
             raise TempuraError(
                 "NOT_RELEASED", what, remedy, f"Verify the last flush, or: tempura run {self.name} --now"
             )
+        return last
 
     def _sources(self, versions: Mapping[str, int], time: datetime, settings: Settings) -> dict[str, Any]:
         found = next((s.flush for s in reversed(self.outputs()) if s.flush and dict(s.inputs) == dict(versions)), None)
