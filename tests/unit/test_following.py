@@ -95,6 +95,36 @@ def test_queries_that_are_declared_meanwhile_are_followed_too(world: World) -> N
     assert followed(world, declare, names=("summary",)) == ["-", "-"], "not those that nobody has named"
 
 
+def test_one_that_is_removed_is_told_once_and_the_others_go_on(world: World) -> None:
+    world.wh.add_query("other", COUNT, schedule=VIEW).run()
+
+    def gone() -> None:
+        world.open().remove_query("other")
+        world.put("b", SECOND)
+
+    def back() -> None:
+        world.open().add_query("other", COUNT, schedule=VIEW)
+
+    told = followed(world, gone, nothing, back, names=("other", "summary"))
+    assert [line.split("]")[0] for line in told] == [
+        "-", "other: [UNKNOWN_QUERY", "summary: refresh 2", "-", "-", "other: refresh 1", "-",
+    ]  # fmt: skip
+
+
+def test_it_ends_when_all_that_were_named_are_gone(world: World) -> None:
+    outcomes: list[Outcome[RunReport]] = []
+    world.wh.add_query("other", COUNT, schedule=VIEW).run()
+
+    def wait(seconds: float) -> None:
+        world.wh.remove_query("other")
+
+    world.wh.follow(["other"], outcomes.append, wait=wait)
+    assert [outcome.query for outcome in outcomes] == ["other"]
+    with pytest.raises(TempuraError) as error:
+        world.wh.follow(["other"])
+    assert error.value.code == "UNKNOWN_QUERY"
+
+
 def test_one_that_fails_is_told_once_and_tried_less_and_less_often(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

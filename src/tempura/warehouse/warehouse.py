@@ -300,12 +300,28 @@ class Warehouse:
         wait by ``wait`` in between. ``tell`` is called with each run, and with an error once, until it is another; what has failed is
         tried again after twice as long each time, five minutes at most. Of all, those count that are declared at the moment. ``asked`` is
         ``methods``, ``require`` and ``progress``, as for :meth:`Query.run`. Returns when no query will be due any more, as those with
-        a deadline that has passed: views, and times of a day, go on for ever. One with a fixed schedule is told of as BAD_RUN.
+        a deadline that has passed: views, and times of a day, go on for ever. One with a fixed schedule is told of as BAD_RUN, and one of
+        those named that is removed or renamed meanwhile as UNKNOWN_QUERY: the others go on.
 
         Raises TempuraError UNKNOWN_QUERY before anything is run, BAD_NUMBER, NO_SESSION when Spark has ended.
         """
-        given = tuple(names)
-        follow(partial(self._upstream_first, given), tell, every, wait, **asked)
+        given, gone = tuple(names), set[str]()
+        self._chosen(given)
+
+        def choose() -> tuple[Query, ...]:
+            declared = self._catalog.declared
+            for name in given:
+                try:
+                    declared.query(name)
+                    gone.discard(name)
+                except TempuraError as error:
+                    if name not in gone:
+                        tell(Outcome(name, error=error))
+                    gone.add(name)
+            left = [name for name in given if name not in gone]
+            return self._upstream_first(left) if left or not given else ()
+
+        follow(choose, tell, every, wait, **asked)
 
     def _upstream_first(self, names: Iterable[str]) -> tuple[Query, ...]:
         """Those named, or all; each after those whose results it reads."""
