@@ -16,6 +16,7 @@ from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import Ledger, attempt
+from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.times import follow
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
@@ -249,6 +250,23 @@ class TestRaces:
         assert told == ["COMMIT_LOST"] * 7
         assert ledger.count() == 1
         assert list((tmp_path / "attempts").iterdir()) == []
+
+    def test_a_lock_is_shared_or_held_alone(self, tmp_path: Path) -> None:
+        files, lock, told = Files(), tmp_path / "a.lock", list[str]()
+
+        def shares() -> None:
+            with files.share(lock):
+                told.append("shared")
+
+        with files.share(lock), files.share(lock), pytest.raises(HeldError), files.lock(lock, wait=False):
+            pass
+        with files.lock(lock):
+            thread = threading.Thread(target=shares)
+            thread.start()
+            thread.join(0.3)
+            assert told == []
+        thread.join()
+        assert told == ["shared"]
 
     def test_a_second_process_is_told_while_the_first_runs(self, tmp_path: Path) -> None:
         prepare(tmp_path)
