@@ -186,8 +186,9 @@ class FakeWarehouse:
     def undeclared(self) -> tuple[str, ...]:
         return ()
 
-    def gc(self, keep: int, dry_run: bool) -> Removed:
-        return Removed(("queries/revenue/attempts/x",) * keep, {"results": 1000 * keep})
+    def gc(self, keep: int, dry_run: bool, runs: int | None) -> Removed:
+        ledger = {"ledger": runs} if runs else {}
+        return Removed(("queries/revenue/attempts/x",) * keep, {"results": 1000 * keep, **ledger})
 
     def replace_query(
         self,
@@ -623,6 +624,7 @@ def test_history_status_and_gc(tempura: Tempura, warehouse: FakeWarehouse) -> No
     assert json.loads(tempura("gc", "--json", "--bytes").stdout) == {"results": 2000}
     assert "results: 2,000 bytes removed\n2 removed" in tempura("gc").stdout
     assert "3 to be removed" in tempura("gc", "--dry-run", "--keep", "3").stdout
+    assert "ledger: 2,000 bytes removed" in tempura("gc", "--runs", "2000").stdout
 
 
 def test_query_replace_asks(tempura: Tempura, warehouse: FakeWarehouse) -> None:
@@ -662,7 +664,7 @@ def test_table_add_says_what_becomes_of_links_and_new_columns(tempura: Tempura, 
 def test_warnings_are_one_line_on_standard_error(
     tempura: Tempura, warehouse: FakeWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def warning(keep: int, dry_run: bool) -> Removed:
+    def warning(keep: int, dry_run: bool, runs: int | None) -> Removed:
         warnings.warn("look", TempuraWarning, stacklevel=1)
         return Removed((), {})
 
