@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 
 import tempura as tp
 from tempura.errors import TempuraError
 from tempura.execute.draft import Draft
 from tempura.warehouse.spark.incoming import touched
+from tempura.warehouse.spark.json_text import is_one_value
 from tempura.warehouse.spark.rows import columns_of, signed_rows
 from tempura.warehouse.table import Table
 from tempura.warehouse.warehouse import Warehouse
@@ -84,6 +86,76 @@ def test_json(wh: Warehouse, tmp_path: Path) -> None:
         table.df()
     bad.unlink()
     assert wh.add_table("t", path=lake, format="json").schema == table.schema
+
+
+ALONE = (
+    *('{"id": 1}', '{"id": 1, "s": {"t": "}{"}}', '[{"id": 1}, {"id": 2}]', "[]", '{"id": 1, "s": {"t": "\\ud800"}}'),
+    *(
+        "{'id': 1, 's': {'t': '}'}}",
+        '{"s": {"n": NaN}}',
+        '  {"id": 1}  ',
+        "",
+        "   ",
+        '{"id": 1, "_tempura_end": {"a": []}}',
+    ),
+    '{"a": ' * 8 + "1" + "}" * 8,
+    '{"a": "' + r"\n" * 20_000 + '", "b": {}}',
+)
+FOLLOWED = (
+    *(
+        '{"id": 1}{"id": 2}',
+        '{"id": 1} {"id": 2}',
+        '{"id": 1} junk',
+        '{"id": 1}, {"id": 2}',
+        '{"id": 1},',
+        '{"id": 1}}',
+    ),
+    *('{"id": 1}] junk', '{"id": 1}],[{"id": 2}', '{"id": 1}, "x": {}', '[{"id": 1}] 3', '[{"id": 1}],[{"id": 2}]'),
+    *('{"s": {"t": 1}} {"id": 2}', '{"s": {"t": 1}}}', "{'id': 1} {}", '{"id": 1}\0\0', '[{"id": 1}]]'),
+)
+
+
+def test_which_texts_are_one_value_of_json(spark: SparkSession) -> None:
+    texts = spark.createDataFrame([(text,) for text in (*ALONE, *FOLLOWED)], "text STRING")
+    found = [row[0] for row in texts.select(is_one_value(fn.col("text"), {})).collect()]
+    assert found == [True] * len(ALONE) + [False] * len(FOLLOWED)
+
+
+def test_nothing_follows_a_record_of_json(wh: Warehouse, tmp_path: Path) -> None:
+    lake, bad = tmp_path / "lake", tmp_path / "lake" / "b +.json"
+    put(lake / "a.json", '\ufeff{"id": 1}\n\n[{"id": 2}, {"id": 3}]\n{"id": 4, "s": {"t": "}{"}}  \r\n')
+    table = wh.add_table("t", path=lake, format="json", schema="id INT, s STRUCT<t: STRING>")
+    expected = [(1, None), (2, None), (3, None), (4, ("}{",))]
+    assert rows(table) == expected
+    for text in ('{"id": 5}{"id": 6}', '{"id": 5} {"id": 6}', '{"id": 5} junk', '{"id": 5},', '{"s": {"t": "x"}}}'):
+        put(bad, f'{{"id": 4}}\n{text}\n{{"id": 7}}\n')
+        refused(table, bad, f"{text!r} is more than one record", "a line holds one", "Write one per line")
+    assert rows(table) == expected
+
+
+def test_nothing_follows_a_record_of_json_in_another_encoding(wh: Warehouse, tmp_path: Path) -> None:
+    for encoding in ("UTF-16LE", "ISO-8859-1"):
+        lake, bad = tmp_path / encoding, tmp_path / encoding / "b.json"
+        lake.mkdir()
+        (lake / "a.json").write_text('{"s": "ä"}\n{"s": "}"}\n', encoding=encoding)
+        options = {"encoding": encoding, "lineSep": "\n"}
+        table = wh.add_table(f"t{len(encoding)}", path=lake, format="json", schema="s STRING", options=options)
+        assert rows(table) == [("}",), ("ä",)]
+        bad.write_text('{"s": "ö"}\n{"s": "ü"} {}\n', encoding=encoding)
+        refused(table, bad, """'{"s": "ü"} {}' is more than one record""")
+
+
+def test_nothing_follows_the_records_of_a_file_of_json(wh: Warehouse, tmp_path: Path) -> None:
+    lake, bad = tmp_path / "lake", tmp_path / "lake" / "c.json"
+    put(lake / "a.json", '[\n {"id": 1},\n {"id": 2}\n]\n')
+    put(lake / "b.json", '\ufeff{\n "id": 3, "s": {"t": 1}\n}\n')
+    (lake / "d.json").write_text('{"id": 4}', encoding="utf-16")
+    table = wh.add_table("t", path=lake, format="json", schema="id INT", options={"multiLine": "true"})
+    assert rows(table) == [(1,), (2,), (3,), (4,)]
+    put(bad, '{"id": 5}\n{"id": 6}\n')
+    refused(table, bad, "is more than one record, but a file holds one", "leave out multiLine")
+    put(bad, '[{"id": 5}]\n[{"id": 6}]\n')
+    refused(table, bad, "is more than one record")
 
 
 def test_parquet_of_changes_beside_partitioned_files(wh: Warehouse, spark: SparkSession, tmp_path: Path) -> None:

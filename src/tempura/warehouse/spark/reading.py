@@ -15,6 +15,7 @@ from tempura.frontend.catalyst import first_line
 from tempura.warehouse.batches.parquet import partition_columns
 from tempura.warehouse.declared.text import CHANGE, has_header
 from tempura.warehouse.engine import FileSet, Fit
+from tempura.warehouse.spark.json_text import is_one_value
 from tempura.warehouse.spark.rows import file_path
 
 _RECORD = "_tempura_record"
@@ -65,6 +66,8 @@ def _checked(session: SparkSession, files: FileSet, wanted: StructType) -> DataF
     bad = rows.filter(attribute(_RECORD).isNotNull()).first()
     if bad is not None:
         raise _refused(session, files, wanted, bad.asDict())
+    if files.format == "json":
+        _check_alone(session, files)
     return rows.select(*(attribute(name) for name in wanted.names))
 
 
@@ -82,20 +85,52 @@ def _refused(session: SparkSession, files: FileSet, wanted: StructType, bad: dic
     return TempuraError("WRONG_SCHEMA", what, "Correct the file, or take it out of the folder.")
 
 
+def _check_alone(session: SparkSession, files: FileSet) -> None:
+    """Raises TempuraError WRONG_SCHEMA when more follows the first record of a line, or of a file that is one record: no row has it."""
+    text = fn.col("value")
+    encoding = files.options.get("encoding")
+    if encoding:
+        # As Spark's readers do: what is no text in it is replaced.
+        session.conf.set("spark.sql.legacy.codingErrorAction", "true")
+        text = fn.decode(text.cast("binary"), encoding)
+    whole = files.options.get("multiLine", "false").lower() == "true"
+    ends = {name: files.options[name] for name in ("encoding", "lineSep") if name in files.options}
+    lines = _strict(session).options(**ends).option("wholetext", str(whole).lower()).format("text").load(_paths(files))
+    # Without an encoding named the reader of whole files finds UTF-16 and UTF-32 by their first characters.
+    known = fn.lit(True) if encoding else ~text.substr(1, 4).contains("\0")
+    found = lines.filter(known & ~is_one_value(text, _of_parser(files))).select(text, file_path()).first()
+    if found is not None:
+        holder, remedy = (
+            ("file", "Write a list of them, or leave out multiLine") if whole else ("line", "Write one per line")
+        )
+        what = f"{found[1]}: {str(found[0]).strip()[:200]!r} is more than one record, but a {holder} holds one."
+        raise TempuraError("WRONG_SCHEMA", what, f"{remedy}, or take the file out of the folder.")
+
+
 def _texts(session: SparkSession, files: FileSet, fields: Sequence[StructField], record: str) -> dict[str, object]:
     """The values of a record as they are spelt."""
     schema = StructType([StructField(f.name, StringType()) for f in fields])
-    options = {k: v for k, v in files.options.items() if k not in ("header", "multiLine", "encoding", "lineSep")}
+    options = _of_parser(files)
     one = session.createDataFrame([(record,)], "record STRING")
     parse = fn.from_csv("record", schema.toDDL(), options) if files.format == "csv" else None
     row = one.select(parse if parse is not None else fn.from_json("record", schema, options)).first()
     return row[0].asDict() if row is not None and row[0] is not None else {}
 
 
+def _of_parser(files: FileSet) -> dict[str, str]:
+    """The options that are of single records."""
+    of_files = ("header", "multiLine", "encoding", "lineSep")
+    return {name: value for name, value in files.options.items() if name not in of_files}
+
+
+def _strict(session: SparkSession) -> DataFrameReader:
+    """The user's session may be lenient; rows that arrived must all be read, and read alike."""
+    reader = session.read.option("__globPaths__", "false")
+    return reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
+
+
 def _reader(session: SparkSession, files: FileSet) -> DataFrameReader:
-    reader = session.read.options(**files.options).option("__globPaths__", "false")
-    # The user's session may be lenient; rows that arrived must all be read, and read alike.
-    reader = reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
+    reader = _strict(session).options(**files.options)
     reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", _RECORD)
     if files.format == "csv":
         reader = reader.option("header", str(has_header(files.options)).lower())

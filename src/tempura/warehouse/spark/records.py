@@ -15,6 +15,7 @@ from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import Changes, Source, TopicRead
 from tempura.warehouse.spark.avro import avro_values
 from tempura.warehouse.spark.incoming import KINDS, rows_under
+from tempura.warehouse.spark.json_text import is_one_value
 from tempura.warehouse.spark.places import can_place
 from tempura.warehouse.spark.rows import columns_of
 
@@ -181,7 +182,8 @@ def _json(value: SparkColumn, text: SparkColumn, asked: TopicRead) -> SparkColum
     """One JSON object, and nothing after it."""
     options = _permissive(asked.options)
     parsed = _parsed(text, _whole(asked.schema), options)
-    alone = fn.ltrim(text).startswith("{") & (fn.json_array_length(fn.concat(fn.lit("["), text, fn.lit("]"))) == 1)
+    alone = fn.json_array_length(fn.concat(fn.lit("["), text, fn.lit("]"))) == 1
+    alone = fn.ltrim(text).startswith("{") & alone & is_one_value(text, asked.options)
     reasons = [
         fn.when(~fn.is_valid_utf8(text), fn.lit("it is not text in UTF-8")),
         fn.when(~fn.coalesce(alone, fn.lit(False)), fn.concat(_quoted(text), fn.lit(" is not one JSON object"))),
