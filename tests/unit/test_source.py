@@ -1,6 +1,8 @@
 """What lies in a table's folder: tables of lakes are not read as plain files, links out of the folder are not followed unasked."""
 
 import json
+import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.commits.files import Files
+from tempura.warehouse.sources.lake import LAKES
 from tempura.warehouse.sources.source import SourceFiles
 from tempura.warehouse.table import Table
 from tempura.warehouse.warehouse import Warehouse, open_site
@@ -165,6 +168,58 @@ class TestLinks:
         link = lake.parent / "here"
         link.symlink_to(lake)
         assert held(wh.add_table("sales", path=link)) == SignedBag.of([(1, "x")])
+
+
+class TestWhatIsNoFile:
+    @pytest.mark.parametrize("format", ["parquet", "json", "csv"])
+    def test_it_is_refused_and_nobody_waits_for_it(self, wh: Warehouse, tmp_path: Path, format: str) -> None:
+        lake = tmp_path / "lake"
+        (lake / "deep").mkdir(parents=True)
+        table = wh.add_table("sales", path=lake, format=format, schema=SALES)
+        os.mkfifo(lake / "deep" / "z.csv")
+        calls: list[Callable[[], object]] = [
+            lambda: held(table),
+            table.refresh,
+            lambda: wh.add_table("other", path=lake, format=format),
+        ]
+        for call in calls:
+            with pytest.raises(TempuraError, match=f"{lake}/deep/z.csv is a named pipe") as error:
+                call()
+            assert error.value.code == "NOT_A_FILE"
+            assert error.value.remedy.startswith("Take it out of the folder")
+
+    def test_sockets_and_devices(self, wh: Warehouse, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        table = wh.add_table("sales", path=lake, follow_links=True)
+        monkeypatch.chdir(lake)
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind("s")
+        with pytest.raises(TempuraError, match=f"{lake}/s is a socket") as error:
+            held(table)
+        assert error.value.code == "NOT_A_FILE"
+        (lake / "s").unlink()
+        (lake / "null").symlink_to("/dev/null")
+        with pytest.raises(TempuraError, match=f"{lake}/null is a device") as error:
+            held(table)
+        assert error.value.code == "NOT_A_FILE"
+
+    def test_what_does_not_count_may_be_one(self, wh: Warehouse, lake: Path) -> None:
+        os.mkfifo(lake / "_pipe")
+        os.mkfifo(lake / ".pipe")
+        assert held(wh.add_table("sales", path=lake)) == SignedBag.of([(1, "x")])
+
+    @pytest.mark.parametrize(
+        ("format", "file"),
+        [
+            ("delta", "_delta_log/00000000000000000000.json"),
+            ("iceberg", "metadata/v1.metadata.json"),
+        ],
+    )
+    def test_nor_is_the_log_of_a_lake_one(self, tmp_path: Path, format: str, file: str) -> None:
+        (tmp_path / file).parent.mkdir()
+        os.mkfifo(tmp_path / file)
+        with pytest.raises(TempuraError, match=f"{file} is a named pipe") as error:
+            LAKES[format]("sales", tmp_path, "")
+        assert error.value.code == "NOT_A_FILE"
 
 
 def test_no_folder_holds_no_files(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from tempura.errors import TempuraError
 from tempura.warehouse.sources.feed import Advance, ways_on
+from tempura.warehouse.sources.source import check_regular
 
 _FEED = "delta.enableChangeDataFeed"
 
@@ -30,7 +31,7 @@ class Log:
 
     @staticmethod
     def read(path: Path) -> "Log":
-        """Raises TempuraError FOLDER_MISSING when there is no Delta table."""
+        """Raises TempuraError FOLDER_MISSING when there is no Delta table, NOT_A_FILE."""
         files = {int(f.stem): f for f in (path / "_delta_log").glob("*.json") if f.stem.isdigit()}
         if not files:
             what = f"There is no Delta table at {path}."
@@ -53,6 +54,7 @@ class Log:
     def _checkpointed(self, version: int) -> Mapping[str, Any]:
         files = sorted((self.path / "_delta_log").glob("*.checkpoint*.parquet"), reverse=True)
         for file in (f for f in files if int(f.name.split(".")[0]) <= version):
+            check_regular(file)
             rows = pq.read_table(file, columns=["metaData"]).column(0).to_pylist()
             found = [row for row in rows if row and row.get("id")]
             if found:
@@ -144,4 +146,5 @@ def _only(actions: Sequence[Action], kind: str) -> list[Action]:
 
 
 def _actions(file: Path) -> list[Action]:
+    check_regular(file)
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]

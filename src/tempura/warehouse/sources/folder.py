@@ -65,7 +65,7 @@ class Folder:
         return FileSet(self.table, schema, self.spec.format, self.spec.options, names, base, columns)
 
     def files(self) -> tuple[Path, ...]:
-        """The files that count. Raises TempuraError LAKE_AS_FILES, UNSUPPORTED_FORMAT, LINK_LEADS_OUT."""
+        """The files that count. Raises TempuraError LAKE_AS_FILES, UNSUPPORTED_FORMAT, LINK_LEADS_OUT, NOT_A_FILE."""
         return SourceFiles(self.table, self.path, self.spec.format, self.spec.follow_links).find()
 
     # --- which files ------------------------------------------------------------------------------------------------

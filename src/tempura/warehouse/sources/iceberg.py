@@ -11,6 +11,7 @@ from typing import Any
 
 from tempura.errors import TempuraError
 from tempura.warehouse.sources.feed import Advance, ways_on
+from tempura.warehouse.sources.source import check_regular
 
 _NO_ROWS = ("replace",)
 """Operations that change files and no rows."""
@@ -72,7 +73,7 @@ def _check_appended(table: str, path: Path, snapshot: Mapping[str, Any]) -> None
 
 
 def _metadata(path: Path) -> Mapping[str, Any]:
-    """The newest metadata. Raises TempuraError FOLDER_MISSING when there is no Iceberg table."""
+    """The newest metadata. Raises TempuraError FOLDER_MISSING when there is no Iceberg table, NOT_A_FILE."""
     found: dict[int, Path] = {}
     for file in (path / "metadata").glob("v*.metadata.json"):
         number = file.name[1:].split(".")[0]
@@ -81,6 +82,7 @@ def _metadata(path: Path) -> Mapping[str, Any]:
     if not found:
         what = f"There is no Iceberg table in a folder of its own at {path}."
         raise TempuraError("FOLDER_MISSING", what, "Correct the path in tempura.toml.")
+    check_regular(found[max(found)])
     data = found[max(found)].read_bytes()
     parsed: Mapping[str, Any] = json.loads(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
     return parsed

@@ -1,11 +1,18 @@
 """What lies in the folder of a table: files to be read, tables of lakes that must not be read as plain files, links."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISBLK, S_ISCHR, S_ISFIFO, S_ISREG, S_ISSOCK
 
 from tempura.errors import TempuraError
+
+_IRREGULAR: Mapping[str, Callable[[int], bool]] = {
+    "a named pipe": S_ISFIFO,
+    "a socket": S_ISSOCK,
+    "a device": lambda mode: S_ISCHR(mode) or S_ISBLK(mode),
+}
 
 _NAMES = {"delta": "a Delta table", "iceberg": "an Iceberg table", "hudi": "a Hudi table"}
 
@@ -22,7 +29,8 @@ class SourceFiles:
     _seen: set[Path] = field(default_factory=set)
 
     def find(self) -> tuple[Path, ...]:
-        """The files. Raises TempuraError LAKE_AS_FILES or UNSUPPORTED_FORMAT when some are those of a lake's table, LINK_LEADS_OUT."""
+        """The files. Raises TempuraError LAKE_AS_FILES or UNSUPPORTED_FORMAT when some are those of a lake's table, LINK_LEADS_OUT,
+        NOT_A_FILE."""
         if not self.folder.is_dir():
             return ()
         self._check_above(self.folder)
@@ -31,13 +39,15 @@ class SourceFiles:
     def _below(self, folder: Path) -> Iterator[Path]:
         self._check_plain(folder)
         with os.scandir(folder) as entries:
-            found = sorted(((e.name, e.is_dir(), e.is_symlink()) for e in entries), key=lambda entry: entry[0])
-        inner = [entry for entry in found if counts(entry[0], entry[1])]
-        kept = [
-            (folder / name, is_dir) for name, is_dir, linked in inner if not linked or self._leads_on(folder / name)
-        ]
-        yield from (path for path, is_dir in kept if not is_dir and self._is_first(path))
-        for path in (path for path, is_dir in kept if is_dir and self._is_first(path)):
+            found = sorted(entries, key=lambda entry: entry.name)
+        inner = [entry for entry in found if counts(entry.name, entry.is_dir())]
+        kept = [entry for entry in inner if not entry.is_symlink() or self._leads_on(folder / entry.name)]
+        for entry in (entry for entry in kept if not entry.is_dir()):
+            # What kind of entry it is a folder says itself, without a look at each file.
+            if not entry.is_file():
+                check_regular(folder / entry.name)
+        yield from (folder / e.name for e in kept if not e.is_dir() and self._is_first(folder / e.name))
+        for path in (folder / e.name for e in kept if e.is_dir() and self._is_first(folder / e.name)):
             yield from self._below(path)
 
     def _is_first(self, path: Path) -> bool:
@@ -97,6 +107,17 @@ class SourceFiles:
         program = f'Add it as a table of its own, with path="{folder}" and format="{lake}".'
         command = f"Add it as a table of its own, with --path {folder} --format {lake}."
         raise TempuraError("LAKE_AS_FILES", what, program, command)
+
+
+def check_regular(path: Path) -> None:
+    """Raises TempuraError NOT_A_FILE for what is no file with bytes of its own: who opens it may wait without end."""
+    mode = path.stat().st_mode
+    if not S_ISREG(mode):
+        kind = next((kind for kind, is_one in _IRREGULAR.items() if is_one(mode)), "no file")
+        what = f"{path} is {kind}: its bytes are not there to be read, and to be read again."
+        raise TempuraError(
+            "NOT_A_FILE", what, "Take it out of the folder, or put a file with what comes from it there."
+        )
 
 
 def counts(name: str, is_folder: bool) -> bool:
