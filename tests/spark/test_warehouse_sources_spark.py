@@ -1,5 +1,7 @@
 """Files of several formats read by Spark into a warehouse, one batch of checks per format."""
 
+import gzip
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -156,6 +158,46 @@ def test_nothing_follows_the_records_of_a_file_of_json(wh: Warehouse, tmp_path: 
     refused(table, bad, "is more than one record, but a file holds one", "leave out multiLine")
     put(bad, '[{"id": 5}]\n[{"id": 6}]\n')
     refused(table, bad, "is more than one record")
+
+
+def test_files_that_cannot_be_read_are_named(wh: Warehouse, tmp_path: Path) -> None:
+    whole = gzip.compress("\n".join(json.dumps({"id": i, "s": os.urandom(9).hex()}) for i in range(3000)).encode())
+    for format, data in (("json", b"no gzip"), ("json", whole[:-9000]), ("csv", whole[:-9000])):
+        lake = tmp_path / f"{format} {len(data)}+"
+        options = {"header": "false"} if format == "csv" else {}
+        table = wh.add_table(
+            f"{format}{len(data)}", path=lake, format=format, schema="id STRING, s STRING", options=options
+        )
+        lake.mkdir()
+        (lake / "a.gz").write_bytes(data)
+        with pytest.raises(TempuraError) as error:
+            table.df()
+        assert error.value.code == "FILE_UNREADABLE"
+        assert error.value.what.startswith(f"{lake}/a.gz cannot be read: "), error.value.what
+        assert "take it out of the table's folder" in error.value.remedy
+
+
+def test_names_that_occur_twice_are_told_with_their_file(wh: Warehouse, tmp_path: Path) -> None:
+    lake, bad = tmp_path / "lake", tmp_path / "lake" / "b.json"
+    table = wh.add_table("t", path=lake, format="json", schema="id INT, s STRUCT<t: INT>")
+    put(lake / "a.json", '{"id": 1}\n{"id": 2}\n')
+    for text in ('{"id": 1, "id": 2}', '{"id": 1, "ID": 2}'):
+        put(bad, text)
+        refused(table, bad, "the name id occurs twice", "Write the file again with each name once")
+    put(bad, '{"id": 1, "s": {"t": 1, "t": 2}}')
+    refused(table, bad, "the name t occurs twice")
+
+
+def test_values_in_paths_that_spark_alone_judges(wh: Warehouse, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    put(lake / "at=noon" / "a.csv", "id\n1\n")
+    table = wh.add_table("t", path=lake, format="csv", schema="id INT, at TIMESTAMP")
+    with pytest.raises(TempuraError) as error:
+        table.df()
+    assert error.value.code == "INVALID_PARTITION_VALUE"
+    assert "`at`" in error.value.what
+    assert "'noon'" in error.value.what
+    assert error.value.remedy.startswith("Name the folder that spells it by another value")
 
 
 def test_parquet_of_changes_beside_partitioned_files(wh: Warehouse, spark: SparkSession, tmp_path: Path) -> None:

@@ -1,18 +1,34 @@
 """Where rows come from, over an engine without a JVM: folders of several formats, files of changes, updates by key."""
 
+import gzip
 import json
 import os
+import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.text import header
+from tempura.warehouse.sources.spelt import check_spelt
 from tempura.warehouse.table import Table
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import BagEngine, Row, parse, write_rows
@@ -259,3 +275,81 @@ def test_files_lie_in_folders_of_the_same_columns(wh: Warehouse, lake: Path) -> 
     with pytest.raises(TempuraError, match=r"its path spells cat, but that of a\.parquet spells no column") as error:
         wh.table("sales").df()
     assert code(error) == "WRONG_SCHEMA"
+
+
+@pytest.mark.parametrize(
+    ("type", "fit", "refused"),
+    [
+        (
+            DateType(),
+            ["2026-01-31", "2026-1-2", "2026", "12026-01-01", "__HIVE_DEFAULT_PARTITION__"],
+            ["zz", "2026-02-30", "20260131"],
+        ),
+        (ByteType(), ["-128", "+7", "007"], ["300", "1.0", " 1", "x", ""]),
+        (LongType(), ["9223372036854775807"], ["9223372036854775808", "1e3", "9" * 5000]),
+        (DecimalType(5, 2), ["5.25", "-0.25", "00999.99", ".25"], ["5", "5.2", "5.250", "1000.00", "x", "."]),
+        (DecimalType(3, 0), ["7", "-999"], ["1000", "7.0", "+", "1e2"]),
+        (BooleanType(), ["true", "FALSE"], ["yes", "1"]),
+        (StringType(), ["a%3Db", "x"], [""]),
+        (TimestampType(), ["left to Spark"], [""]),
+    ],
+)
+def test_paths_spell_values_of_their_columns(
+    tmp_path: Path, type: DataType, fit: list[str], refused: list[str]
+) -> None:
+    schema = StructType([StructField("a b", type)])
+    for value in fit:
+        check_spelt(tmp_path, f"x/a%20b={value}/other=1/a.csv", schema)
+    for value in refused:
+        with pytest.raises(TempuraError, match=f"spells a b={re.escape(value)}, but the table expects") as error:
+            check_spelt(tmp_path, f"a b={value}/a.csv", schema)
+        assert code(error) == "WRONG_SCHEMA"
+
+
+def test_a_folder_that_spells_no_value_of_its_column_is_refused_before_it_arrives(wh: Warehouse, lake: Path) -> None:
+    table = wh.add_table("sales", path=lake, schema="o_id INT, day INT")
+    put(lake / "day=7" / "a.parquet", [(1,)], "o_id INT")
+    table.df()
+    put(lake / "day=zz" / "b.parquet", [(1,)], "o_id INT")
+    calls: list[Callable[[], object]] = [table.df, table.refresh]
+    for call in calls:
+        with pytest.raises(
+            TempuraError, match=r"day=zz/b\.parquet: its path spells day=zz, but the table expects int"
+        ) as error:
+            call()
+        assert code(error) == "WRONG_SCHEMA"
+        assert error.value.remedy.startswith("Name the folder by such a value")
+    assert version(wh) == 1
+
+
+def test_a_file_with_a_colon_in_its_name_is_refused(wh: Warehouse, lake: Path) -> None:
+    table = wh.add_table("sales", path=lake, schema=SALES)
+    put(lake / "10:00" / "a.parquet", [(1, "x")])
+    assert held(table) == SignedBag.of([(1, "x")])
+    put(lake / "x:y.parquet", [(1, "x")])
+    with pytest.raises(
+        TempuraError, match=r"x:y\.parquet, for there is a colon in its name\. Rename the file"
+    ) as error:
+        table.df()
+    assert code(error) == "UNSUPPORTED_PATH"
+
+
+def test_columns_that_differ_in_case_only_are_refused(wh: Warehouse, lake: Path) -> None:
+    table = wh.add_table("sales", path=lake, schema=SALES)
+    put(lake / "a.parquet", [(1, "x", 2)], "o_id INT, cat STRING, CAT INT")
+    with pytest.raises(
+        TempuraError, match=r"a\.parquet: there are columns cat, CAT, which Spark cannot tell apart"
+    ) as error:
+        table.df()
+    assert code(error) == "WRONG_SCHEMA"
+    assert version(wh) == 0
+
+
+def test_compressed_files_whose_header_cannot_be_read(wh: Warehouse, lake: Path) -> None:
+    table = wh.add_table("sales", path=lake, format="csv", schema=SALES)
+    for data in (b"o_id,cat\n1,x\n", gzip.compress(b"o_id,cat\n1,x\n")[:12]):
+        (lake / "a.csv.gz").write_bytes(data)
+        with pytest.raises(TempuraError, match=r"a\.csv\.gz cannot be read") as error:
+            table.df()
+        assert code(error) == "FILE_UNREADABLE"
+        assert error.value.remedy == "Write it again whole, or take it out of the folder."

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from signal import SIGKILL
 from subprocess import Popen, TimeoutExpired
 from typing import Any
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
@@ -180,6 +181,8 @@ def _of_spark(error: PySparkException | Py4JError) -> TempuraError:
     own = next((said for said in chain if said.condition and not _FROM_OUTSIDE.match(said.condition)), None)
     if own is not None:
         remedy = "This is what Spark says of the query over the rows of this run. Correct the query or the rows; nothing was committed."
+        if own.condition in _OF_PATHS:
+            remedy = "Name the folder that spells it by another value, or take it out of the table's folder; nothing was committed."
         return TempuraError(own.condition, _sentence(own), remedy)
     outside = next((make(_line(chain, mark)) for mark, make in _OUTSIDE if mark.search(text)), None)
     if outside is not None:
@@ -187,8 +190,20 @@ def _of_spark(error: PySparkException | Py4JError) -> TempuraError:
     if _is_stopping():
         # Whatever Spark stumbles over while it ends, a task without memory may have ended it.
         return _stopped(_first_line(text))
+    if read := _unreadable(chain):
+        return read
     remedy, command = (f"{see} shows where. {_WHOLE}" for see in ("The cause of this error", "tempura --debug …"))
     return TempuraError("SPARK_FAILED", _first_line(text), remedy, command)
+
+
+def _unreadable(chain: list[_Said]) -> TempuraError | None:
+    """A file that is there and whose bytes are not what its name says."""
+    at, found = next(((i, m) for i, said in enumerate(chain) if (m := _READING.search(said.message))), (0, None))
+    if found is None:
+        return None
+    why = _plain(_first_line(chain[-1].message) or chain[-1].kind) if at + 1 < len(chain) else "it is damaged"
+    remedy = f"Put it there whole, or take it out of the table's folder. {_WHOLE}"
+    return TempuraError("FILE_UNREADABLE", f"{unquote(found[1])} cannot be read: {why.rstrip('.')}.", remedy)
 
 
 def _chain(error: PySparkException | Py4JError) -> Iterator[_Said]:
@@ -212,11 +227,18 @@ def _condition(exception: Any) -> str:
         return ""  # an exception that is not one of Spark's own has no such method
 
 
+_OF_PATHS = ("INVALID_PARTITION_VALUE", "EMPTY_PARTITION_COLUMN_VALUE")
+"""Conditions of folders whose names spell values of columns."""
+
 _FROM_OUTSIDE = re.compile(
     "INTERNAL_ERROR|FAILED_READ_FILE|TASK_WRITE_FAILED|_LEGACY_ERROR_TEMP|FAILED_EXECUTE_UDF|"
     "PATH_NOT_FOUND|UNABLE_TO_ACQUIRE_MEMORY|SESSION_OR_CONTEXT_NOT_EXISTS"
 )
 """Conditions that a query does not provoke, or that say where something happened and not what."""
+
+_READING = re.compile(
+    r"Encountered error while reading file file:/*(/.*?)\.\s*(?:Details:.*)?(?:SQLSTATE|$)", re.MULTILINE
+)
 
 _PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:.*\n)*?(?! |\n)(\w[\w.]*(?:: .*)?)$", re.MULTILINE)
 """The last line of a Python traceback."""

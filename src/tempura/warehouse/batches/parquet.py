@@ -92,6 +92,12 @@ def column_names(path: Path) -> tuple[str, ...]:
 def _check(path: Path, file: pq.ParquetFile, schema: StructType) -> None:
     found = {field.name: field for field in file.schema_arrow}
     for column in schema.fields:
+        alike = [name for name in file.schema_arrow.names if name.lower() == column.name.lower()]
+        if len(alike) > 1:
+            what = f"{path}: there are columns {', '.join(alike)}, which Spark cannot tell apart."
+            raise TempuraError(
+                "WRONG_SCHEMA", what, "Write the file again with one of them, or take it out of the folder."
+            )
         field = found.get(column.name)
         actual = spark_type(field.type) if field is not None else None
         if actual and _has_int96(file, column.name):

@@ -33,6 +33,9 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 """The options of Spark's readers that may be given per format. Those that would let rows be lost are not among them."""
 
 
+REWRITE = "Write it again whole, or take it out of the folder."
+
+
 def check_format(format: str, options: Mapping[str, str]) -> None:
     """Raises TempuraError UNSUPPORTED_FORMAT or BAD_OPTION."""
     if format not in OPTIONS:
@@ -56,7 +59,7 @@ def has_header(options: Mapping[str, str]) -> bool:
 def header(path: Path, options: Mapping[str, str], wanted: Sequence[str]) -> tuple[str, ...]:
     """The columns of a CSV file in its order, ``_change`` among them if it holds changes. An empty file has those wanted.
 
-    Raises TempuraError WRONG_SCHEMA when they are not those wanted, BAD_OPTION for an unknown encoding.
+    Raises TempuraError WRONG_SCHEMA when they are not those wanted, FILE_UNREADABLE, BAD_OPTION for an unknown encoding.
     """
     found = _first_record(path, options) if has_header(options) else None
     if found is None:
@@ -82,6 +85,11 @@ def _first_record(path: Path, options: Mapping[str, str]) -> list[str] | None:
             return next((line for line in lines if line and not (comment and line[0].startswith(comment))), None)
     except (UnicodeError, csv.Error) as error:
         raise _wrong(path, f"its header cannot be read: {error}") from error
+    except OSError as error:
+        if error.errno is not None or isinstance(error, FileNotFoundError | PermissionError):
+            raise
+        # Of what is wrong within a compressed file Arrow gives a sentence and no number of the system's.
+        raise TempuraError("FILE_UNREADABLE", f"{path} cannot be read: {error}.", REWRITE) from error
     except LookupError as error:
         raise TempuraError("BAD_OPTION", f"Encoding {encoding!r} is not known.", "Correct the option.") from error
 

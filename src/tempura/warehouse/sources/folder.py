@@ -19,6 +19,7 @@ from tempura.warehouse.declared.text import CHANGE, header
 from tempura.warehouse.engine import Engine, FileSet
 from tempura.warehouse.sources.feed import Batch, Widen, ways_on
 from tempura.warehouse.sources.source import SourceFiles, counts
+from tempura.warehouse.sources.spelt import check_spelt
 from tempura.warehouse.sources.widening import Unknown
 
 Kind = tuple[str, bool, tuple[str, ...]]
@@ -65,7 +66,8 @@ class Folder:
         return FileSet(self.table, schema, self.spec.format, self.spec.options, names, base, columns)
 
     def files(self) -> tuple[Path, ...]:
-        """The files that count. Raises TempuraError LAKE_AS_FILES, UNSUPPORTED_FORMAT, LINK_LEADS_OUT, NOT_A_FILE."""
+        """The files that count. Raises TempuraError LAKE_AS_FILES, UNSUPPORTED_FORMAT, LINK_LEADS_OUT, NOT_A_FILE,
+        UNSUPPORTED_PATH."""
         return SourceFiles(self.table, self.path, self.spec.format, self.spec.follow_links).find()
 
     # --- which files ------------------------------------------------------------------------------------------------
@@ -150,7 +152,10 @@ class Folder:
         return self.engine.infer_schema(self.file_set([path], StructType()))
 
     def kinds(self, files: Sequence[Path], schema: StructType) -> dict[Path, Kind]:
-        """The kind of each file."""
+        """The kind of each file. Raises TempuraError WRONG_SCHEMA for a header, or values that a path spells, which do not fit, and
+        NOT_PARQUET."""
+        for path in files:
+            check_spelt(path, self.name_of(path), schema)
         if self.spec.format == "csv":
             columns = {path: self._header(path, schema) for path in files}
             return {path: self._kind(path, CHANGE in found, found) for path, found in columns.items()}

@@ -30,7 +30,7 @@ class SourceFiles:
 
     def find(self) -> tuple[Path, ...]:
         """The files. Raises TempuraError LAKE_AS_FILES or UNSUPPORTED_FORMAT when some are those of a lake's table, LINK_LEADS_OUT,
-        NOT_A_FILE."""
+        NOT_A_FILE, UNSUPPORTED_PATH for a file that Spark cannot open under its name."""
         if not self.folder.is_dir():
             return ()
         self._check_above(self.folder)
@@ -46,6 +46,9 @@ class SourceFiles:
             # What kind of entry it is a folder says itself, without a look at each file.
             if not entry.is_file():
                 check_regular(folder / entry.name)
+            if ":" in entry.name:
+                what = f"Table {self.table}: Spark cannot open {folder / entry.name}, for there is a colon in its name."
+                raise TempuraError("UNSUPPORTED_PATH", what, "Rename the file; folders may have colons.")
         yield from (folder / e.name for e in kept if not e.is_dir() and self._is_first(folder / e.name))
         for path in (folder / e.name for e in kept if e.is_dir() and self._is_first(folder / e.name)):
             yield from self._below(path)

@@ -1,6 +1,7 @@
 """Files read by Spark into the columns of a table: every value fits, or the first that does not is named."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
@@ -23,13 +24,27 @@ _FILE = "_tempura_file"
 
 
 def infer(session: SparkSession, files: FileSet) -> StructType:
-    """The schema of some files, without the column that tells changes. Raises TempuraError BAD_SCHEMA."""
+    """The schema of some files, without the column that tells changes. Raises TempuraError BAD_SCHEMA, WRONG_SCHEMA for a file in which
+    a name occurs twice."""
     try:
         found = _reader(session, files).option("inferSchema", "true").format(files.format).load(_paths(files)).schema
     except PySparkException as error:
+        if error.getCondition() == "COLUMN_ALREADY_EXISTS":
+            raise _ambiguous(session, files, error) from error
         what = f"The schema of table {files.table} cannot be read from its files: {first_line(error)}"
         raise TempuraError("BAD_SCHEMA", what, "Give the schema, or correct the files.") from error
     return StructType([field for field in found.fields if field.name not in (CHANGE, _RECORD)])
+
+
+def _ambiguous(session: SparkSession, files: FileSet, error: PySparkException) -> TempuraError:
+    """A name occurs twice in the files together: in one of them, unless two spell it differently."""
+    name = (error.getMessageParameters() or {}).get("columnName", "").strip("`")
+    where = files.files[0] if len(files.files) == 1 else f"the files of table {files.table}"
+    if len(files.files) > 1:
+        for file in files.files:
+            infer(session, replace(files, files=(file,)))
+    what = f"{where}: the name {name} occurs twice, perhaps once in upper and once in lower case."
+    return TempuraError("WRONG_SCHEMA", what, "Write the file again with each name once, or take it out of the folder.")
 
 
 def changing(session: SparkSession, files: FileSet) -> frozenset[str]:
