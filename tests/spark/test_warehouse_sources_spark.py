@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as fn
 
 import tempura as tp
@@ -241,6 +242,19 @@ def test_upserts_read_the_rows_of_their_keys_only(wh: Warehouse, spark: SparkSes
 
     assert "GreaterThanOrEqual(id,5), LessThanOrEqual(id,9)" in plan("SELECT 5L x0 UNION ALL SELECT 9L")
     assert "GreaterThan" not in plan("SELECT 5L x0 UNION ALL SELECT 900L"), "no part could be left out"
+
+
+def test_what_is_no_dataframe_is_no_rows(wh: Warehouse, spark: SparkSession) -> None:
+    table = wh.add_table("t", schema="id INT", keys=["id"])
+    table.append(spark.sql("SELECT 1 id"), id="once")
+    others: list[Any] = [3, "x", [(1,)], {"id": 1}, Row(id=1)]
+    for rows in others:
+        for push in (table.append, table.upsert, table.delete, table.apply):
+            for id in (None, "once"):
+                with pytest.raises(TempuraError, match=f"are a {type(rows).__name__}, not a DataFrame") as error:
+                    push(rows, id=id)
+                assert error.value.code == "BAD_ROWS"
+    assert wh.status()["tables"]["t"]["version"] == 1
 
 
 def test_a_query_may_name_a_table_in_another_case(wh: Warehouse, spark: SparkSession) -> None:

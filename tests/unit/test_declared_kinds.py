@@ -1,5 +1,6 @@
 """Values of a wrong kind, in ``tempura.toml`` and given by a program: refused with a code, by name, before anything reads them."""
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -10,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tempura as tp
 from tempura.errors import TempuraError
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.declare import OutputSpec, QuerySpec, TableSpec
 from tempura.warehouse.declared.kafka import KafkaSpec
 from tempura.warehouse.declared.kinds import KAFKA, OUTPUT, QUERY, SCHEDULES, TABLE, shown
+from tempura.warehouse.query import Query
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, BagEngine
@@ -345,6 +348,130 @@ def test_a_time_zone_that_is_not_there_is_not_declared(wh: Warehouse, zone: str)
         wh.add_query("q", COUNT, schedule=Schedule.progressive(times, timezone=zone))
     assert error.value.code == "BAD_TIMEZONE"
     assert wh.query("q").schedule.timezone == "Europe/Berlin"
+
+
+def query_of(wh: Warehouse) -> Query:
+    wh.add_table("sales", schema="o_id INT, cat STRING").append([(1, "x")])  # type: ignore[arg-type]
+    query = wh.add_query("q", COUNT)
+    query.run()
+    return query
+
+
+class TestCalls:
+    """Arguments of a wrong kind, given to what is no declaration."""
+
+    @pytest.mark.parametrize("name", [None, 3, ["sales"], {"a": 1}])
+    def test_names(self, wh: Warehouse, name: Any) -> None:
+        with pytest.raises(TempuraError, match=f"There is no table {re.escape(repr(name))}") as error:
+            wh.table(name)
+        assert error.value.code == "UNKNOWN_TABLE"
+        with pytest.raises(TempuraError, match=f"There is no query {re.escape(repr(name))}") as error:
+            wh.query(name)
+        assert error.value.code == "UNKNOWN_QUERY"
+
+    def test_one_name_of_a_query_is_not_taken_apart(self, wh: Warehouse) -> None:
+        query_of(wh)
+        assert [outcome.query for outcome in wh.verify("q")] == ["q"]
+        assert [outcome.query for outcome in wh.savings("q")] == ["q"]
+        assert len(wh.run("q")) == 1
+        others: tuple[Any, ...] = ("nope", 3)
+        for names in others:
+            for call in (wh.verify, wh.measure, wh.savings, wh.run, wh.follow):
+                with pytest.raises(TempuraError, match=f"There is no query {names!r}") as error:
+                    call(names)
+                assert error.value.code == "UNKNOWN_QUERY"
+
+    @pytest.mark.parametrize("methods", [3, True, [3], [None], [["im1"]]])
+    def test_methods(self, wh: Warehouse, methods: Any) -> None:
+        query = query_of(wh)
+        calls: list[Callable[[], object]] = [
+            lambda: query.run(methods=methods),
+            lambda: query.plan(methods=methods),
+            lambda: wh.add_query("other", COUNT, methods=methods),
+            lambda: wh.replace_query("q", COUNT, methods=methods),
+        ]
+        for call in calls:
+            with pytest.raises(TempuraError, match=f"methods is {re.escape(repr(methods))}") as error:
+                call()
+            assert error.value.code == "UNKNOWN_METHOD"
+
+    def test_methods_one_after_the_other(self, wh: Warehouse) -> None:
+        assert query_of(wh).plan(methods=iter(["batch"])).plan.method == "batch"  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("value", ["x", None, 1.5, True, 0, -1, [2]])
+    def test_how_many_are_kept(self, wh: Warehouse, value: Any) -> None:
+        with pytest.raises(TempuraError, match=re.escape(f"{value!r} results cannot be kept")) as error:
+            wh.gc(keep=value)
+        assert error.value.code == "BAD_NUMBER"
+        if value is not None:
+            with pytest.raises(TempuraError, match=re.escape(f"To remember {value!r} runs")) as error:
+                wh.gc(runs=value)
+            assert error.value.code == "BAD_NUMBER"
+
+    @pytest.mark.parametrize("every", ["x", None, True])
+    def test_how_often_to_look(self, wh: Warehouse, every: Any) -> None:
+        with pytest.raises(TempuraError, match=f"To look every {every!r} seconds") as error:
+            wh.follow(every=every)
+        assert error.value.code == "BAD_NUMBER"
+
+    @pytest.mark.parametrize("schedule", ["x", 3, {"kind": "view"}, ()])
+    def test_schedules(self, wh: Warehouse, schedule: Any) -> None:
+        with pytest.raises(TempuraError, match="The schedule is") as error:
+            query_of(wh).plan(schedule=schedule)
+        assert error.value.code == "BAD_SCHEDULE"
+
+    @pytest.mark.parametrize("zone", ["", " "])
+    def test_time_zones(self, wh: Warehouse, zone: str) -> None:
+        with pytest.raises(TempuraError, match="The time zone of a schedule is") as error:
+            Schedule.progressive({"14:00": 1.0}, timezone=zone)
+        assert error.value.code == "BAD_SCHEDULE"
+        with pytest.raises(TempuraError, match="The time zone of a schedule is") as error:
+            Schedule.paced("2026-03-01T18:00", final_work=0.1, timezone=zone)
+        assert error.value.code == "BAD_SCHEDULE"
+
+    def test_places_of_pages(self, wh: Warehouse, tmp_path: Path) -> None:
+        plan = query_of(wh).plan()
+        with pytest.raises(TempuraError, match=f"there is no folder {tmp_path}/nope") as error:
+            plan.save_html(tmp_path / "nope" / "x.html")
+        assert error.value.code == "FOLDER_MISSING"
+        plan.save_html(tmp_path / "x.html")
+        assert (tmp_path / "x.html").exists()
+
+    @pytest.mark.parametrize("path", [None, 3, ["out"], b"out"])
+    def test_paths(self, wh: Warehouse, path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "empty").mkdir()
+        monkeypatch.chdir(tmp_path / "empty")
+        query = query_of(wh)
+        calls: list[Callable[[], object]] = [
+            lambda: query.output(path),
+            lambda: open_site(path, BagEngine(), Files()),
+            lambda: tp.open(path),
+        ]
+        for call in calls:
+            with pytest.raises(TempuraError, match=f"{re.escape(repr(path))} is no path") as error:
+                call()
+            assert error.value.code == "UNSUPPORTED_PATH"
+        assert query.published_at == ()
+        assert not list(Path().iterdir())
+
+    @pytest.mark.parametrize(
+        ("name", "value"), [("keys", "n"), ("keys", [3]), ("keys", 3), ("keys", None), ("mode", None)]
+    )
+    def test_outputs(self, wh: Warehouse, tmp_path: Path, name: str, value: Any) -> None:
+        with pytest.raises(TempuraError, match=f"{name} is {re.escape(repr(value))}") as error:
+            query_of(wh).output(tmp_path / "out", **{"mode": "upsert", "keys": ["n"]} | {name: value})
+        assert error.value.code == "BAD_OUTPUT"
+
+    def test_keys_that_occur_twice(self, wh: Warehouse) -> None:
+        with pytest.raises(TempuraError, match="a list of column names, each once") as error:
+            wh.add_table("sales", schema="o_id INT", keys=["o_id", "o_id"])
+        assert error.value.code == "BAD_KEYS"
+
+    @pytest.mark.parametrize("clock", [3, "now", lambda: 3, lambda: None])
+    def test_clocks(self, tmp_path: Path, clock: Any) -> None:
+        with pytest.raises(TempuraError, match="The clock") as error:
+            query_of(open_site(tmp_path / "wh", BagEngine(), Files(), clock))
+        assert error.value.code == "BAD_CLOCK"
 
 
 @pytest.mark.parametrize(

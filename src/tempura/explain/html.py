@@ -7,9 +7,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from tempura.errors import TempuraError
+
 
 def save_html(text: str, path: str | Path) -> None:
-    """Write a plan's text as an HTML page that needs nothing else. Lines are as long as they are."""
+    """Write a plan's text as an HTML page that needs nothing else. Lines are as long as they are.
+
+    Raises TempuraError FOLDER_MISSING when there is no folder for it.
+    """
+    if not Path(path).parent.is_dir():
+        what = f"A page cannot be written to {path}: there is no folder {Path(path).parent}."
+        raise TempuraError("FOLDER_MISSING", what, "Make the folder, or name another file.")
     lines = text.splitlines()
     console = Console(record=True, file=StringIO(), width=max(map(len, lines), default=80))
     for line in lines:

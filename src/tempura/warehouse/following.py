@@ -11,6 +11,7 @@ from time import sleep
 from typing import Unpack
 
 from tempura.errors import TempuraError
+from tempura.warehouse.declared.kinds import is_number
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs.report import RunReport
 from tempura.warehouse.together import Asked, Outcome, asked_of, outcome_of
@@ -40,8 +41,9 @@ def follow(
     :meth:`Query.run`; where there are several queries, progress names them. Raises TempuraError BAD_NUMBER, what ``choose`` raises the
     first time, what ``tell`` raises, and NO_SESSION when Spark has ended: whoever has started this process may start another, which has
     a session of its own."""
-    if not every > 0:
-        raise TempuraError("BAD_NUMBER", f"To look every {every:g} seconds is not possible.", "Give more than 0.")
+    if not is_number(every) or every <= 0:
+        told = f"{every:g}" if is_number(every) else repr(every)
+        raise TempuraError("BAD_NUMBER", f"To look every {told} seconds is not possible.", "Give more than 0.")
     troubles = _Troubles(every)
 
     def tell_news(outcome: Outcome[RunReport]) -> None:

@@ -14,6 +14,7 @@ from tempura.warehouse.commits.ledger import attempt, whole
 from tempura.warehouse.commits.locks import HeldError
 from tempura.warehouse.commits.reads import table_of
 from tempura.warehouse.declared.declare import DeclarationFile
+from tempura.warehouse.declared.kinds import is_whole
 from tempura.warehouse.paces.segments import past_lives, stored_paths, stored_segments
 from tempura.warehouse.query import Query
 from tempura.warehouse.tables.site import Site
@@ -33,10 +34,10 @@ class Sweep:
 
     def check(self) -> None:
         """Raises TempuraError BAD_NUMBER."""
-        if self.keep < 1:
-            raise TempuraError("BAD_NUMBER", f"{self.keep} results cannot be kept.", "Keep at least the last one.")
-        if self.runs is not None and self.runs < FEWEST_RUNS:
-            what = f"To remember {self.runs} runs is too few: plans go by what the last ones took."
+        if not is_whole(self.keep) or self.keep < 1:
+            raise TempuraError("BAD_NUMBER", f"{self.keep!r} results cannot be kept.", "Keep at least the last one.")
+        if self.runs is not None and (not is_whole(self.runs) or self.runs < FEWEST_RUNS):
+            what = f"To remember {self.runs!r} runs is too few: plans go by what the last ones took."
             raise TempuraError("BAD_NUMBER", what, f"Remember at least {FEWEST_RUNS}.")
 
 

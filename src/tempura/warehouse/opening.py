@@ -32,7 +32,8 @@ def open(
     ``clock`` gives the time with its zone, by which schedules fall due; the system's when not given.
     ``rules`` are those to plan by, beside those of the modules that ``tempura.toml`` names.
 
-    Raises TempuraError FORMAT_NEWER, FORMAT_OLDER, NO_ATOMIC_COMMIT, SPARK_CONNECT; NO_JAVA when Spark is started.
+    Raises TempuraError FORMAT_NEWER, FORMAT_OLDER, UNSUPPORTED_PATH, NO_ATOMIC_COMMIT, BAD_CLOCK, SPARK_CONNECT; NO_JAVA when Spark is
+    started.
     """
     start = spark if callable(spark) else None
     session = current() if spark is None or callable(spark) else spark
@@ -40,6 +41,6 @@ def open(
         require_classic(session)
     # Where somebody else has started Spark, he may have set what he likes in it.
     is_own = isinstance(start, OwnSession) and SparkContext._active_spark_context is None
-    notes = Notes(local_path(str(path)).resolve() / ".tempura" / "noted") if is_own else None
+    notes = Notes(local_path(path).resolve() / ".tempura" / "noted") if is_own else None
     engine = SparkEngine(lambda: session or (start or start_session)(), notes=notes)
     return open_site(path, engine, Files(), clock, rules)

@@ -1,6 +1,6 @@
 """Queries: planned over all the times at which work may run, run step by step, each step committed whole."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.commits.ledger import Ledger, attempt
 from tempura.warehouse.commits.seals import read_all_again
 from tempura.warehouse.declared.declare import OutputSpec, QuerySpec, check_output, declared_path
+from tempura.warehouse.declared.kinds import OUTPUT, check_given, listed
 from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import Check, Progress, Settings, Source, Verification, WholeQuery, schema_of
 from tempura.warehouse.runs.agenda import Agenda
@@ -46,7 +47,7 @@ from tempura.warehouse.tables.site import Site
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.times.history import History, Replacement, ledger_of_runs, names_of
 from tempura.warehouse.times.phases import LOOKING, PLANNING, Stopwatch
-from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.schedule import Schedule, check_schedule
 from tempura.warehouse.times.slots import Due, Slot
 from tempura.warehouse.times.steps import StepManifest, absolute, last_with_states
 
@@ -132,7 +133,7 @@ class Query:
         """
         demand = Demand.of(self.name, self._spec, methods, require, self._rules)
         history = self.committed()
-        asked = schedule or self.schedule
+        asked = self.schedule if schedule is None else check_schedule(schedule)
         slot = self._agenda.upcoming(history) if schedule is None else Slot("", 0, (*schedule.times, "refresh 1")[0])
         planning = self._planning(history, demand, dry=True)
         situation, plan, follower = planning.best(planning.situation(slot, asked))
@@ -278,7 +279,7 @@ class Query:
         return outputs
 
     @errors_by_code()
-    def output(self, path: str | Path, mode: str = "replace", keys: Sequence[str] = ()) -> Path:
+    def output(self, path: str | Path, mode: str = "replace", keys: Collection[str] = ()) -> Path:
         """Publish the result at a path, now and after each run: Parquet files under the query's column names, for anything to read.
 
         ``replace``: the path shows the last result. ``upsert``: so, too, but only files with changed keys are written anew;
@@ -289,6 +290,7 @@ class Query:
         Raises TempuraError BAD_OUTPUT, UNSUPPORTED_PATH, OUTPUT_TAKEN for what is there already, DUPLICATE_KEY, OUTPUT_LOST.
         """
         self._check_declared()
+        check_given(f"An output of query {self.name}", OUTPUT, {"mode": mode, "keys": listed(keys)})
         spec = check_output(OutputSpec(declared_path(self._site.root, path), mode, tuple(keys)))
         self._check_output(spec)
         # What cannot be published is not declared.

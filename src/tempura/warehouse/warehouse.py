@@ -35,7 +35,7 @@ from tempura.warehouse.sources.pushes import check_id
 from tempura.warehouse.table import Table
 from tempura.warehouse.tables.known import table_status
 from tempura.warehouse.tables.moves import complete, undeclared
-from tempura.warehouse.tables.site import Site
+from tempura.warehouse.tables.site import Site, checked
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.tables.transaction import Transaction, transaction
 from tempura.warehouse.times.schedule import Schedule
@@ -48,6 +48,9 @@ from tempura.warehouse.together import (
     upstream_first,
     verify_together,
 )
+
+Names = str | Iterable[str]
+"""Names of queries; one as it is."""
 
 
 class Warehouse:
@@ -276,7 +279,7 @@ class Warehouse:
     @errors_by_code()
     def run(
         self,
-        names: Iterable[str] = (),
+        names: Names = (),
         tell: Callable[[Outcome[RunReport]], None] = lambda outcome: None,
         **asked: Unpack[Asked],
     ) -> tuple[RunReport, ...]:
@@ -290,7 +293,7 @@ class Warehouse:
 
     def follow(
         self,
-        names: Iterable[str] = (),
+        names: Names = (),
         tell: Callable[[Outcome[RunReport]], None] = lambda outcome: None,
         every: float = EVERY,
         wait: Callable[[float], None] | None = None,
@@ -305,7 +308,7 @@ class Warehouse:
 
         Raises TempuraError UNKNOWN_QUERY before anything is run, BAD_NUMBER, NO_SESSION when Spark has ended.
         """
-        given, gone = tuple(names), set[str]()
+        given, gone = _each(names), set[str]()
         self._chosen(given)
 
         def choose() -> tuple[Query, ...]:
@@ -323,7 +326,7 @@ class Warehouse:
 
         follow(choose, tell, every, wait, **asked)
 
-    def _upstream_first(self, names: Iterable[str]) -> tuple[Query, ...]:
+    def _upstream_first(self, names: Names) -> tuple[Query, ...]:
         """Those named, or all; each after those whose results it reads."""
         chosen = self._chosen(names)
         derives = any(spec.query for spec in self._catalog.declared.tables.values())
@@ -331,7 +334,7 @@ class Warehouse:
 
     def verify(
         self,
-        names: Iterable[str] = (),
+        names: Names = (),
         tell: Callable[[Outcome[Verification]], None] = lambda outcome: None,
         progress: Progress = lambda text: None,
     ) -> tuple[Outcome[Verification], ...]:
@@ -344,7 +347,7 @@ class Warehouse:
 
     def measure(
         self,
-        names: Iterable[str] = (),
+        names: Names = (),
         tell: Callable[[Outcome[Recomputation]], None] = lambda outcome: None,
         progress: Progress = lambda text: None,
     ) -> tuple[Outcome[Recomputation], ...]:
@@ -356,14 +359,15 @@ class Warehouse:
         """
         return measure_together(self._chosen(names), tell, progress)
 
-    def savings(self, names: Iterable[str] = ()) -> tuple[Outcome[Savings], ...]:
+    def savings(self, names: Names = ()) -> tuple[Outcome[Savings], ...]:
         """What the runs of several queries took, against recomputing, as :meth:`Query.savings` tells it: of those named, in that order, or
         of all. Errors are among the outcomes, and not raised. Raises TempuraError UNKNOWN_QUERY."""
         return savings_of(self._chosen(names))
 
-    def _chosen(self, names: Iterable[str]) -> tuple[Query, ...]:
+    def _chosen(self, names: Names) -> tuple[Query, ...]:
         """The queries of some names, once each, or all."""
-        return tuple(map(self.query, dict.fromkeys(names))) or self.queries()
+        found = {query.name: query for query in map(self.query, _each(names))}
+        return tuple(found.values()) or self.queries()
 
     def remove_query(self, name: str) -> tuple[Path, ...]:
         """Remove a query with its results, states and history. Returns the paths at which it was published: what is there stays.
@@ -432,12 +436,12 @@ def open_site(
 ) -> Warehouse:
     """Open a warehouse over an engine; its folder is made if it is missing. ``rules`` are those to plan by.
 
-    Raises TempuraError FORMAT_NEWER, FORMAT_OLDER, and NO_ATOMIC_COMMIT when the file system cannot commit.
+    Raises TempuraError FORMAT_NEWER, FORMAT_OLDER, UNSUPPORTED_PATH, BAD_CLOCK, and NO_ATOMIC_COMMIT when the file system cannot commit.
     """
     refuse_other_schemes(str(path))
-    root = local_path(str(path)).resolve()
+    root = local_path(path).resolve()
     site = Site(root, files, engine, own_rules=rules)
-    site = replace(site, clock=clock) if clock else site
+    site = replace(site, clock=checked(clock)) if clock is not None else site
     marker = root / ".tempura" / "format.json"
     if not marker.exists():
         _create(site, marker)
@@ -446,6 +450,11 @@ def open_site(
     warehouse = Warehouse(site)
     warehouse.make_declarations()
     return warehouse
+
+
+def _each(names: Names) -> tuple[str, ...]:
+    """The names one by one: a text is one name, and so is what is none, of which there is no query."""
+    return (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
 
 
 def _create(site: Site, marker: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,7 @@ class Declarations:
 
     def table(self, name: str) -> TableSpec:
         """How a table is declared. Raises TempuraError UNKNOWN_TABLE."""
-        if name not in self.tables:
+        if not isinstance(name, str) or name not in self.tables:
             raise TempuraError(
                 "UNKNOWN_TABLE",
                 f"There is no table {name!r}.",
@@ -205,7 +206,7 @@ class Declarations:
 
     def query(self, name: str) -> QuerySpec:
         """How a query is declared. Raises TempuraError UNKNOWN_QUERY."""
-        if name not in self.queries:
+        if not isinstance(name, str) or name not in self.queries:
             raise TempuraError(
                 "UNKNOWN_QUERY",
                 f"There is no query {name!r}.",
@@ -465,15 +466,18 @@ def check_output(spec: OutputSpec) -> OutputSpec:
     return spec
 
 
-def local_path(path: str) -> Path:
+def local_path(path: str | PathLike[str]) -> Path:
     """A path of the local file system, absolute. Raises TempuraError UNSUPPORTED_PATH."""
+    if not isinstance(path, str | PathLike):
+        raise TempuraError("UNSUPPORTED_PATH", f"{path!r} is no path.", "Give a text or a pathlib.Path.")
+    path = str(path)
     scheme, separator, rest = path.partition("://")
     if separator and scheme != "file":
         raise TempuraError("UNSUPPORTED_PATH", f"{path} is not a local path.", "Use a folder of a local file system.")
     return Path(rest if separator else path.removeprefix("file:")).expanduser().absolute()
 
 
-def declared_path(root: Path, path: str | Path) -> str:
+def declared_path(root: Path, path: str | PathLike[str]) -> str:
     """A path as it is declared: relative to the warehouse if it lies in it, so that both can be moved. Raises as above."""
-    local = local_path(str(path))
+    local = local_path(path)
     return str(local.relative_to(root)) if local.is_relative_to(root) else str(local)

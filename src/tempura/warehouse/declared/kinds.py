@@ -1,8 +1,8 @@
 """Which kinds of values the keys of ``tempura.toml``, and what is given to declare a table, may have: told before anything reads them."""
 
 import sys
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -68,6 +68,11 @@ def check_given(whose: str, kinds: Kinds, given: Mapping[str, object]) -> None:
             raise TempuraError(kind.code, what, f"Give {kind.told}, as {key}={kind.example!r}.")
 
 
+def listed(value: object) -> object:
+    """What a program gives for a list: whatever gives one value after the other, but no text."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
+
+
 def plain(value: Any) -> Any:
     """A value of the file as Python's own."""
     return value.unwrap() if hasattr(value, "unwrap") else value
@@ -106,7 +111,8 @@ def _is_filled(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip()) and "\0" not in value
 
 
-def _is_whole(value: object) -> bool:
+def is_whole(value: object) -> bool:
+    """A whole number."""
     return isinstance(value, int) and is_number(value)
 
 
@@ -119,7 +125,7 @@ def _is_moment(value: object) -> bool:
 
 
 def _is_strategy(value: object) -> bool:
-    return isinstance(value, str) or _by_name(_is_whole)(value)
+    return isinstance(value, str) or _by_name(is_whole)(value)
 
 
 def _is_module(value: object) -> bool:
@@ -134,6 +140,10 @@ def _listed(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list | tuple) and all(map(fits, value))
 
 
+def _are_columns(value: Any) -> bool:
+    return _listed(_is_filled)(value) and len(set(value)) == len(value)
+
+
 def _by_name(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, Mapping) and all(isinstance(k, str) and fits(v) for k, v in value.items())
 
@@ -143,7 +153,7 @@ def _by_name(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
 _ELSEWHERE = Kind(_is_anything, "", "")
 """What is checked by what reads it, with a code of its own."""
 
-_COLUMNS = Kind(_listed(_is_filled), "a list of column names", ["o_id"], "BAD_KEYS")
+_COLUMNS = Kind(_are_columns, "a list of column names, each once", ["o_id"], "BAD_KEYS")
 _BOOLEAN = Kind(_is_boolean, "a boolean", True)
 _PATH = Kind(_is_filled, "a path", "data/sales", "BAD_SOURCE")
 _NUMBER = Kind(is_number, "a number", 0.1)
@@ -185,7 +195,7 @@ QUERY: Kinds = {
     "sql": Kind(is_text, "the query as a text", "SELECT …", "BAD_QUERY"),
     "fingerprint": Kind(is_text, "a text", "…"),
     "outputs": Kind(_listed(_by_name(_is_anything)), "a list of outputs", [{"path": "out"}]),
-    "methods": Kind(_listed(is_text), "a list of names of methods", ["im1", "batch"]),
+    "methods": Kind(_listed(is_text), "a list of names of methods", ["im1", "batch"], "UNKNOWN_METHOD"),
     "require": _ELSEWHERE,
     "state_budget": _ELSEWHERE,
     "storage_price": _ELSEWHERE,
@@ -194,10 +204,14 @@ QUERY: Kinds = {
 RULES: Kinds = {"modules": Kind(_listed(_is_module), "a list of names of modules, as after import", ["my_rules"])}
 """Dotted names, to be imported from where Python finds modules, never paths."""
 
-OUTPUT: Kinds = {"path": _PATH, "mode": Kind(is_text, "the name of a mode", "upsert"), "keys": _COLUMNS}
+OUTPUT: Kinds = {
+    "path": _PATH,
+    "mode": Kind(is_text, "the name of a mode", "upsert", "BAD_OUTPUT"),
+    "keys": replace(_COLUMNS, code="BAD_OUTPUT"),
+}
 
 SCHEDULES: Mapping[str, tuple[Kinds, Collection[str]]] = {
-    "view": ({"kind": _ELSEWHERE, "n": Kind(_is_whole, "a whole number of refreshes", 30)}, ()),
+    "view": ({"kind": _ELSEWHERE, "n": Kind(is_whole, "a whole number of refreshes", 30)}, ()),
     "progressive": (
         {
             "kind": _ELSEWHERE,
@@ -213,7 +227,7 @@ SCHEDULES: Mapping[str, tuple[Kinds, Collection[str]]] = {
             "since": _MOMENT,
             "final_work": _NUMBER,
             "total_work": Kind(is_number, "a number", 1.3),
-            "max_pace": Kind(_is_whole, "a whole number", 100),
+            "max_pace": Kind(is_whole, "a whole number", 100),
             "strategy": Kind(_is_strategy, "a name, or paces by name", "inqp"),
             "timezone": _ZONE,
         },

@@ -14,7 +14,7 @@ from tempura.warehouse.query import Methods, Query
 from tempura.warehouse.runs.replace import ReplaceReport
 from tempura.warehouse.runs.required import Demand, check_maintainable
 from tempura.warehouse.tables.site import Site
-from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.schedule import Schedule, check_schedule
 from tempura.warehouse.times.slots import zone_of
 
 
@@ -43,11 +43,9 @@ class Terms:
     def _timing(self, site: Site, known: Schedule | None) -> Schedule:
         """The schedule that is given, as it is declared now; the one that is known if none is given, or the same. Its time zone is looked
         up now: later every command would ask for it."""
-        given = self.schedule
-        if given is None:
+        if self.schedule is None:
             return known or Schedule.view()
-        if not isinstance(given, Schedule):
-            raise TempuraError("BAD_SCHEDULE", f"The schedule is {given!r}.", "Give one, such as Schedule.view().")
+        given = check_schedule(self.schedule)
         if given.timezone is not None:
             zone_of(given.timezone)
         if given.deadline is None:

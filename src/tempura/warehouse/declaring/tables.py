@@ -1,6 +1,6 @@
 """Declaring a table, and changing what is declared of one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from tempura.errors import TempuraError
 from tempura.warehouse.catalog import Catalog
 from tempura.warehouse.declared.declare import TableSpec, check_name, declared_path
-from tempura.warehouse.declared.kinds import TABLE, check_given
+from tempura.warehouse.declared.kinds import TABLE, check_given, listed
 from tempura.warehouse.declared.references import check_reference, references_of
 from tempura.warehouse.declared.references import declared as declared_references
 from tempura.warehouse.declaring.sources import check_of_files, check_source, reading, topic_of, with_columns
@@ -30,8 +30,7 @@ def spec_given(name: str, optional: Mapping[str, Any], **values: Any) -> TableSp
         given["path"] = str(given["path"])
     if isinstance(given.get("options"), Mapping):
         given["options"] = {option: _as_text(value) for option, value in given["options"].items()}
-    if isinstance(given["keys"], Iterable) and not isinstance(given["keys"], str):
-        given["keys"] = list(given["keys"])
+    given["keys"] = listed(given["keys"])
     check_given(f"Table {name}", TABLE, given)
     return TableSpec(**given | {"schema": "", "keys": tuple(given["keys"]), "settle": float(given["settle"])})
 

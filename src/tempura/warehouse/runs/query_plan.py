@@ -118,7 +118,7 @@ class QueryPlan:
         return self.explain()
 
     def save_html(self, path: str | Path, show: str | Collection[str] = "cost,rows,method,rule") -> None:
-        """Write the plan as an HTML page."""
+        """Write the plan as an HTML page. Raises TempuraError FOLDER_MISSING when there is no folder for it."""
         save_html(self.explain(show), path)
 
     def to_json(self, show: str | Collection[str] = ()) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import add
-from typing import Any
+from typing import Any, cast
 
 from tempura.algebra.rel import Opaque, Rel, Scan, Values, scans
 from tempura.cost.stats import TableFacts
@@ -18,6 +18,7 @@ from tempura.search.budget import STATE_BUDGET
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
 from tempura.warehouse.declared.declare import REQUIRED, QuerySpec, check_require
+from tempura.warehouse.declared.kinds import QUERY, check_given, listed
 from tempura.warehouse.runs.situation import Situation
 
 _ROWS, _ARRIVING, _LEAVING = 1_000_000, 10_000, 1_000
@@ -26,7 +27,9 @@ _ROWS, _ARRIVING, _LEAVING = 1_000_000, 10_000, 1_000
 
 def check_methods(rules: Registry, methods: str | Sequence[str]) -> tuple[str, ...]:
     """Names of methods. Raises TempuraError UNKNOWN_METHOD."""
-    names = (methods,) if isinstance(methods, str) else tuple(methods)
+    given = [methods] if isinstance(methods, str) else listed(methods)
+    check_given("A query or its run", QUERY, {"methods": given})
+    names = tuple(cast(list[str], given))
     rules.names_of(names)
     return names
 

@@ -59,9 +59,7 @@ def conform(rows: DataFrame, schema: StructType, table: str) -> DataFrame:
 
     Raises TempuraError WRONG_SCHEMA naming the column, the type found and the type expected, BAD_ROWS for no DataFrame.
     """
-    if not isinstance(rows, DataFrame):
-        what = f"Rows for table {table} are a {type(rows).__name__}, not a DataFrame."
-        raise TempuraError("BAD_ROWS", what, "Give a DataFrame, as of spark.createDataFrame.")
+    check_frame(rows, f"Rows for table {table}")
     found = {field.name: field.dataType for field in rows.schema.fields}
     if len(found) < len(rows.schema.fields):
         raise _wrong(table, f"two columns of {rows.columns} have the same name", "Rename one.")
@@ -75,6 +73,13 @@ def conform(rows: DataFrame, schema: StructType, table: str) -> DataFrame:
             types = f"has type {found[field.name].simpleString()}, expected is {field.dataType.simpleString()}"
             raise _wrong(table, f"column {field.name} {types}", "Cast it.")
     return rows.select(*(attribute(f.name).cast(f.dataType).alias(f.name) for f in schema.fields))
+
+
+def check_frame(rows: object, what: str) -> None:
+    """Raises TempuraError BAD_ROWS for what is no DataFrame."""
+    if not isinstance(rows, DataFrame):
+        told = f"{what} are a {type(rows).__name__}, not a DataFrame."
+        raise TempuraError("BAD_ROWS", told, "Give a DataFrame, as of spark.createDataFrame.")
 
 
 def _fits(found: DataType, expected: DataType) -> bool:
@@ -95,7 +100,9 @@ def _wrong(table: str, what: str, remedy: str) -> TempuraError:
 
 
 def split_changes(changes: DataFrame) -> Changes:
-    """Inserts, deletes and updates. Raises TempuraError BAD_CHANGE for a missing or other value of ``_change``."""
+    """Inserts, deletes and updates. Raises TempuraError BAD_ROWS for no DataFrame, BAD_CHANGE for a missing or other value of
+    ``_change``."""
+    check_frame(changes, "Changes")
     if CHANGE not in changes.columns:
         remedy = "Add it, with the values insert, delete and update."
         raise TempuraError("BAD_CHANGE", f"There is no column {CHANGE}.", remedy)

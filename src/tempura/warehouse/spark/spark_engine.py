@@ -57,6 +57,7 @@ from tempura.warehouse.sources.topic import check_unchanged
 from tempura.warehouse.spark import broker, reading
 from tempura.warehouse.spark.avro import columns_and_schema
 from tempura.warehouse.spark.incoming import (
+    check_frame,
     conform,
     differing_rows,
     duplicate_key,
@@ -386,6 +387,7 @@ class SparkEngine:
             return figures(conform(rows, schema, table))
 
     def count(self, rows: DataFrame) -> int:
+        check_frame(rows, "Rows")
         return rows.count()
 
     def net(self, source: Source, places: Sequence[str]) -> Changes:

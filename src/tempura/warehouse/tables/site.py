@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tempura.errors import TempuraError
 from tempura.rules.methods import TEMPURA
 from tempura.rules.modules import extended
 from tempura.rules.registry import Registry
@@ -16,6 +17,21 @@ from tempura.warehouse.engine import Engine
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def checked(clock: Callable[[], datetime]) -> Callable[[], datetime]:
+    """A clock that a program gives. Raises TempuraError BAD_CLOCK when it is none, here or when it is asked for the time."""
+    remedy = "Give a function that returns the time with its zone, such as lambda: datetime.now(UTC)."
+    if not callable(clock):
+        raise TempuraError("BAD_CLOCK", f"The clock is {clock!r}, which cannot be called.", remedy)
+
+    def now() -> datetime:
+        time: object = clock()
+        if not isinstance(time, datetime):
+            raise TempuraError("BAD_CLOCK", f"The clock says {time!r}.", remedy)
+        return time
+
+    return now
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,6 +167,13 @@ class Schedule:
 _KINDS = 'Its kind is "progressive", "view", "paced" or "fixed"; docs/guide.md shows each.'
 
 
+def check_schedule(given: object) -> Schedule:
+    """What a program gives for a schedule. Raises TempuraError BAD_SCHEDULE."""
+    if not isinstance(given, Schedule):
+        raise _bad(f"The schedule is {given!r}.", "Give one, such as Schedule.view().")
+    return given
+
+
 def _bad(what: str, remedy: str = "docs/guide.md shows schedules of each kind.") -> TempuraError:
     return TempuraError("BAD_SCHEDULE", what, remedy)
 
@@ -192,7 +199,7 @@ def _is_due(value: object) -> bool:
 
 
 def _problem(schedule: Schedule) -> str | None:
-    if schedule.timezone is not None and not isinstance(schedule.timezone, str):
+    if schedule.timezone is not None and not (isinstance(schedule.timezone, str) and schedule.timezone.strip()):
         return f"The time zone of a schedule is {schedule.timezone!r}, and not the name of a region."
     if schedule.kind == "view":
         is_whole = isinstance(schedule.n, int) and not isinstance(schedule.n, bool)
