@@ -133,7 +133,7 @@ def test_followed_flushes_are_json_lines(world: World, tempura: Tempura, monkeyp
         (("--until", "18:00", "--pace", "t=2"), "[BAD_PACES]"),
         (("--until", "18:00", "--final-work", "0.1", "--timezone", "Foo/Bar"), "[BAD_TIMEZONE]"),
         (("--at", "14:00=0.25", "--timezone", "Foo/Bar"), "[BAD_TIMEZONE]"),
-        (("--at", "14:00=0.25", "--timezone", ""), "[BAD_TIMEZONE]"),
+        (("--at", "14:00=0.25", "--timezone", ""), "[BAD_SCHEDULE]"),
         (("--view", "--until", ""), "either --at"),
     ],
 )
