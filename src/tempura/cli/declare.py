@@ -7,7 +7,7 @@ import click
 
 import tempura as tp
 from tempura.cli.options import (
-    Beside,
+    beside,
     budget_option,
     by_name,
     json_option,
@@ -24,6 +24,12 @@ from tempura.pace.goal import MOST_PACE, STRATEGIES
 from tempura.warehouse.declared.declare import MODES, NEW_COLUMNS
 from tempura.warehouse.declared.kafka import KEY_FORMATS, ON_BAD_RECORD, VALUE_FORMATS
 from tempura.warehouse.declared.text import FORMATS
+
+of_topic = beside("--topic")
+"""An option that says how to read a topic."""
+
+of_deadline = beside("--until")
+"""An option that says how eagerly to work for one deadline."""
 
 
 @click.command(epilog=example("tempura init warehouse/"))
@@ -81,54 +87,42 @@ def table() -> None:
 @click.option("--follow-links", is_flag=True, help="Follow symbolic links that lead out of the folder; else refused.")
 @click.option("--servers", default="", metavar="HOST:PORT,…", help="With --format kafka: where the broker is.")
 @click.option("--topic", default="", help="With --format kafka: the topic whose records are the rows, or change them.")
-@click.option(
+@of_topic(
     "--value-format",
-    cls=Beside,
-    beside=("--topic",),
     type=click.Choice(VALUE_FORMATS),
     default="json",
     show_default=True,
     help="format of its values.",
 )
-@click.option(
+@of_topic(
     "--key-format",
-    cls=Beside,
-    beside=("--topic",),
     type=click.Choice(KEY_FORMATS),
     default="text",
     show_default=True,
     help="how the key of a record without a value, which deletes, spells the table's key.",
 )
-@click.option(
+@of_topic(
     "--start",
-    cls=Beside,
-    beside=("--topic",),
     default="earliest",
     show_default=True,
     metavar="earliest|latest|0=17,1=4",
     help="where to begin.",
 )
-@click.option(
+@of_topic(
     "--on-bad-record",
-    cls=Beside,
-    beside=("--topic",),
     type=click.Choice(ON_BAD_RECORD),
     default="fail",
     show_default=True,
     help="whether a record that does not fit refuses the run, or is set aside.",
 )
-@click.option(
+@of_topic(
     "--avro-schema",
-    cls=Beside,
-    beside=("--topic",),
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="a file with the Avro schema of its values; follows from --schema unless given.",
 )
-@click.option(
+@of_topic(
     "--connection",
     "settings",
-    cls=Beside,
-    beside=("--topic",),
     multiple=True,
     metavar="NAME=VALUE",
     help="a setting of Kafka's clients, such as sasl.jaas.config=env:KAFKA_JAAS; repeat for more.",
@@ -237,63 +231,47 @@ def query() -> None:
 @click.option(
     "--until", metavar="TIME", help="One result, due at TIME (2026-03-01T18:00, or 18:00 today), by paths at paces."
 )
-@click.option(
+@of_deadline(
     "--final-work",
-    cls=Beside,
-    beside=("--until",),
     type=float,
     help="of a recomputation's work, how much may be left to the last flush.",
 )
-@click.option(
+@of_deadline(
     "--total-work",
-    cls=Beside,
-    beside=("--until",),
     type=float,
     help="instead of that, the work of all flushes, in recomputations.",
 )
-@click.option(
+@of_deadline(
     "--max-pace",
-    cls=Beside,
-    beside=("--until",),
     type=int,
     default=MOST_PACE,
     show_default=True,
     help="how often a path is flushed at most.",
 )
-@click.option(
+@of_deadline(
     "--strategy",
-    cls=Beside,
-    beside=("--until",),
     without=("--pace",),
     type=click.Choice(STRATEGIES),
     default="inqp",
     show_default=True,
     help="how paces are chosen.",
 )
-@click.option(
+@of_deadline(
     "--pace",
     "paces",
-    cls=Beside,
-    beside=("--until",),
     multiple=True,
     metavar="NAME=PACE",
     help="of paths from a table or segment; repeat for more.",
 )
-@click.option(
+@of_deadline(
     "--since",
-    cls=Beside,
-    beside=("--until",),
     metavar="TIME",
     help="from when on rows are counted; from now on unless given.",
 )
-@click.option(
-    "--timezone", cls=Beside, beside=("--at", "--until"), help="time zone of the times; the session's unless given."
-)
+@beside("--at", "--until")("--timezone", help="time zone of the times; the session's unless given.")
 @click.option("--view", is_flag=True, help="A view, refreshed at each run, instead of times.")
-@click.option(
+@beside("--view")(
     "--refreshes",
-    cls=Beside,
-    beside=("--view",),
     default=30,
     show_default=True,
     help="refreshes that pay for the first build.",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tempura.cli.declare import init, query, table
-from tempura.cli.options import Beside, json_option
+from tempura.cli.options import beside, json_option
 from tempura.cli.queries import changes, explain, history, plan, result
 from tempura.cli.running import run, verify
 from tempura.cli.shell import FAILED, Commands, Shell, example, quiet_python_logs
@@ -100,11 +100,9 @@ _OF_QUERIES = ("runs", "last", "next", "due", "result_of", "result_rows", "state
     "--runs", type=int, help="Forget the runs of each query but the last so many: history and savings begin there."
 )
 @click.option("--dry-run", is_flag=True, help="List what would be removed, and remove nothing.")
-@click.option(
+@beside("--json")(
     "--bytes",
     "sizes",
-    cls=Beside,
-    beside=("--json",),
     is_flag=True,
     help="the bytes of each kind instead of the paths.",
 )

@@ -1,6 +1,7 @@
 """Arguments and options that several commands have."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -56,6 +57,11 @@ class Beside(click.Option):
             if useless := given.intersection(self._without):
                 raise click.UsageError(f"{self.opts[0]} says nothing beside {', '.join(sorted(useless))}.", ctx)
         return super().handle_parse_result(ctx, opts, args)
+
+
+def beside(*others: str) -> Callable[..., Callable[[Any], Any]]:
+    """As ``click.option``, of one that means something beside one of some others: see :class:`Beside`."""
+    return partial(click.option, cls=Beside, beside=others)
 
 
 def by_name(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tempura.cli.options import Beside, json_option, method_names, methods_option, require_option, several_argument
+from tempura.cli.options import beside, json_option, method_names, methods_option, require_option, several_argument
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, told
 from tempura.errors import TempuraError
 from tempura.execute.interrupt import terminated_as_interrupted
@@ -23,10 +23,8 @@ from tempura.warehouse.together import Asked, Outcome, T
 @click.option("--force", is_flag=True, help="With --at: also a time that has not come. Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--follow", is_flag=True, help="Stay, and run whatever is due whenever it is, a line each.")
-@click.option(
+@beside("--follow")(
     "--every",
-    cls=Beside,
-    beside=("--follow",),
     default=EVERY,
     show_default=True,
     help="how many seconds to wait between two looks.",

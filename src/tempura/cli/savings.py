@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tempura.cli.options import Beside, json_option, several_argument
+from tempura.cli.options import beside, json_option, several_argument
 from tempura.cli.running import check_named, error_json, that_count
 from tempura.cli.shell import FAILED, NOTHING_TO_DO, Shell, example, percent
 from tempura.warehouse.runs.savings import Recomputation, Savings
@@ -17,9 +17,7 @@ from tempura.warehouse.together import Outcome
 @click.option(
     "--measure", is_flag=True, help="First let Spark alone recompute the last results, and note what that takes."
 )
-@click.option(
-    "--all", "every_query", cls=Beside, beside=("--measure",), is_flag=True, help="all queries that have a result."
-)
+@beside("--measure")("--all", "every_query", is_flag=True, help="all queries that have a result.")
 @json_option
 @click.pass_context
 def savings(ctx: click.Context, names: tuple[str, ...], measure: bool, every_query: bool, as_json: bool) -> None:

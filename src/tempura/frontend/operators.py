@@ -79,13 +79,12 @@ class Part:
         """Without order and its columns; when only the number of rows matters, with any columns."""
         return self.exact() if self.ids else Part(self.rel, ())
 
-    def with_order_told(self, reader: str) -> "Part":
-        """Itself. Raises NotLiftableError when its order, on which the rows that a ``reader`` gives depend, is hidden."""
+    def check_order(self, reader: str) -> None:
+        """Raises NotLiftableError when the order is hidden that a ``reader`` of these rows depends on."""
         if self.hides_order:
             raise NotLiftableError(
                 _ORDER_HIDDEN, f"{reader} of rows ordered by values that are not among their columns"
             )
-        return self
 
 
 class PlanLifter:
@@ -256,8 +255,8 @@ class PlanLifter:
         functions, results = lift_functions(node, part.scope, self.names, self._scalars)
         if functions and not order and all(f.call.function == _NUMBERING for f in functions):
             # Catalyst numbers ordered rows where it makes a limit in a correlated sub-query one for each outer row.
-            part = ordered.with_order_told("the numbers")
-            order = part.order
+            ordered.check_order("the numbers")
+            part, order = ordered, ordered.order
         rel = Window(part.rel, partition, order, functions)
         ids = part.ids + _ids(node.nodes("windowExpressions"))
         outputs = (*(Output(c, Ref(c)) for c in part.columns), *(Output(c, e) for c, e in results))
@@ -321,7 +320,7 @@ class PlanLifter:
         part = self.lift(local.child)
         if limit <= 0:
             return Part(empty(part.columns), part.ids)
-        part = part.with_order_told("the first")
+        part.check_order("the first")
         return replace(part, rel=TopK(part.rel, part.order, limit))
 
 

@@ -54,33 +54,33 @@ class HeldError(Exception):
 @contextmanager
 def hold(path: Path, wait: bool = True) -> Iterator[None]:
     """Hold a lock; ``wait`` for it, or raise :class:`HeldError`. The lock of a dead process is taken over."""
-    while True:
-        with path.open("a+b") as file:
-            free = _flock(file, wait) and not _lives_elsewhere(path)
-            if free and _is_at(file.fileno(), path):
-                _sign(file, Owner.me())
-                try:
-                    with _heartbeat(path):
-                        yield
-                finally:
-                    _sign(file, None)
-                return
-            if not free and not wait:
-                raise HeldError(owner_of(path))
-        if not free:
-            time.sleep(0.2)
+    with _taken(path, fcntl.LOCK_EX, wait) as file:
+        _sign(file, Owner.me())
+        try:
+            with _heartbeat(path):
+                yield
+        finally:
+            _sign(file, None)
 
 
 @contextmanager
 def share(path: Path) -> Iterator[None]:
     """Hold a lock together with all who share it; wait while a process holds it alone. Who wants it alone waits for those who share it."""
+    with _taken(path, fcntl.LOCK_SH, wait=True):
+        yield
+
+
+@contextmanager
+def _taken(path: Path, how: int, wait: bool) -> Iterator[IO[bytes]]:
+    """The file of a lock, locked as ``fcntl`` says and at its place. Raises HeldError."""
     while True:
         with path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)
-            free = not _lives_elsewhere(path)
+            free = _flock(file, how, wait) and not _lives_elsewhere(path)
             if free and _is_at(file.fileno(), path):
-                yield
+                yield file
                 return
+            if not free and not wait:
+                raise HeldError(owner_of(path))
         if not free:
             time.sleep(0.2)
 
@@ -119,9 +119,9 @@ def owner_of(path: Path) -> Owner | None:
         return None
 
 
-def _flock(file: IO[bytes], wait: bool) -> bool:
+def _flock(file: IO[bytes], how: int, wait: bool) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, how if wait else how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

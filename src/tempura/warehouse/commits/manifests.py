@@ -18,10 +18,11 @@ T = TypeVar("T")
 Json = Mapping[str, Any]
 
 FORMAT = 3
-"""The format of what is committed; newer ones are refused. Since 3 checksums of files are of another kind (``seals.py``)."""
+"""The format of what is committed. Since 3 checksums of files are of another kind (``seals.py``)."""
 
 _FORMAT_OF_CHECKPOINTS = 4
-"""The format of checkpoints, which tell entries by what changed. Versions that do not know it read the entries themselves."""
+"""The format of checkpoints, which tell entries by what changed; newer ones are refused. Versions that do not know it read the entries
+themselves."""
 
 _CHANGES = "changes"
 """Under this key the entries of a checkpoint are told."""
@@ -91,9 +92,10 @@ def _read(path: Path) -> Entry:
         raise corrupt(f"{path} cannot be read: {error}.") from error
     if not isinstance(data, dict) or not isinstance(data.get("format"), int):
         raise corrupt(f"{path} does not hold a manifest.")
-    newest = max(FORMAT, _FORMAT_OF_CHECKPOINTS)
-    if data["format"] > newest:
-        what = f"{path} has format {data['format']}; this version of Tempura knows formats up to {newest}."
+    if data["format"] > _FORMAT_OF_CHECKPOINTS:
+        what = (
+            f"{path} has format {data['format']}; this version of Tempura knows formats up to {_FORMAT_OF_CHECKPOINTS}."
+        )
         raise TempuraError("FORMAT_NEWER", what, "Use a newer version of Tempura.")
     if data["format"] < _OLDEST:
         what = f"{path} has format {data['format']}, which only versions before the first release wrote."
