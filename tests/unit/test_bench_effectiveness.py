@@ -25,7 +25,7 @@ from tempura.bench.figure import figure
 from tempura.bench.lake import SetClock
 from tempura.bench.ratios import is_right, rank_correlation, ratios_of, summarised
 from tempura.bench.record import Record, Row
-from tempura.bench.scenario import PRICES, SHARES, Effectiveness, parts
+from tempura.bench.scenario import PRICES, SHARES, Effectiveness, part, parts
 from tempura.bench.suites import SUITES
 from tempura.cli.effectiveness import draw
 from tempura.cli.main import main
@@ -110,6 +110,33 @@ def test_a_refresh_brings_its_share_of_the_first_load() -> None:
     assert [size / sizes[0] for size in sizes[1:]] == pytest.approx([0.05] * (len(sizes) - 1))
 
 
+def test_days_go_on_after_a_first_one() -> None:
+    found = asked("days", daily=part("1/50"))
+    sizes = found.sizes
+    assert sizes[:3] == pytest.approx((14 / 24, 5 / 24, 5 / 24))
+    assert sizes[3:] == pytest.approx([0.02 * size for size in sizes[:3]] * 3)
+    clock = SetClock(found.moments(date(2026, 3, 1)))
+    last: Slot | None = None
+    for i in range(found.cut.times):
+        clock.at = i
+        run = due(found.schedule, last, clock(), UTC)
+        assert run.slot is not None
+        assert (run.slot.label, run.slot.cycle) == (found.schedule.times[i % 3], f"2026-03-{2 + i // 3:02}")
+        assert run.skipped == ()
+        last = run.slot
+    assert [found.is_due(i) for i in range(6)] == [False, False, True, False, False, True]
+    assert [found.named(i) for i in (2, 3)] == ["24:00 of day 1", "14:00 of day 2"]
+    assert [found.price(i) for i in range(3, 7)] == [0.25, 0.3, 1.0, 0.25]
+
+
+@pytest.mark.parametrize(("warm_ups", "repeat"), [(0, 1), (1, 2)])
+def test_a_day_that_goes_on_is_measured_as_a_whole_from_the_second_on(warm_ups: int, repeat: int) -> None:
+    found = asked("days", warm_ups=warm_ups, repeat=repeat)
+    numbers = [found.measured(i, 0) for i in range(found.cut.times)]
+    assert numbers == [None] * 3 * (2 + warm_ups) + [n for n in range(repeat) for _ in range(3)]
+    assert found.series == 1
+
+
 def test_so_many_rows_leave_at_each_later_arrival(tmp_path: Path) -> None:
     dataset = generate(0.001, tmp_path / "cache", "tpch")
     found = asked("ivm", pattern="retract", deleted=0.02)
@@ -148,6 +175,10 @@ def test_rows_begin_to_leave_one_refresh_before_the_measured_ones(tmp_path: Path
         ("pdw", {"prices": (0.0, 0.0, 0.0)}, "all are 0"),
         ("pdw", {"deleted": 0.01}, "Nothing is deleted"),
         ("pdw", {"pattern": "retract", "deleted": 0.9}, "more rows would leave"),
+        ("pdw", {"daily": Fraction(1, 50)}, "Only several days"),
+        ("days", {"daily": Fraction(0)}, "Nothing comes in a day"),
+        ("days", {"prices": (1.0,)}, "3 shares and 1 prices"),
+        ("days", {"turn": True, "pattern": "retract"}, "what loses rows can turn"),
         ("pdw", {"methods": ()}, "No set of methods"),
         ("pdw", {"methods": ("all", "all")}, "one twice"),
         ("pdw", {"repeat": 0}, "Nothing is measured"),
@@ -158,6 +189,11 @@ def test_rows_begin_to_leave_one_refresh_before_the_measured_ones(tmp_path: Path
 def test_options_that_do_not_fit_together_are_refused(scenario: str, known: Row, said: str) -> None:
     with pytest.raises(TempuraError, match=f"BAD_BENCHMARK.*{said}"):
         asked(scenario, **known)
+
+
+def test_one_number_is_one() -> None:
+    with pytest.raises(TempuraError, match=r"BAD_BENCHMARK.*not one number"):
+        part("0.01,0.02")
 
 
 @pytest.mark.parametrize("text", ["1/0", "half", "", "0.5,"])

@@ -175,7 +175,7 @@ class MeasuredTrial(Trial):
             f"{row['estimated_s']:.2f} estimated"
         )
         # A refresh that found nothing to do stands by the result that is there.
-        if row["measured"] is not None and (self.schedule.kind == "view" or i == self.last):
+        if row["measured"] is not None and row["deadline"]:
             row |= self._verified(query, i, tables)
             row |= reading(query.result())
             equal, taken = "equal" if row["equal"] else "WRONG", f"read in {row['reading_cpu_s']:.2f} CPU s"
@@ -190,10 +190,9 @@ class MeasuredTrial(Trial):
         return self._row(i, **found, **estimated, **figures)
 
     def _row(self, i: int, **found: Any) -> Row:
-        times = self.schedule.times
-        row = {"query": self.name, **self.known, "time": times[i] if times else f"refresh {i + 1}"}
+        row = {"query": self.name, **self.known, "time": self.benchmark.named(i)}
         row |= {"price": self.benchmark.price(i), "measured": self.benchmark.measured(i, self.series)}
-        return row | {"deadline": i == self.last, "equal": None, "error": None, "message": None} | found
+        return row | {"deadline": self.benchmark.is_due(i), "equal": None, "error": None, "message": None} | found
 
 
 def _read_too(row: Row, result: DataFrame) -> None:

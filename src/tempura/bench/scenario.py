@@ -19,10 +19,15 @@ SHARES = {
     "pdw9": (Fraction(1, 9),) * 9,
     "ivm": (Fraction(1, 100),),
 }
-"""By scenario, unless given: the part of the rows that comes by each time of the day; for ivm what comes before each refresh, of what the
-first load brought."""
+SHARES["days"] = SHARES["pdw"]
+"""By scenario, unless given: the part of a day's rows that comes by each time; for ivm what comes before each refresh, of what the first
+load brought."""
+
+DAILY = Fraction(1, 100)
+"""What each of several days brings, of what the first one brought."""
 
 PRICES = {"pdw": (0.25, 0.3, 1.0), "pdw9": (*[EARLY_PRICE] * 8, 1.0), "ivm": ()}
+PRICES["days"] = PRICES["pdw"]
 """What work costs at each time of the day."""
 
 PATTERNS = {"append": "append-big", "retract": "retract-both"}
@@ -38,10 +43,11 @@ _DAY = 24 * 60
 class Effectiveness:
     """What is measured: queries of a suite in a scenario, under each of some sets of methods.
 
-    ``shares`` and ``prices`` as in :data:`SHARES` and :data:`PRICES`; ``deleted`` as in :data:`DELETED`. ``repeat``: how often each thing
-    is measured, after ``warm_ups`` without measuring. A set of methods is a name or several joined by ``+``. ``references``: the tables
-    declare keys and references. ``turn``: no rows leave before the refresh that comes right before the measured ones, so that all plans
-    before it were made for what only grows. Raises TempuraError BAD_BENCHMARK for what does not fit together, UNKNOWN_METHOD.
+    ``shares`` and ``prices`` as in :data:`SHARES` and :data:`PRICES`; ``daily`` (of ``days``) and ``deleted`` as in :data:`DAILY` and
+    :data:`DELETED`. ``repeat``: how often each thing is measured, after ``warm_ups`` without measuring. A set of methods is a name or
+    several joined by ``+``. ``references``: the tables declare keys and references. ``turn``: no rows leave before the refresh that comes
+    right before the measured ones, so that all plans before it were made for what only grows. Raises TempuraError BAD_BENCHMARK for what
+    does not fit together, UNKNOWN_METHOD.
     """
 
     suite: str
@@ -57,6 +63,7 @@ class Effectiveness:
     warm_ups: int = 1
     references: bool = False
     turn: bool = False
+    daily: Fraction = DAILY
 
     def __post_init__(self) -> None:
         problem = _problem(self)
@@ -66,11 +73,24 @@ class Effectiveness:
             TEMPURA.names_of(methods_in(asked))
 
     @property
+    def goes_on(self) -> bool:
+        """Whether what is measured comes after others in one warehouse: a refresh after the first load, or a day after the first."""
+        return self.scenario in ("ivm", "days")
+
+    @property
+    def rounds(self) -> int:
+        """How many refreshes or days there are after the first: steady after one, which finds no state that such a one has left."""
+        return 1 + self.warm_ups + self.turn + self.repeat
+
+    @property
     def sizes(self) -> tuple[float, ...]:
-        """The sizes of the arrivals, in proportion. Refreshes are steady after two: the first finds no state that a refresh has left."""
+        """The sizes of the arrivals, in proportion."""
+        shares = tuple(map(float, self.shares))
         if self.scenario == "ivm":
-            return (1.0, *[float(self.shares[0])] * (1 + self.warm_ups + self.turn + self.repeat))
-        return tuple(float(share) for share in self.shares)
+            return 1.0, *shares * self.rounds
+        if self.scenario == "days":
+            return *shares, *tuple(float(self.daily) * share for share in shares) * self.rounds
+        return shares
 
     @property
     def cut(self) -> Cut:
@@ -88,11 +108,11 @@ class Effectiveness:
         return Schedule.progressive(dict(zip(labels, self.prices, strict=True)), timezone="UTC")
 
     def moments(self, today: date) -> tuple[datetime, ...]:
-        """When arrivals come, each followed by its run: on the day after today, or each on a day of its own."""
+        """When arrivals come, each followed by its run, from the day after today on. Refreshes are a day apart."""
         start = datetime.combine(today + timedelta(days=1), datetime.min.time(), UTC)
-        if self.scenario == "ivm":
-            return tuple(start + timedelta(days=i) for i in range(len(self.sizes)))
-        return tuple(start + timedelta(minutes=minute) for minute in self.minutes)
+        minutes = (0,) if self.scenario == "ivm" else self.minutes
+        days = range(1 + self.rounds if self.goes_on else 1)
+        return tuple(start + timedelta(days=day, minutes=minute) for day in days for minute in minutes)
 
     @property
     def minutes(self) -> tuple[int, ...]:
@@ -102,21 +122,40 @@ class Effectiveness:
 
     @property
     def series(self) -> int:
-        """How often a set of methods goes through all arrivals. Refreshes are repeated within one series, days are not."""
-        return 1 if self.scenario == "ivm" else self.warm_ups + self.repeat
+        """How often a set of methods goes through all arrivals. What goes on is repeated within one series, a day in another."""
+        return 1 if self.goes_on else self.warm_ups + self.repeat
+
+    def day_of(self, i: int) -> int:
+        """On which day, from 0, the run after arrival ``i`` is."""
+        return i // len(self.shares)
+
+    def part_of_day(self, i: int) -> int:
+        """Which run of its day the run after arrival ``i`` is."""
+        return i % len(self.shares)
+
+    def is_due(self, i: int) -> bool:
+        """Whether the run after arrival ``i`` owes a result: each refresh, and the last run of a day."""
+        return self.part_of_day(i) == len(self.shares) - 1
 
     def measured(self, i: int, series: int) -> int | None:
         """The number of the measurement to which the run after arrival ``i`` belongs; None when it is there to warm up."""
-        number = i - (len(self.sizes) - self.repeat) if self.scenario == "ivm" else series - self.warm_ups
+        number = self.day_of(i) - (1 + self.rounds - self.repeat) if self.goes_on else series - self.warm_ups
         return number if number >= 0 else None
+
+    def named(self, i: int) -> str:
+        """The run after arrival ``i``, as it is reported."""
+        if self.scenario == "ivm":
+            return f"refresh {i + 1}"
+        time = self.schedule.times[self.part_of_day(i)]
+        return f"{time} of day {self.day_of(i) + 1}" if self.goes_on else time
 
     def price(self, i: int) -> float:
         """What work costs in the run after arrival ``i``."""
-        return 1.0 if self.scenario == "ivm" else self.prices[i]
+        return 1.0 if self.scenario == "ivm" else self.prices[self.part_of_day(i)]
 
     def meta(self) -> dict[str, Any]:
         """The options and where they are run."""
-        options = asdict(self) | {"shares": tuple(map(str, self.shares))}
+        options = asdict(self) | {"shares": tuple(map(str, self.shares)), "daily": str(self.daily)}
         return described_run("effectiveness", options)
 
 
@@ -132,6 +171,14 @@ def parts(text: str) -> tuple[Fraction, ...]:
     except (ValueError, ZeroDivisionError):
         what = f"{text!r} is not a list of numbers."
         raise TempuraError("BAD_BENCHMARK", what, "Write them as 14/24,5/24,5/24 or 0.25,0.3,1.") from None
+
+
+def part(text: str) -> Fraction:
+    """The number in ``0.01``. Raises TempuraError BAD_BENCHMARK."""
+    found = parts(text)
+    if len(found) > 1:
+        raise TempuraError("BAD_BENCHMARK", f"{text!r} is not one number.", "Give one number, such as 0.01.")
+    return found[0]
 
 
 def amiss_in(shares: Sequence[Fraction], prices: Sequence[float]) -> tuple[str, str] | None:
@@ -162,6 +209,10 @@ def _problem(asked: Effectiveness) -> tuple[str, str] | None:
             "Only refreshes of what loses rows can turn.",
             "Say --scenario ivm --pattern retract, or leave --turn out.",
         )
+    if asked.daily != DAILY and asked.scenario != "days":
+        return "Only several days bring a part of the first one each.", "Say --scenario days, or leave --daily out."
+    if asked.daily <= 0:
+        return "Nothing comes in a day.", "Give --daily above 0."
     if not 0 <= asked.cut.deleted <= 1:
         what = f"Over {len(asked.sizes) - asked.cut.leaving} arrivals more rows would leave than there are."
         return what, "Give a smaller --deleted."

@@ -11,7 +11,7 @@ from tempura.bench.exactness import SQL_OF_SUITES
 from tempura.bench.figure import figure
 from tempura.bench.ratios import ABOVE, CHOICES, LARGE, RATIOS, summarised
 from tempura.bench.record import Record, Row
-from tempura.bench.scenario import DELETED, PATTERNS, PRICES, SHARES, Effectiveness, parts
+from tempura.bench.scenario import DAILY, DELETED, PATTERNS, PRICES, SHARES, Effectiveness, part, parts
 from tempura.bench.suites import SUITES
 from tempura.cli.bench import out_option, split_names
 from tempura.cli.shell import DONE, FAILED, Shell, example
@@ -31,9 +31,10 @@ from tempura.frontend.start import start_session
     type=click.Choice(list(SHARES)),
     default="pdw",
     show_default=True,
-    help="A day of three times, refreshes of a view, or a day of nine times.",
+    help="A day of three times, or of nine, refreshes of a view, or days after a first one.",
 )
 @click.option("--shares", help="What comes by each time of the day, 14/24,5/24,5/24; for ivm by a refresh, 0.01.")
+@click.option("--daily", help="Of days: what each brings, of what the first one brought; 0.01.")
 @click.option("--prices", help="What work costs at each time of the day, 0.25,0.3,1.")
 @click.option("--pattern", type=click.Choice(list(PATTERNS)), default="append", show_default=True)
 @click.option(
@@ -67,6 +68,7 @@ def effectiveness(
     queries: str,
     scenario: str,
     shares: str | None,
+    daily: str | None,
     prices: str | None,
     pattern: str,
     deleted: float | None,
@@ -99,6 +101,7 @@ def effectiveness(
         warm_ups=warm_ups,
         references=references,
         turn=turn,
+        daily=part(daily) if daily else DAILY,
     )
     record = Record(out, asked.meta(), resume, summarised)
     with shell.progress("starting Spark") as progress:
