@@ -78,6 +78,37 @@ class TestLearning:
         assert once.arrivals == ((10, 0),), "once is not often"
         assert once.why == "median of what came before each of the last 5 runs"
 
+    def test_a_table_that_brings_ever_more_is_expected_to_go_on_so(self) -> None:
+        came = [100, 110, 125, 135, 150]
+        arrivals = [arrival(1_000), *map(arrival, came)]
+        found = forecast("t", arrivals, None, between(*range(1, 7)), [("", 1)])
+        # One step, the median of 10, 15, 10 and 15, further than the last.
+        assert found.arrivals == ((163, 0),)
+        assert found.why == "median of what came before each of the last 5 runs; more came each time, and it goes on so"
+
+    @pytest.mark.parametrize(
+        ("came", "to_come"),
+        [
+            ([110, 125, 135, 150], 130),  # four in order are none of five
+            ([100, 110, 125, 135, 135], 125),  # nor is it where one is as the one before
+            ([100, 125, 110, 135, 150], 125),
+            ([900, 100, 110, 125, 135, 150], 163),  # the last five
+            ([150, 135, 125, 110, 100], 88),
+            ([160, 80, 40, 20, 10], 5),  # a step would lead below nothing
+        ],
+    )
+    def test_what_is_no_trend_is_the_median(self, came: list[int], to_come: int) -> None:
+        arrivals = [arrival(1_000), *map(arrival, came)]
+        assert expected(arrivals, between(*range(1, len(came) + 2))) == (to_come, 0)
+
+    def test_a_trend_of_days_is_that_of_the_same_time(self) -> None:
+        came = [10, 500, 20, 400, 30, 600, 40, 500, 50, 700]
+        arrivals = [arrival(1_000), *map(arrival, came)]
+        day = [(840, "19:00"), (300, "24:00")]
+        past = [between(i + 1, i + 2, length=day[i % 2][0], end=day[i % 2][1])[0] for i in range(10)]
+        found = forecast("t", arrivals, None, past, [("19:00", 840), ("24:00", 300)])
+        assert found.arrivals == ((60, 0), (500, 0))
+
     def test_it_is_told_per_table_and_why(self) -> None:
         assert (
             Forecast("t", ((1_200, 3), (0, 0)), "why").text(["a", "b"]) == "t: +1,200 -3 rows by a, nothing by b (why)"

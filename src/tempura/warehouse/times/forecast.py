@@ -1,8 +1,9 @@
 """What is expected to arrive in a table before the runs to come: an assumption, learned from what arrived between former runs.
 
 Expectations decide what is worth keeping for later, never what is right. They are robust rather than clever: the median of a few
-intervals between runs, those in which nothing came among them, so that a table that has been silent is expected to stay silent. What
-was there before the query's first run, or came into an empty table, was loaded: it says nothing about how the table grows.
+intervals between runs, those in which nothing came among them, so that a table that has been silent is expected to stay silent. Where
+more came each time than the time before, or less, that is expected to go on. What was there before the query's first run, or came into an
+empty table, was loaded: it says nothing about how the table grows.
 """
 
 import re
@@ -22,7 +23,8 @@ from tempura.warehouse.times.slots import Slot
 from tempura.warehouse.times.steps import StepManifest
 
 INTERVALS = 5
-"""Of how many intervals between runs the median is taken: two odd ones do not matter."""
+"""Of how many intervals between runs the median is taken: two odd ones do not matter. That as many are in order is a trend: by chance it
+happens once in sixty times."""
 
 UNKNOWN = Fraction(1, 100)
 """The part of its rows by which a table is expected to grow when nothing is known but its first load. Tables that are worth maintaining a
@@ -167,12 +169,13 @@ def _learned(seen: Sequence[tuple[Interval, Rows]], label: str, length: int) -> 
     """The median of the same interval of former days if there are any, else of the last ones, in proportion to their length."""
     same = [(i.length, rows) for i, rows in seen if label and (i.end, i.length) == (label, length)][-INTERVALS:]
     if same:
-        return _middle(same, length), f"median of {_times(len(same), 'day')} up to {label}"
+        found = _middle(same, length)
+        return _with_trend(same, length, found, f"median of {_times(len(same), 'day')} up to {label}")
     last = [(i.length, rows) for i, rows in seen][-INTERVALS:]
     proportion = ", in proportion to time" if label else ""
     why = f"median of what came before each of {_times(len(last), 'run')}{proportion}"
     usual, now = _middle(last, length), _lately(last, length)
-    return now, why if now == usual else f"{why}; rows have begun to leave"
+    return _with_trend(last, length, now, why if now == usual else f"{why}; rows have begun to leave")
 
 
 def _lately(last: Sequence[tuple[int, Rows]], length: int) -> Rows:
@@ -180,6 +183,18 @@ def _lately(last: Sequence[tuple[int, Rows]], length: int) -> Rows:
     use then."""
     inserted, deleted = _middle(last, length)
     return inserted, deleted or _middle(last[-1:], length)[1]
+
+
+def _with_trend(last: Sequence[tuple[int, Rows]], length: int, found: Rows, why: str) -> tuple[Rows, str]:
+    """What is ``found`` to come, unless all intervals say that ever more comes, or ever less: then one step further than the last, but
+    never less than half of it: what shrinks evenly would soon be nothing, and for that nothing is kept."""
+    rates = [Fraction(rows[0], max(1, of)) for of, rows in last]
+    steps = [after - before for before, after in pairwise(rates)]
+    if len(last) < INTERVALS or not (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
+        return found, why
+    following = max(rates[-1] / 2, rates[-1] + median(steps)) * length
+    said = "more came each time, and it goes on so" if steps[0] > 0 else "less came each time, and it goes on so"
+    return (ceil(following), found[1]), f"{why}; {said}"
 
 
 def _middle(came: Sequence[tuple[int, Rows]], length: int) -> Rows:
