@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 import tempura as tp
 from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Union, Values
 from tempura.algebra.scalar import TRUE
+from tempura.execute.contract import Joins
 from tempura.execute.counting import is_empty
 from tempura.execute.draft import Draft
 from tempura.frontend.compiled import compiled
@@ -51,6 +52,28 @@ def test_operators_are_found_under_renamings(
     assert found["join"][0] == str(500 * 100)
     assert found["groups"][0] == "5"
     assert found["groups"][1:] == ["join"]
+
+
+def test_it_is_told_how_spark_joined(spark: SparkSession, tmp_path: Path) -> None:
+    left = numbers(spark, tmp_path / "left", 1_000, 10, ("a", "k"))
+    right = numbers(spark, tmp_path / "right", 500, 5, ("b", "j"))
+    on = sf.col("k") == sf.col("j")
+    listener = compiled(spark, "Rows").listen(spark._jsparkSession)
+    try:
+        for name, kind, sides in (
+            ("sent", "inner", (left, right.broadcast())),
+            ("first", "inner", (left.broadcast(), right)),
+            ("held", "inner", (left, right.held())),
+            ("full", "full", (left, right.broadcast())),
+        ):
+            sides[0].join(sides[1], on, kind).named(name).dataframe().write.parquet(str(tmp_path / name))
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        lines = (line.split("\t") for line in listener.joined().splitlines())
+        found = {name: ways for name, *ways in lines}
+    finally:
+        listener.end(spark._jsparkSession)
+    assert (found["sent"], found["first"], found["held"]) == (["right sent"], ["left sent"], ["right held"])
+    assert found["full"] != ["right sent"], "no side of a full join can be sent"
 
 
 def test_a_semi_join_that_spark_moves_is_told_by_what_it_ran_over(
@@ -101,6 +124,32 @@ def test_a_refresh_is_estimated_by_what_the_one_before_it_counted(spark: SparkSe
     assert "as counted" in joined
     assert "as counted" not in read
     assert rows_of(joined) == pytest.approx(0.75 * rows_of(read), rel=0.01)
+
+
+def test_a_run_tells_which_joins_spark_carried_out_otherwise_than_planned(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("facts", "keys"):
+        (tmp_path / name).mkdir()
+    spark.range(50).selectExpr("id AS k").coalesce(1).write.parquet(str(tmp_path / "keys"), mode="overwrite")
+    own = spark.newSession()
+    own.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    wh = tp.open(tmp_path / "wh", spark=own)
+    wh.add_table("facts", tmp_path / "facts", append_only=True, schema="k BIGINT, g BIGINT, h BIGINT, v BIGINT")
+    wh.add_table("keys", tmp_path / "keys", static=True)
+    sql = "SELECT f.k, sum(v) AS s FROM facts f JOIN keys USING (k) GROUP BY f.k"
+    query = wh.add_query("q", sql=sql, schedule=tp.Schedule.view(), require="incremental")
+    for n in range(2):
+        arrive(spark, tmp_path / "facts", n)
+        assert query.run(methods=("im1",)).joins == Joins(1)
+    assert "join=right sent" in query.plan().explain("join")
+    with monkeypatch.context() as deaf:
+        deaf.setattr(Draft, "broadcast", lambda draft: draft)
+        arrive(spark, tmp_path / "facts", 2)
+        (told,) = query.run(methods=("im1",)).joins.otherwise
+    assert told.startswith("inner-join")
+    assert told.endswith(": sorted, planned right sent")
+    assert [entry.joins for entry in wh.query("q").history()] == [Joins(1), Joins(1), Joins(0, (told,))]
 
 
 def test_what_is_computed_once_and_what_is_empty_is_counted_too(spark: SparkSession, tmp_path: Path) -> None:

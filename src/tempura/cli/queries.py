@@ -19,6 +19,7 @@ from tempura.warehouse.paces.paced import PacedQuery
 from tempura.warehouse.runs.entries import HistoryEntry
 from tempura.warehouse.runs.query_plan import QueryPlan
 from tempura.warehouse.runs.report import flush_text, listed
+from tempura.warehouse.times import phases
 from tempura.warehouse.times.schedule import Schedule
 
 Command = Callable[..., None]
@@ -123,7 +124,7 @@ def why(found: QueryPlan) -> str:
     "--show",
     default="cost,rows",
     show_default=True,
-    help="Beside each operator: cost, rows, method, rule, view. Below the plan: rules, memo, steps.",
+    help="Beside each operator: cost, rows, join, method, rule, view. Below the plan: rules, memo, steps.",
 )
 @methods_option
 @require_option
@@ -134,9 +135,10 @@ def explain(
 ) -> None:
     """Show a plan in full.
 
-    The operators of each step, what is saved, and what every alternative would cost. With --show rules, for each part of the plan the
-    method and the rule that it came from; memo: the classes of equal expressions, and the laws that made their members; steps: what each
-    rule does to the best plan, which plans once for each rule.
+    The operators of each step, what is saved, and what every alternative would cost. With --show join how each join is to be carried out:
+    a side sent to every task, or held in a table by each, or both sorted; what Spark did instead is told by history. With --show rules,
+    for each part of the plan the method and the rule that it came from; memo: the classes of equal expressions, and the laws that made
+    their members; steps: what each rule does to the best plan, which plans once for each rule.
 
     Of a query with --until the paths with their paces, as they would be planned now: what a step more of each would save, and the final
     and total work of what the search came by. As a picture: tempura plan --html.
@@ -235,7 +237,11 @@ def plain(value: Any) -> Any:
 @json_option
 @click.pass_obj
 def history(shell: Shell, name: str, as_json: bool) -> None:
-    """List the runs of a query and their cost."""
+    """List the runs of a query and their cost.
+
+    Driver is Spark's driver with Python, beside all that is no step of a plan. Below, the last run by phase, and which of its joins Spark
+    carried out otherwise than planned. With --json all of each run.
+    """
     with shell.progress("reading"):
         entries = shell.warehouse.query(name).history()
     if as_json:
@@ -254,6 +260,9 @@ def print_history(shell: Shell, entries: Sequence[HistoryEntry]) -> None:
     shell.table(head, map(history_row, entries))
     shell.say(*(f"{entry.label} {flush_text(entry.paths, entry.progress, entry.predicted_cost)}" for entry in flushes))
     shell.say(*(f"run {entry.n} {line}" for entry in entries if entry.does for line in entry.does.lines()))
+    if entries and (last := entries[-1]).phases:
+        shell.say(f"run {last.n}: {phases.text(last.phases)}")
+    shell.say(*(f"run {entry.n} joined otherwise: {line}" for entry in entries[-1:] for line in entry.joins.otherwise))
 
 
 def history_row(entry: HistoryEntry) -> tuple[object, ...]:

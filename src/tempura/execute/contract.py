@@ -240,11 +240,37 @@ class Usage:
     output_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Joins:
+    """How Spark carried out the joins of a step: how many ``as_planned``, and of each other, in words, how, and how it was planned."""
+
+    as_planned: int = 0
+    otherwise: tuple[str, ...] = ()
+
+    def __add__(self, more: "Joins") -> "Joins":
+        return Joins(self.as_planned + more.as_planned, self.otherwise + more.otherwise)
+
+    def __bool__(self) -> bool:
+        return bool(self.as_planned or self.otherwise)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data, from which :meth:`from_json` makes an equal value."""
+        return {"as_planned": self.as_planned, "otherwise": list(self.otherwise)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, object]) -> Self:
+        """The value that :meth:`to_json` described. Raises KeyError, TypeError or ValueError for anything else."""
+        return cls(_integer(data["as_planned"]), tuple(map(str, _items(data["otherwise"]))))
+
+
+NO_JOINS = Joins()
+
+
 @dataclass(frozen=True)
 class StepOutcome:
     """What a step wrote, and what it took. ``rows`` gives the stored rows per sink (the state's key as text, or "output"); ``counted``, by
     name (``plan.progressive.Size``), the rows of operators and those that were expected; ``answered``: the output is Spark's answer to
-    the query as it is written, not what the step's operators gave."""
+    the query as it is written, not what the step's operators gave; ``joins``: how Spark carried out those of the operators."""
 
     states: dict[StateKey, StoredState]
     output: StoredOutput | None
@@ -252,6 +278,7 @@ class StepOutcome:
     rows: Mapping[str, int] = field(default_factory=dict)
     counted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     answered: bool = False
+    joins: Joins = NO_JOINS
 
     @property
     def cpu_seconds(self) -> float:

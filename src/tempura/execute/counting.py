@@ -1,4 +1,4 @@
-"""How many rows came out of the joins, aggregations and filters of a step, as Spark counts them anyway."""
+"""How many rows came out of the joins, aggregations and filters of a step, as Spark counts them anyway, and how it joined."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Negate, Project, Rel, Sort, Support, Union
 from tempura.algebra.states import Partial
+from tempura.execute.contract import Joins
 from tempura.execute.sharing import shared, sinks_of
 from tempura.frontend.compiled import compiled
 from tempura.plan.progressive import Step
@@ -39,6 +40,7 @@ class RowCounter:
         self.names: Mapping[Rel, str] = {rel: f"o{i}" for i, rel in enumerate(noted)}
         self._listener: Any = None
         self._found: dict[Rel, Found] = {}
+        self._ways: dict[str, tuple[str, ...]] = {}
         self._known: dict[Rel, int | None] = {}
 
     def __enter__(self) -> "RowCounter":
@@ -61,6 +63,8 @@ class RowCounter:
                 # Events reach listeners asynchronously.
                 self._session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
                 self._found = self._as_planned(dict(_parsed(self._listener.counted())))
+                lines = (line.split("\t") for line in self._listener.joined().splitlines())
+                self._ways = {name: tuple(ways) for name, *ways in lines}
             self._listener.end(self._session._jsparkSession)
         except Py4JError:
             # What is not known makes estimates worse, and no run fails for that.
@@ -71,6 +75,16 @@ class RowCounter:
         rows = {rel: self._rows(rel) for rel in self._step.notes}
         sizes = ((size, found) for rel, found in rows.items() for size in self._step.notes[rel].sizes)
         return {size.name: (float(found), size.expected) for size, found in sizes if found is not None}
+
+    def joins(self) -> Joins:
+        """How Spark carried out the joins that it ran over the inputs of the plan, once the block has ended. A hint is a wish, and Spark
+        sends what turns out to be small, whatever was planned."""
+        ran = ((rel, self._step.notes[rel].join, self._ways.get(self.names[rel], ())) for rel in self._found)
+        told = [(rel, planned, ways) for rel, planned, ways in ran if isinstance(rel, Join) and ways]
+        other = [
+            f"{rel.label}: {' and '.join(ways)}, planned {planned}" for rel, planned, ways in told if ways != (planned,)
+        ]
+        return Joins(len(told) - len(other), tuple(other))
 
     def _rows(self, rel: Rel) -> int | None:
         """The rows of an operator: counted, or those of its inputs; None when they are not known."""

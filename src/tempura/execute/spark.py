@@ -14,7 +14,7 @@ from tempura.algebra.scalar import Column, SortKey
 from tempura.cost.model import SPARK, CostModel
 from tempura.errors import TempuraError
 from tempura.execute.at_once import run_at_once
-from tempura.execute.contract import WEIGHT, StepOutcome, StoredOutput, StoredState
+from tempura.execute.contract import WEIGHT, Joins, StepOutcome, StoredOutput, StoredState
 from tempura.execute.counting import RowCounter
 from tempura.execute.draft import Draft
 from tempura.execute.failure import errors_by_code, is_of_a_side
@@ -39,6 +39,10 @@ ReadDeleted = Callable[[Read], Draft | None]
 
 ReadClean = Callable[[Read], Callable[[], Draft] | None]
 """Gives what makes the rows that are left of the same rows, each with weight 1, where they can be told; else None."""
+
+_WITHOUT_HINTS = Joins(
+    0, ("all joins: as Spark chose, for a side that was to be held in memory was too large for that",)
+)
 
 Answer = Callable[[], Draft | None]
 """Gives all rows of a step's output; None when it cannot."""
@@ -92,14 +96,16 @@ class SparkExecutor:
             try:
                 with RowCounter(self._files.writer, step) as counter:
                     states, output, answered = self._run(step, folder, answer, step.notes, counter)
+                joins = counter.joins()
             except Py4JJavaError as error:
                 if not is_of_a_side(error):
                     raise
                 self._progress("again: a side of a join that was to be held in memory was too large for that")
                 shutil.rmtree(folder)
                 states, output, answered = self._run(step, folder, answer, {})
+                joins = _WITHOUT_HINTS
         counts = {str(key): stored.rows for key, stored in states.items()} | ({"output": output.rows} if output else {})
-        return StepOutcome(states, output, meter.usage, counts, counter.counted(), answered)
+        return StepOutcome(states, output, meter.usage, counts, counter.counted(), answered, joins)
 
     def _run(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tempura.algebra.rel import Rel
+from tempura.algebra.rel import Join, Rel
 from tempura.display import DisplayNode
 from tempura.explain.character import Character
 from tempura.physical.growth import named_otherwise
@@ -15,7 +15,7 @@ ASSUMED = "assumed to arrive, a forecast and not a fact:"
 
 NO_CHARACTERS: Mapping[int, Character] = {}
 
-SHOW = ("cost", "rows", "method", "rule", "view")
+SHOW = ("cost", "rows", "join", "method", "rule", "view")
 """What can be shown beside an operator."""
 
 
@@ -134,15 +134,18 @@ class _Drawing:
         note = self._notes.get(rel)
         if note is None or isinstance(rel, View):
             return ()
-        return tuple((name, value) for name in SHOW if name in self._show and (value := _value(note, name)))
+        told = ((name, _value(rel, note, name)) for name in SHOW if name in self._show)
+        return tuple((name, value) for name, value in told if value)
 
 
-def _value(note: Note, name: str) -> str:
+def _value(rel: Rel, note: Note, name: str) -> str:
     match name:
         case "cost":
             return seconds(note.cost)
         case "rows":
             return f"{note.rows:.0f}{' as counted' if note.counted else ''}"
+        case "join":
+            return note.join if isinstance(rel, Join) else ""
         case "method":
             return note.method
         case "rule":

@@ -44,6 +44,14 @@ class Note:
     counted: bool = False
     held: int | None = None
 
+    @property
+    def join(self) -> str:
+        """How a join is to be carried out: one side sent to every task, or held in a table by each, or both sorted."""
+        sides = ("left", "right")
+        if self.broadcast is not None:
+            return f"{sides[self.broadcast]} sent"
+        return "sorted" if self.held is None else f"{sides[self.held]} held"
+
 
 @dataclass(frozen=True, slots=True)
 class Save:

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -31,6 +32,10 @@ import org.apache.spark.sql.execution.aggregate.BaseAggregateExec;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.joins.BaseJoinExec;
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec;
+import org.apache.spark.sql.execution.joins.BroadcastNestedLoopJoinExec;
+import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec;
+import org.apache.spark.sql.execution.joins.SortMergeJoinExec;
 import org.apache.spark.sql.util.QueryExecutionListener;
 import org.apache.spark.util.AccumulatorV2;
 import scala.Option;
@@ -145,10 +150,57 @@ public final class Rows implements QueryExecutionListener {
         return text.toString();
     }
 
+    /** A line per named join that ran, parted by tabs: its name, and how Spark carried it out, each way once. */
+    public synchronized String joined() {
+        Map found = new LinkedHashMap();
+        for (Object plan : plans) {
+            Map here = new LinkedHashMap();
+            look((SparkPlan) plan, here);
+            for (Object entry : here.values()) {
+                Found one = (Found) entry;
+                if (one.ways.isEmpty()) {
+                    continue;
+                }
+                if (!found.containsKey(one.name)) {
+                    found.put(one.name, new TreeSet());
+                }
+                ((Set) found.get(one.name)).addAll(one.ways);
+            }
+        }
+        StringBuilder text = new StringBuilder();
+        for (Object entry : found.entrySet()) {
+            text.append(((Map.Entry) entry).getKey());
+            for (Object way : (Set) ((Map.Entry) entry).getValue()) {
+                text.append('\t').append(way);
+            }
+            text.append('\n');
+        }
+        return text.toString();
+    }
+
+    /** How a join is carried out: the side that is sent to every task, or held in a table by each; or both are sorted. */
+    private static String way(SparkPlan plan) {
+        if (plan instanceof BroadcastHashJoinExec) {
+            return side(((BroadcastHashJoinExec) plan).buildSide()) + " sent";
+        }
+        if (plan instanceof BroadcastNestedLoopJoinExec) {
+            return side(((BroadcastNestedLoopJoinExec) plan).buildSide()) + " sent";
+        }
+        if (plan instanceof ShuffledHashJoinExec) {
+            return side(((ShuffledHashJoinExec) plan).buildSide()) + " held";
+        }
+        return plan instanceof SortMergeJoinExec ? "sorted" : "crossed";
+    }
+
+    private static String side(Object build) {
+        return build == BuildLeft$.MODULE$ ? "left" : "right";
+    }
+
     private static final class Found {
         final String name;
         final Set plans = new HashSet();
         final Set below = new TreeSet();
+        final Set ways = new TreeSet();
         long rows;
 
         Found(String name) {
@@ -209,6 +261,9 @@ public final class Rows implements QueryExecutionListener {
         }
         known.plans.add(plan.canonicalized());
         known.below.addAll(below);
+        if (plan instanceof BaseJoinExec) {
+            known.ways.add(way(plan));
+        }
     }
 
     /** The name of what a physical operator carries out; null if it has none, or if it is not only that. */

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tempura.execute.contract import Clocks
+from tempura.execute.contract import NO_JOINS, Clocks, Joins
 from tempura.explain.character import Character
 from tempura.warehouse.times import phases
 from tempura.warehouse.times.phases import Phases
@@ -18,7 +18,7 @@ class RunFigures:
     ``phases`` are those of the run, in which it is computing. ``rows`` of the result, None when none was due; ``does`` what the step did
     to it: maintained, or recomputed (``explain.character``). Of a flush of a query at paces: all figures are those of its steps together,
     ``paths`` what was released, ``progress`` the share of the expected rows that had come, ``predicted_cost`` what the paces were planned
-    with."""
+    with. ``joins``: how Spark carried out those of the plan, as far as it can be told."""
 
     n: int = 0
     label: str = ""
@@ -36,6 +36,7 @@ class RunFigures:
     paths: tuple[str, ...] = ()
     progress: float | None = None
     predicted_cost: int | None = None
+    joins: Joins = NO_JOINS
 
     @property
     def all_cpu_seconds(self) -> float:
@@ -100,6 +101,7 @@ def history_of(step: StepManifest) -> HistoryEntry:
         skipped=tuple(str(slot) for slot in step.skipped),
         does=step.does,
         phases=step.phases,
+        joins=step.joins,
     )
 
 
@@ -137,6 +139,7 @@ def flush_entry(steps: Sequence[StepManifest]) -> HistoryEntry:
         skipped=(),
         driver_seconds=sum(step.driver_seconds for step in ordered),
         phases=spent,
+        joins=sum((step.joins for step in ordered), NO_JOINS),
         paths=flush.names,
         complete=flush.complete,
         progress=flush.progress,

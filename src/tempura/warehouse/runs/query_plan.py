@@ -66,8 +66,8 @@ class QueryPlan:
         return self.labels[time] if time < len(self.labels) else str(time)
 
     def explain(self, show: str | Collection[str] = "cost,rows", step: str | None = None) -> str:
-        """The plan per time point as text. ``show`` names what is said of each operator: cost, rows, method, rule, view; and what is told
-        below the steps: rules, which of them made each part; memo, the classes of equal expressions; steps, what each rule does to the
+        """The plan per time point as text. ``show`` names what is said of each operator: cost, rows, join, method, rule, view; and what is
+        told below the steps: rules, which of them made each part; memo, the classes of equal expressions; steps, what each rule does to the
         best plan, for which it is planned once for each rule. ``step`` is the label of the only time point to show.
 
         Raises TempuraError UNKNOWN_SHOW, UNKNOWN_TIME.

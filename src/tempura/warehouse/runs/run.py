@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from tempura.errors import Reason, TempuraError
-from tempura.execute.contract import Part, StepOutcome, StoredState
+from tempura.execute.contract import NO_JOINS, Part, StepOutcome, StoredState
 from tempura.execute.failure import coded, errors_by_code
 from tempura.execute.of_data import is_of_data
 from tempura.explain.character import AS_WRITTEN, BY_OPERATORS, Character
@@ -158,6 +158,7 @@ class Run:
             pins={name: self.situation.tables[name].mark(n) for name, n in self.situation.versions.items()},
             choice=self.choice,
             counted=dict(outcome.counted) if outcome else {},
+            joins=outcome.joins if outcome else NO_JOINS,
             flush=self.flush,
             held=(self.step.state_bytes / problem.stored_share, sum(s.bytes_beside(output) for s in saved.values()))
             if saved

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tempura.cost.prices import BUILT_IN
-from tempura.execute.contract import Part, StoredOutput, StoredState
+from tempura.execute.contract import NO_JOINS, Joins, Part, StoredOutput, StoredState
 from tempura.explain.character import Character
 from tempura.physical.operators import StateKey
 from tempura.warehouse.commits.seals import damage
@@ -66,7 +66,8 @@ class StepManifest:
     cannot follow that). ``flush``: what it was a part of, of a query at paces. ``counted``: the rows of operators by name, and how many
     were expected (``search.counts``). ``held``: the bytes that its states were expected to take as rows, and those that they took;
     ``not_kept`` says which of them it could not keep for the state budget; ``given_up`` are the names of those of earlier steps
-    that are let go of for it, where the step saves none itself. Paths of states and output are relative to the warehouse."""
+    that are let go of for it, where the step saves none itself. ``joins``: how Spark carried them out.
+    Paths of states and output are relative to the warehouse."""
 
     n: int
     slot: Slot
@@ -102,6 +103,7 @@ class StepManifest:
     held: tuple[float, float] | None = None
     not_kept: tuple[str, ...] = ()
     given_up: tuple[Name, ...] = ()
+    joins: Joins = NO_JOINS
 
     def damage(self, root: Path) -> str | None:
         """What is wrong with the files of its result, in the warehouse at ``root``; None when there is nothing, or no result."""
@@ -131,6 +133,7 @@ class StepManifest:
             **({"held": list(self.held)} if self.held else {}),
             **({"not_kept": list(self.not_kept)} if self.not_kept else {}),
             **({"given_up": [list(name) for name in self.given_up]} if self.given_up else {}),
+            **({"joins": self.joins.to_json()} if self.joins else {}),
         }
 
     @staticmethod
@@ -155,6 +158,7 @@ class StepManifest:
             held=(float(data["held"][0]), float(data["held"][1])) if data.get("held") else None,
             not_kept=tuple(data.get("not_kept", ())),
             given_up=tuple((expression, kind) for expression, kind in data.get("given_up", ())),
+            joins=Joins.from_json(data["joins"]) if "joins" in data else NO_JOINS,
             counted={name: (float(rows), float(of)) for name, (rows, of) in data.get("counted", {}).items()},
             **{name: data[name] for name in _PLAIN},
         )
