@@ -12,6 +12,7 @@ from tempura.errors import TempuraError
 from tempura.pace.goal import MOST_PACE
 from tempura.search.problem import Point
 from tempura.warehouse.times.deadline import Deadline
+from tempura.warehouse.times.objective import Cost, weights_of
 
 Kind = OneOf["fixed", "progressive", "view", "paced"]
 
@@ -78,6 +79,12 @@ class Schedule:
         times = list(prices)
         outputs = [i == len(times) - 1 for i in range(len(times))]
         return Schedule(times, [prices[t] for t in times], outputs, kind="progressive", timezone=timezone)
+
+    @staticmethod
+    def weights_of(cost: Cost, times: int) -> tuple[float, ...]:
+        """The weights that are a cost of one's own: a function of the CPU seconds at each of so many times, which has to have optimal
+        substructure (``times.objective``). Raises TempuraError BAD_SCHEDULE, with a counter-example."""
+        return weights_of(cost, times)
 
     @staticmethod
     def view(n: int = 30) -> "Schedule":
