@@ -15,6 +15,9 @@ from tempura.search.graph import Graph
 from tempura.search.outline import FAR, Outline, asked_of_few, few_points
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
+from tempura.search.rewrites import Rewriter
+from tempura.tvr.staircase import Time
+from tempura.tvr.views import View
 from tests.plans import simulate
 from tests.plans.random_queries import QueryGenerator, Table, random_row
 from tests.plans.test_lineage import QUERIES
@@ -83,6 +86,26 @@ def test_nothing_is_lost_by_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     asked = asked_at_random(seed)
     assert few_points(asked)
     assert make_plan(asked).cost <= 1.01 * searched_wholly(asked, monkeypatch).cost
+
+
+@pytest.mark.parametrize("seed", range(0, 24, 2))
+def test_little_is_gained_by_going_on_from_any_earlier_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those before, first and of results are offered: the others make more alternatives, and no plan that is much cheaper."""
+    asked = asked_at_random(seed)
+    offered = Rewriter._earlier
+
+    def all_earlier(rewriter: Rewriter, view: View) -> tuple[Time, ...]:
+        now, some = view.at.time, offered(rewriter, view)
+        whole = isinstance(now, int) and now == view.at.until
+        is_free = whole and some and not rewriter.facts.has_order_sensitive_values(view.tvr)
+        return tuple(range(int(now) - 1, -1, -1)) if is_free else some
+
+    found = make_plan(asked)
+    with monkeypatch.context() as patch:
+        patch.setattr(Rewriter, "_earlier", all_earlier)
+        free = make_plan(asked)
+    assert found.cost <= 1.01 * free.cost
+    assert found.effort.alternatives <= free.effort.alternatives
 
 
 def with_a_result_each_time(seed: int) -> Problem:
