@@ -283,6 +283,43 @@ def test_the_summary_is_per_set_of_methods_and_for_large_queries_apart() -> None
     assert summarised([], [])["methods"] == {}
 
 
+def told(query: str, *costs: float, jobs: float, **known: Any) -> list[Row]:
+    """Measurements of a refresh of which it is told how long jobs ran."""
+    phases = {"looking": 0.1, "jobs": jobs}
+    return [run(query, "all", cpu, measured=n, phases=phases, **known) for n, cpu in enumerate(costs)]
+
+
+def test_the_fixed_cost_is_what_no_job_and_no_task_takes() -> None:
+    day = [
+        *told("q1", 4.0, jobs=3.0, wall_s=5.0, jvm_s=6.0, python_s=1.0, price=0.25, equal=None),
+        *told("q1", 1.0, jobs=0.5, wall_s=2.0, jvm_s=1.25, python_s=0.5),
+    ]
+    (found,) = ratios_of(day, batch("q1", 4.0))
+    assert found["fixed_wall_s"] == pytest.approx(0.25 * 2 + 1.5)
+    assert found["fixed_cpu_s"] == pytest.approx(0.25 * 3 + 0.75)
+    # Clocks of Java and of tasks are not the same one.
+    (none,) = ratios_of(told("q1", 1.0, jobs=3.0, wall_s=2.9, jvm_s=0.9, python_s=0.0), batch("q1", 4.0))
+    assert (none["fixed_wall_s"], none["fixed_cpu_s"]) == (0.0, 0.0)
+
+
+def test_the_fixed_cost_is_told_of_all_queries_that_have_one() -> None:
+    rows = [
+        *told("q1", 1.0, 9.0, 2.0, jobs=0.5),  # measured three times: 1.5 s and 4 CPU s
+        *told("q2", 4.0, jobs=0.5),  # 3.5 and 8
+        *told("q3", 1.0, jobs=0.5),  # 0.5 and 2
+        run("q4", "all", 50.0),  # of an older file
+        run("q1", "im1", 50.0),
+    ]
+    found = summarised(rows, [row for n in range(1, 5) for row in batch(f"q{n}", 4.0 if n == 2 else 1.0)])
+    assert found["methods"]["all"]["n"] == 4
+    fixed = found["methods"]["all"]["fixed"]
+    assert fixed["fixed_wall_s"] == {"mean": round(5.5 / 3, 3), "median": 1.5}
+    assert fixed["fixed_cpu_s"] == {"mean": round(14 / 3, 3), "median": 4.0}
+    assert found["methods"]["all"]["large"]["fixed"]["fixed_wall_s"] == {"mean": 3.5, "median": 3.5}
+    assert "fixed" not in found["methods"]["im1"]
+    assert all(("fixed_wall_s" in row) == (row["query"] != "q4" and row["methods"] == "all") for row in found["ratios"])
+
+
 def test_a_refresh_that_does_nothing_has_a_place_in_the_mean() -> None:
     found = summarised([run("q1", "all", 0.0), run("q2", "all", 1.0)], [*batch("q1", 1.0), *batch("q2", 1.0)])
     assert found["methods"]["all"]["cpu_ratio"]["geomean"] == pytest.approx(math.sqrt(0.001), abs=1e-3)
@@ -431,6 +468,16 @@ def command(out: Path, *options: str) -> tuple[int, str]:
     given = ["bench", "effectiveness", "--suite", "tpch", "--queries", "q1,q3", "--methods", "all", "--out", str(out)]
     result = CliRunner().invoke(main, [*given, *options])
     return result.exit_code, result.output
+
+
+@pytest.mark.usefixtures("lakeless")
+def test_the_command_tells_the_fixed_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixed = {"cpu_s": 0.5, "wall_s": 1.25, "jvm_s": 0.75, "python_s": 0.125, "phases": {"jobs": 0.5}}
+    monkeypatch.setattr(Comparison, "run", comparing([], **fixed))
+    code, output = command(tmp_path / "out.json")
+    assert code == 0, output
+    line = "fixed cost, all: 0.75 (median 0.75) s beside jobs, 0.38 (median 0.38) CPU s beside tasks"
+    assert output.splitlines().count(line) == 2, "of all queries, and of the large ones"
 
 
 @pytest.mark.usefixtures("lakeless")

@@ -9,6 +9,9 @@ from typing import Any
 from tempura.bench.record import Row
 
 RATIOS = ("cpu_ratio", "deadline_ratio", "wall_ratio", "wait_ratio", "all_cpu_ratio")
+FIXED = ("fixed_wall_s", "fixed_cpu_s")
+"""What a run takes however few rows there are: time in which no Spark job runs, and CPU time that is no task's."""
+
 _OF_THE_LAST_RUN = {"deadline": "cpu", "wait": "wall"}
 """What the last run of a day takes by itself, and what of plain Spark's it is compared with."""
 
@@ -34,7 +37,8 @@ def ratios_of(rows: Sequence[Row], batch: Sequence[Row]) -> list[Row]:
         if query not in references or not measured or not _is_right_answer(own):
             continue
         costs = [_cost(runs) for runs in measured.values()]
-        cost = {name: median(cost[name] for cost in costs) for name in costs[0]}
+        known = [name for name in costs[0] if all(name in cost for cost in costs)]
+        cost = {name: median(cost[name] for cost in costs) for name in known}
         spark = references[query]
         ratios = {f"{name}_ratio": _divided(cost[name], spark[name]) for name in ("cpu", "wall", "all_cpu")}
         ratios |= {f"{name}_ratio": _divided(cost[name], spark[of]) for name, of in _OF_THE_LAST_RUN.items()}
@@ -46,6 +50,7 @@ def ratios_of(rows: Sequence[Row], batch: Sequence[Row]) -> list[Row]:
                 "query": query,
                 "methods": methods,
                 **_rounded(seconds),
+                **_rounded({name: cost[name] for name in FIXED if name in cost}),
                 **_rounded({r: ratios[r] for r in RATIOS}),
                 "steps": [list(told) for told in steps],
             }
@@ -76,7 +81,20 @@ def _cost(runs: Sequence[Row]) -> dict[str, float]:
         "deadline": runs[-1]["cpu_s"],
         "wait": runs[-1]["wall_s"],
         "reading": runs[-1].get("reading_cpu_s", 0.0),
+        **_fixed(runs),
     }
+
+
+def _fixed(runs: Sequence[Row]) -> dict[str, float]:
+    """:data:`FIXED`; nothing where runs do not tell how long jobs ran, as those of older files."""
+    jobs = [run.get("phases", {}).get("jobs") for run in runs]
+    if None in jobs:
+        return {}
+    beside = [
+        (run["price"], run["wall_s"] - took, _all_cpu(run) - run["cpu_s"]) for run, took in zip(runs, jobs, strict=True)
+    ]
+    wall, cpu = (sum(price * max(0.0, seconds[i]) for price, *seconds in beside) for i in range(2))
+    return dict(zip(FIXED, (wall, cpu), strict=True))
 
 
 def _all_cpu(row: Row) -> float:
@@ -104,7 +122,18 @@ def summarised(rows: Sequence[Row], batch: Sequence[Row]) -> Row:
 
 def _counted(ratios: Sequence[Row], asked: str) -> Row:
     own = [row for row in ratios if row["methods"] == asked]
-    return {"n": len(own)} | {name: _spread([row[name] for row in own]) for name in RATIOS}
+    return {"n": len(own)} | {name: _spread([row[name] for row in own]) for name in RATIOS} | _fixed_of_all(own)
+
+
+def _fixed_of_all(own: Sequence[Row]) -> Row:
+    """``fixed``: mean and median over the queries of which it is known; nothing where it is of none."""
+    told = [row for row in own if all(name in row for name in FIXED)]
+    if not told:
+        return {}
+    seconds = {name: [row[name] for row in told] for name in FIXED}
+    return {
+        "fixed": {name: {"mean": round(fmean(of), 3), "median": round(median(of), 3)} for name, of in seconds.items()}
+    }
 
 
 def _spread(values: Sequence[float]) -> Row:

@@ -9,7 +9,7 @@ from tempura.bench.arrivals import SPLITS
 from tempura.bench.effectiveness import run_effectiveness
 from tempura.bench.exactness import SQL_OF_SUITES
 from tempura.bench.figure import figure
-from tempura.bench.ratios import ABOVE, CHOICES, LARGE, RATIOS, summarised
+from tempura.bench.ratios import ABOVE, CHOICES, FIXED, LARGE, RATIOS, summarised
 from tempura.bench.record import Record, Row
 from tempura.bench.scenario import DAILY, DELETED, PATTERNS, PRICES, SHARES, Effectiveness, part, parts
 from tempura.bench.suites import SUITES
@@ -153,8 +153,14 @@ def print_means(shell: Shell, heading: str, means: Mapping[str, Row], choices: R
     shell.say("", f"{heading}: geometric mean (above {ABOVE:g})")
     lines = [(methods, own["n"], *(_mean(own[name]) for name in RATIOS)) for methods, own in means.items()]
     shell.table(("methods", "queries", *(name.replace("_", " ") for name in RATIOS)), lines)
+    shell.say(*(_fixed(methods, own["fixed"]) for methods, own in means.items() if "fixed" in own))
     known = {name: choices[name] for name in CHOICES if choices[name] is not None}
     shell.say(*(f"{name.replace('_', ' ')}: {value}" for name, value in known.items()))
+
+
+def _fixed(methods: str, fixed: Row) -> str:
+    wall, cpu = (f"{fixed[name]['mean']:.2f} (median {fixed[name]['median']:.2f})" for name in FIXED)
+    return f"fixed cost, {methods}: {wall} s beside jobs, {cpu} CPU s beside tasks"
 
 
 def _told(wrong: Row) -> str:
