@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
+from itertools import accumulate
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +13,7 @@ from tempura.algebra.rel import Aggregate, Join, Rel, scans
 from tempura.algebra.states import MergeStates, Partial
 from tempura.bench.planning import Planning, Tables
 from tempura.bench.scenario import PRICES, SHARES
+from tempura.cli import demo
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.data.tpcds import generate, query_texts
 from tempura.frontend.lift import lift_sql
@@ -103,3 +105,46 @@ def test_by_the_first_method_what_is_kept_of_large_orders_is_no_second_one(q18: 
     assert not any(isinstance(rel, Join) for rel in of_all.rel.walk())
     assert all(50 * save.size < of_all.size for save in others)
     assert others, "the case is none of two"
+
+
+# --- the demo ----------------------------------------------------------------------------------------------------------
+
+
+def of_the_demo(spark: SparkSession, name: str, methods: str, told: Told) -> ProgressivePlan:
+    """The plan of one of the demo's queries when its first rows have come, at the demo's own scale."""
+    found = told(A_DAY)
+    (example,) = (example for example in demo.EXAMPLES if example.name == name)
+    facts = {table: own if table == demo.FACT else whole(own) for table, own in found.facts.items()}
+    return plan(lift_sql(spark, example.sql, found.schemas).rel, A_DAY, facts, methods)
+
+
+def whole(facts: TableFacts) -> TableFacts:
+    """All rows are there from the start."""
+    return replace(facts, inserted=(facts.inserted[-1],) * len(facts.inserted), static=True, append_only=False)
+
+
+def test_the_demo_is_planned_as_its_day_goes() -> None:
+    assert next(option for option in demo.demo.params if option.name == "scale").default == 1.0
+    shares = [a / sum(SHARES["pdw"]) for a in accumulate(SHARES["pdw"])]
+    assert list(demo.SHARES) == pytest.approx(shares[:-1])
+    assert tuple(demo.PRICES.values()) == A_DAY.prices
+
+
+@pytest.mark.slow
+def test_of_the_demo_sums_by_brand_and_nation_are_worked_ahead(spark: SparkSession, told: Told) -> None:
+    """ "Sums add up": and so does the story, for the plan that is chosen of all is clearly cheaper than to recompute."""
+    found, recomputed = (of_the_demo(spark, "margin", methods, told) for methods in ("all", "batch"))
+    assert {save.key.kind for save in saves(found)} == {"state"}
+    assert found.cost < 0.75 * recomputed.cost
+    assert found.steps[-1].cost < 0.5 * recomputed.steps[-1].cost, "when the result is due"
+    assert not found.steps[-1].asked
+
+
+@pytest.mark.slow
+def test_of_the_demo_medians_are_recomputed(spark: SparkSession, told: Told) -> None:
+    """ "Read once, when the result is due": nothing is done before, nothing is kept, and to work ahead would take longer."""
+    found, ahead = (of_the_demo(spark, "median", methods, told) for methods in ("all", "im1"))
+    assert found.method == "batch"
+    assert not list(saves(found))
+    assert [step.cost > 0 for step in found.steps] == [False, False, True]
+    assert found.cost < 0.75 * ahead.cost
