@@ -139,3 +139,17 @@ def test_whatever_the_prices_no_choice_of_times_is_cheaper(seed: int) -> None:
     prices = Only(compute=random.randint(1, 10_000), save=random.randint(0, 5_000), use=random.randint(0, 9_000))
     weights = tuple(random.randint(1, 9) for _ in range(4))
     assert planned(prices, *weights).cost == best_of(prices, weights, any_times(weights))
+
+
+def test_what_is_dear_to_save_now_is_saved_when_that_is_cheap() -> None:
+    """A view that stays as it is need not be saved when it becomes current: work is dear then, and cheap at the next time."""
+    prices = Only(compute=10_000, save=5_000, use=1_000)
+    plan = planned(prices, 10.0, 0.1, 10.0, 10.0)
+    assert saved_at(plan) == [1]
+    assert plan.steps[0].is_empty
+    assert [step.cost for step in plan.steps] == [0, 15_000, 1_000, 1_000]
+
+
+def test_what_is_cheap_to_save_now_is_saved_now() -> None:
+    plan = planned(Only(compute=10_000, save=5_000, use=1_000), 0.1, 10.0, 10.0, 10.0)
+    assert saved_at(plan) == [0]
