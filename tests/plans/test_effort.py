@@ -1,0 +1,62 @@
+"""What is not done again: rules are matched once whatever the number of times, and a view is rewritten once whoever plans by the rules."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from tempura.algebra.rel import Rel
+from tempura.rules.dsl import Rule
+from tempura.rules.methods import TEMPURA
+from tempura.search.best import explore
+from tempura.search.events import EffortCounter
+from tempura.search.graph import Graph
+from tempura.search.problem import Problem
+from tempura.search.space import Space
+from tests.plans.random_queries import QueryGenerator
+from tests.plans.test_outline import growing, rising
+from tests.plans.test_planner import problem
+
+
+def outer_join(times: int) -> Problem:
+    """The sum over a left join of two tables that grow."""
+    return problem(growing(times), growing(times, 1_000), rising(times))
+
+
+def at_random(seed: int) -> Callable[[int], Problem]:
+    """A query of three tables that gain 1 % each time."""
+    random = Random(seed)
+    query = QueryGenerator(random, ("r", "s", "t")).query(1 + seed % 3)
+    return lambda times: Problem(query, rising(times), dict.fromkeys("rst", growing(times)))
+
+
+QUERIES = {"outer-join": outer_join, **{f"seed-{seed}": at_random(seed) for seed in (1, 10)}}
+
+
+@pytest.fixture
+def matched(monkeypatch: pytest.MonkeyPatch) -> list[Rel]:
+    """What rules were compared with."""
+    asked, match = list[Rel](), Rule.match
+
+    def counted(self: Rule, target: Rel) -> dict[str, object] | None:
+        asked.append(target)
+        return match(self, target)
+
+    monkeypatch.setattr(Rule, "match", counted)
+    return asked
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_rules_are_matched_once_whatever_the_number_of_times(name: str, matched: list[Rel]) -> None:
+    """An operator matches at all times or at none. Only what a match gives at a time is looked at for each."""
+    matches, firings = list[int](), list[int]()
+    for times in (3, 6, 9):
+        counter = EffortCounter()
+        space = Space(QUERIES[name](times), counter)
+        matched.clear()
+        graph = Graph(space, TEMPURA.rules_of(("all",)), begins=times - 2)
+        explore(graph, graph.outputs)
+        matches.append(len(matched))
+        firings.append(counter.effort.firings)
+    assert matches[0] == matches[1] == matches[2] > 0
+    assert firings[2] > 2 * firings[0], "each time has views of its own, else this test shows little"
