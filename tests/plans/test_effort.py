@@ -6,14 +6,18 @@ from random import Random
 import pytest
 
 from tempura.algebra.rel import Rel
+from tempura.plan.progressive import Effort
 from tempura.rules.dsl import Rule
 from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
 from tempura.search.events import EffortCounter
 from tempura.search.graph import Graph
+from tempura.search.planner import make_plan
 from tempura.search.problem import Problem
 from tempura.search.space import Space
 from tests.plans.random_queries import QueryGenerator
+from tests.plans.test_budget import VIEW
+from tests.plans.test_kept import ORDERS_BY_TOTAL, PER_DAY, tables
 from tests.plans.test_outline import growing, rising
 from tests.plans.test_planner import problem
 
@@ -60,3 +64,28 @@ def test_rules_are_matched_once_whatever_the_number_of_times(name: str, matched:
         firings.append(counter.effort.firings)
     assert matches[0] == matches[1] == matches[2] > 0
     assert firings[2] > 2 * firings[0], "each time has views of its own, else this test shows little"
+
+
+def efforts(asked: Problem) -> dict[str, Effort]:
+    """What it takes to plan by each method, and by all of them."""
+    methods = (*TEMPURA.names_of(("all",)), "all")
+    return {method: make_plan(asked, (method,)).effort for method in methods}
+
+
+@pytest.mark.parametrize(
+    ("asked", "of_im1", "of_the_sum"),
+    [
+        pytest.param(Problem(PER_DAY, VIEW, tables(0, 1, known=1)), 1.4, 0.5, id="inner-joins"),
+        pytest.param(Problem(ORDERS_BY_TOTAL, VIEW, tables(0, 1, known=1)), 1.4, 0.45, id="sums-of-sums"),
+        pytest.param(QUERIES["seed-1"](3), 2.1, 0.6, id="seed-1"),
+        pytest.param(QUERIES["seed-10"](3), 2.3, 0.7, id="seed-10"),
+        pytest.param(outer_join(3), 3.2, 0.95, id="outer-join"),
+    ],
+)
+def test_methods_are_not_searched_anew(asked: Problem, of_im1: float, of_the_sum: float) -> None:
+    """All methods together take as many times the rules that ``im1`` alone applies, and as much of what all take one by one. Of an outer
+    join nearly all that each does is its own: there hardly anything is shared."""
+    found = efforts(asked)
+    alone = sum(effort.firings for method, effort in found.items() if method != "all")
+    assert found["all"].firings <= of_im1 * found["im1"].firings
+    assert found["all"].firings <= of_the_sum * alone
