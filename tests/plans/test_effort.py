@@ -18,7 +18,7 @@ from tempura.search.space import Space
 from tests.plans.random_queries import QueryGenerator
 from tests.plans.test_budget import VIEW
 from tests.plans.test_kept import ORDERS_BY_TOTAL, PER_DAY, tables
-from tests.plans.test_outline import growing, rising
+from tests.plans.test_outline import growing, rising, searched_wholly
 from tests.plans.test_planner import problem
 
 
@@ -89,3 +89,21 @@ def test_methods_are_not_searched_anew(asked: Problem, of_im1: float, of_the_sum
     alone = sum(effort.firings for method, effort in found.items() if method != "all")
     assert found["all"].firings <= of_im1 * found["im1"].firings
     assert found["all"].firings <= of_the_sum * alone
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_nine_times_take_a_fifth_more_exploration_than_three(name: str, matched: list[Rel]) -> None:
+    """Rules are compared with operators for three of the times, and those of the outline once more for all. Excepted is what the outlined
+    rules make of views at each time: as many as there are times, but of few rules."""
+    matches, firings = dict[int, int](), dict[int, int]()
+    for times in (3, 9):
+        matched.clear()
+        firings[times] = make_plan(QUERIES[name](times)).effort.firings
+        matches[times] = len(matched)
+    assert matches[9] <= 1.2 * matches[3]
+    assert firings[3] < firings[9] <= 2 * firings[3]
+
+
+def test_without_an_outline_nine_times_would_take_four_times_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, wholly = make_plan(outer_join(3)).effort, searched_wholly(outer_join(9), monkeypatch).effort
+    assert wholly.firings > 4 * few.firings
