@@ -9,19 +9,23 @@ import pytest
 
 import tempura as tp
 import tempura.rules
-from tempura.algebra.rel import Filter, Join, Rel, Scan, TopK
-from tempura.algebra.scalar import TRUE, Column, Ref, SortKey, equal
+from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Scan, TopK
+from tempura.algebra.scalar import TRUE, AggregateCall, AggregateOutput, Column, Output, Ref, SortKey, equal
 from tempura.cost.stats import TableFacts
 from tempura.errors import Reason
-from tempura.rules import core, delta_join, dsl
+from tempura.rules import core, delta_aggregate, delta_join, dsl
 from tempura.rules.dsl import (
     INTER_TVR,
+    INTRA_TVR,
     LOGICAL,
     TVR_GENERATING,
+    Aggs,
     Facts,
+    Keys,
     Limit,
     On,
     Order,
+    Origin,
     Pred,
     Query,
     Rewrite,
@@ -32,11 +36,14 @@ from tempura.rules.dsl import (
     rule,
     split,
 )
-from tempura.rules.methods import CORE, TEMPURA
+from tempura.rules.methods import CORE, GROUPS, STATES, TEMPURA
 from tempura.rules.modules import extended
 from tempura.rules.registry import Registry
+from tempura.search.best import explore
+from tempura.search.graph import Graph
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
+from tempura.search.space import Space
 from tempura.tvr.links import Decomposition, Part
 from tempura.tvr.tvr import Tvr
 from tempura.tvr.views import short_name
@@ -171,6 +178,43 @@ def test_a_rule_of_ones_own_runs_late_if_it_says_so(late: bool) -> None:
     still = {"r": TableFacts((1000, 1000), (0, 0), known=2)}
     first, _ = make_plan(Problem(TOP, points, still, registry=mine), ("mine",), without=("first_snapshot",)).steps
     assert first.is_empty == late
+
+
+SUMS = Aggregate(
+    Scan("r", ("a", "f"), (_A, Column("f", "f", "double"))),
+    (Output(_B, Ref(_A)),),
+    (
+        AggregateOutput(
+            Column("s", "s", "double"),
+            AggregateCall("Sum", (Ref(Column("f", "f", "double")),), "double", detail="legacy"),
+        ),
+    ),
+)
+"""Sums of floats: another computation of them may give other values."""
+
+
+@rule(INTRA_TVR, any_time=True, origin=Origin.STATE)
+def finish(X: Tvr, keys: Keys, aggs: Aggs, t: Time) -> Rewrite:
+    """aggregate(X)[:t] = finalize(state(X)[:t])"""
+    A = X.aggregate(keys, aggs)
+    return rewrite(A[:t], A.state[:t].finalize(keys, aggs))
+
+
+def ways_to_sums(used: Rule) -> list[set[str]]:
+    """The rules that may compute sums of floats at each time, where a rule is used in the place of Tempura's own."""
+    theirs = (used if known is delta_aggregate.finalize_state else known for known in (*CORE, *STATES, *GROUPS))
+    mine = TEMPURA.with_method("mine", theirs)
+    graph = Graph(Space(asked(mine, SUMS)), mine.rules_of(("mine", "batch")))
+    goals = explore(graph, graph.outputs)
+    return [{way.rule.name for way in goals[graph.output(t)] if way.rule} for t in range(len(POINTS))]
+
+
+def test_what_a_rule_of_ones_own_makes_of_a_state_is_the_one_way_of_sums_of_floats() -> None:
+    """It says that it has them from a state. Were it not to, the first sums might be computed in three ways, and those after them would
+    follow from the stored ones and their delta."""
+    assert ways_to_sums(finish) == [{"finish"}, {"finish"}]
+    undeclared = ways_to_sums(replace(finish, origin=Origin.ANEW))
+    assert undeclared == [{"finish", "first_snapshot", "recompute_snapshot"}, {"merge_snapshot"}]
 
 
 # --- kinds of links ---------------------------------------------------------------------------------------------------
