@@ -106,3 +106,50 @@ def test_what_is_no_sum_has_no_views_and_the_plan_says_so() -> None:
     growing = {name: replace(expected(table), deleted=(0,) * len(VIEW)) for name, table in random_tables(0).items()}
     plan = make_plan(Problem(query, VIEW, growing), ("hov",), without=("delta_aggregate_by_groups",))
     assert {reason.code for reason in plan.fallbacks} == {"HOV_NOT_A_SUM"}
+
+
+OWN = {
+    "im1": "delta_left_join_reduced",
+    "im2": "merge_parts_into_state",
+    "ojv": "delta_left_join_of_gains",
+    "hov": "state_delta_by_padded_views",
+}
+"""The methods, and what only the plan by each of them does."""
+
+ONLY_GROWS = TableFacts(
+    (10_000_000, 10_000_100, 10_000_200),
+    (0, 0, 0),
+    1,
+    append_only=True,
+    columns={"o_id": ColumnStats(1e5), "cat": ColumnStats(10)},
+)
+
+
+def growing_tables(seed: int) -> Tables:
+    """Rows come at three times, and none is taken back."""
+    random = Random(seed)
+
+    def come(row: Callable[[Random], Row]) -> tuple[SignedBag, ...]:
+        return tuple(SignedBag.of(row(random) for _ in range(random.randrange(5))) for _ in VIEW)
+
+    return {"sales": Table("sales", come(sale)), "returns": Table("returns", come(returned))}
+
+
+def test_four_methods_have_four_plans_of_one_problem_and_each_is_exact() -> None:
+    """IM-1 retracts, IM-2 holds back what may have to be retracted, OJV looks at one table at a time, HOV at views of the others."""
+    problem = Problem(SUMMARY.rel, VIEW, {"sales": ONLY_GROWS, "returns": ONLY_GROWS})
+    without = {rule.name for rule in REWRITES} | {"state_delta_without_views"}
+    plans = {method: make_plan(problem, (method,), without=without) for method in OWN}
+    steps = {explain(plan).partition("\nstep ")[2] for plan in plans.values()}
+    assert len(steps) == len(OWN), "what is done differs, not only what it is called"
+    used = {
+        method: {note.rule for step in plan.steps for note in step.notes.values()} for method, plan in plans.items()
+    }
+    for method, rule in OWN.items():
+        assert {other for other, rules in used.items() if rule in rules} == {method}
+    for seed in range(50):
+        tables = growing_tables(seed)
+        for method, plan in plans.items():
+            states = States()
+            found = [run_step(step, tables, states) for step in plan.steps]
+            assert found == [truth(SUMMARY.rel, tables, t) for t in range(len(VIEW))], f"{method}, seed {seed}"
