@@ -8,7 +8,8 @@ from tempura.rules.methods import CORE, REWRITES, TEMPURA
 _HEADING = """# Rules
 
 Generated from the docstrings in `src/tempura/rules` by `script/test --rewrite`; do not edit. How to write one: `writing-a-rule.md`.
-Notation: `R[:t]` is the snapshot of R at t, `R[t:u]` or `Δ` its delta, `⋈ ⟕ ⟗ ⋉ ▷ ∃` inner, left, full, semi, anti and existence join,
+Notation: `R[:t]` is the snapshot of R at t, `R[t:u]` or `Δ` its delta, `⋈ ⟕ ⟗ ⋉ ▷ ∃` inner, left, full, semi, anti and existence join
+(`L ∃ R` is `L ⋉ R` with TRUE and `L ▷ R` with FALSE: EXISTS and IN as a value, or below an OR),
 `pad` appends NULL columns, `support` the rows that changed, `P(R)` and `N(R)` are parts of R (`R.P`, `R.N` in code),
 `D[T](R)`, `I[T](R)` and `U[T](R)` its parts by a table (`R.part("D", T)`): directly affected by it, indirectly, not at all.
 Numbers in brackets: `src/tempura/rules/CITATIONS.md`."""

@@ -14,7 +14,6 @@ from tempura.rules.dsl import (
     AnyMarker,
     Between,
     Facts,
-    Marker,
     NotInner,
     On,
     OnAll,
@@ -24,7 +23,7 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
-from tempura.rules.helpers import is_safe, joined, joined_bags, only_matching, sum_of
+from tempura.rules.helpers import BY_ROW, is_safe, joined, joined_bags, only_matching, sum_of
 from tempura.tvr.tvr import Tvr
 
 
@@ -69,7 +68,7 @@ def delta_multi_join(terms: Sides, on: OnAll, t: Time, u: Time) -> Rewrite:
 
 
 @rule(TVR_GENERATING, cite=(1,))
-def delta_left_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+def delta_join(L: Tvr, R: Tvr, on: On, how: NotInner, marker: AnyMarker, t: Time, u: Time) -> Rewrite:
     """Δ(L ⟕ R) = (ΔL + A) ⟕ R[:u] - A ⟕ R[:t]      A = L[:t] ⋉ support(ΔR)
 
     ⟕ is linear on the left. On the right, a row of L that matches no changed row of R has the same result before and after,
@@ -77,25 +76,32 @@ def delta_left_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     """
     A = L[:t].semi_join(R[t:u].support(), on)
     return rewrite(
-        L.left_join(R, on)[t:u],
-        (L[t:u] + A).left_join(R[:u], on) - A.left_join(R[:t], on),
-        where=is_safe(L.columns, R.columns, on),
+        L.join(R, on, how, marker)[t:u],
+        (L[t:u] + A).join(R[:u], on, how, marker) - A.join(R[:t], on, how, marker),
+        where=how in BY_ROW and is_safe(L.columns, R.columns, on),
     )
 
 
 @rule(TVR_GENERATING, cite=(1,))
-def delta_left_join_reduced(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
+def delta_join_reduced(L: Tvr, R: Tvr, on: On, how: NotInner, marker: AnyMarker, t: Time, u: Time) -> Rewrite:
     """Δ(L ⟕ R) = X ⟕ (R[:u] ⋉ X) - A ⟕ (R[:t] ⋉ A)      X = ΔL + A, A = L[:t] ⋉ support(ΔR)
 
-    delta_left_join with R reduced to the rows that can match: a few changed rows against a large R then shuffle nothing.
+    With R reduced to the rows that can match: a few changed rows against a large R then shuffle nothing.
     """
     A = L[:t].semi_join(R[t:u].support(), on)
     X = L[t:u] + A
+    new, old = only_matching(R[:u], X, on), only_matching(R[:t], A, on)
     return rewrite(
-        L.left_join(R, on)[t:u],
-        X.left_join(only_matching(R[:u], X, on), on) - A.left_join(only_matching(R[:t], A, on), on),
-        where=is_safe(L.columns, R.columns, on),
+        L.join(R, on, how, marker)[t:u],
+        X.join(new, on, how, marker) - A.join(old, on, how, marker),
+        where=how in BY_ROW and is_safe(L.columns, R.columns, on),
     )
+
+
+delta_left_join, delta_left_join_reduced = delta_join.of("left"), delta_join_reduced.of("left")
+delta_semi_join, delta_semi_join_reduced = delta_join.of("semi"), delta_join_reduced.of("semi")
+delta_anti_join, delta_anti_join_reduced = delta_join.of("anti"), delta_join_reduced.of("anti")
+delta_exists_join = delta_join.of("exists")
 
 
 @rule(TVR_GENERATING, cite=(1, 3))
@@ -130,75 +136,6 @@ def delta_single_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
     return rewrite(
         L.single_join(R, on)[t:u],
         (L[t:u] + A).consolidate().single_join(R[:u], on) - A.single_join(R[:t], on),
-        where=is_safe(L.columns, R.columns, on),
-    )
-
-
-@rule(TVR_GENERATING, cite=(1,))
-def delta_semi_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
-    """Δ(L ⋉ R) = (ΔL + A) ⋉ R[:u] - A ⋉ R[:t]      A = L[:t] ⋉ support(ΔR)"""
-    A = L[:t].semi_join(R[t:u].support(), on)
-    return rewrite(
-        L.semi_join(R, on)[t:u],
-        (L[t:u] + A).semi_join(R[:u], on) - A.semi_join(R[:t], on),
-        where=is_safe(L.columns, R.columns, on),
-    )
-
-
-@rule(TVR_GENERATING, cite=(1,))
-def delta_semi_join_reduced(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
-    """Δ(L ⋉ R) = X ⋉ (R[:u] ⋉ X) - A ⋉ (R[:t] ⋉ A)      X = ΔL + A, A = L[:t] ⋉ support(ΔR)
-
-    delta_semi_join with R reduced to the rows that can match: a few changed rows against a large R then shuffle nothing.
-    """
-    A = L[:t].semi_join(R[t:u].support(), on)
-    X = L[t:u] + A
-    return rewrite(
-        L.semi_join(R, on)[t:u],
-        X.semi_join(only_matching(R[:u], X, on), on) - A.semi_join(only_matching(R[:t], A, on), on),
-        where=is_safe(L.columns, R.columns, on),
-    )
-
-
-@rule(TVR_GENERATING, cite=(1,))
-def delta_anti_join(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
-    """Δ(L ▷ R) = (ΔL + A) ▷ R[:u] - A ▷ R[:t]      A = L[:t] ⋉ support(ΔR)
-
-    Holds for any condition, also for the null-aware one that NOT IN becomes.
-    """
-    A = L[:t].semi_join(R[t:u].support(), on)
-    return rewrite(
-        L.anti_join(R, on)[t:u],
-        (L[t:u] + A).anti_join(R[:u], on) - A.anti_join(R[:t], on),
-        where=is_safe(L.columns, R.columns, on),
-    )
-
-
-@rule(TVR_GENERATING, cite=(1,))
-def delta_anti_join_reduced(L: Tvr, R: Tvr, on: On, t: Time, u: Time) -> Rewrite:
-    """Δ(L ▷ R) = X ▷ (R[:u] ⋉ X) - A ▷ (R[:t] ⋉ A)      X = ΔL + A, A = L[:t] ⋉ support(ΔR)
-
-    delta_anti_join with R reduced to the rows that can match: a few changed rows against a large R then shuffle nothing.
-    """
-    A = L[:t].semi_join(R[t:u].support(), on)
-    X = L[t:u] + A
-    return rewrite(
-        L.anti_join(R, on)[t:u],
-        X.anti_join(only_matching(R[:u], X, on), on) - A.anti_join(only_matching(R[:t], A, on), on),
-        where=is_safe(L.columns, R.columns, on),
-    )
-
-
-@rule(TVR_GENERATING, cite=(1,))
-def delta_exists_join(L: Tvr, R: Tvr, on: On, marker: Marker, t: Time, u: Time) -> Rewrite:
-    """Δ(L ∃ R) = (ΔL + A) ∃ R[:u] - A ∃ R[:t]      A = L[:t] ⋉ support(ΔR)
-
-    L ∃ R is L ⋉ R with TRUE plus L ▷ R with FALSE: EXISTS and IN as a value, or below an OR.
-    """
-    A = L[:t].semi_join(R[t:u].support(), on)
-    return rewrite(
-        L.exists_join(R, on, marker)[t:u],
-        (L[t:u] + A).exists_join(R[:u], on, marker) - A.exists_join(R[:t], on, marker),
         where=is_safe(L.columns, R.columns, on),
     )
 

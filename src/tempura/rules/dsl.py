@@ -29,9 +29,9 @@ A rule may also say into which parts a TVR splits; other rules then use the part
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Annotated, Protocol, TypeVar, get_type_hints
 
 from tempura.algebra.multi_join import MultiJoin
@@ -43,7 +43,7 @@ from tempura.rules.match import Members, depth, hole, itself, matches, name_of_h
 from tempura.tvr.links import Linked
 from tempura.tvr.staircase import Time as Moment
 from tempura.tvr.tvr import Bag, Tvr
-from tempura.tvr.views import View
+from tempura.tvr.views import SYMBOLS, View
 
 
 class Family(Enum):
@@ -314,6 +314,25 @@ class Rule:
         """The only operator that the left side matches, or a view of which it matches; None when it matches any."""
         return operator_of(self.pattern)
 
+    def of(self, how: JoinKind) -> "Rule":
+        """Of a law that is written for ⟕ and has the kind of a join and its marker as metavariables: the law of one kind, named by it."""
+        fixed: dict[str, object] = {"how": how} if how == "exists" else {"how": how, "marker": None}
+
+        @wraps(self.function)
+        def function(**bindings: object) -> Rewrite | Split:
+            return self.function(**fixed, **bindings)
+
+        function.__doc__ = (self.function.__doc__ or "").replace(SYMBOLS["left"], SYMBOLS[how])
+        parameters = {name: kind for name, kind in self.parameters.items() if name not in fixed}
+        return replace(
+            self,
+            name=self.name.replace("join", f"{how}_join"),
+            law=self.law.replace(SYMBOLS["left"], SYMBOLS[how]),
+            parameters=parameters,
+            function=function,
+            pattern=function(**_holes(parameters)).lhs,
+        )
+
     @property
     def is_fallback(self) -> bool:
         """Whether it computes, at any time, what could not be maintained, and says why."""
@@ -375,9 +394,8 @@ def rule(
         parameters = {name: _kind(hint) for name, hint in _hints(function).items()}
         if family is Family.LOGICAL and "Table" in parameters.values():
             raise TypeError(f"{function.__name__} holds at all times: no table moves")
-        holes = {name: hole(name, kind, i) for i, (name, kind) in enumerate(parameters.items())}
         law = inspect.cleandoc(function.__doc__).splitlines()[0]
-        made = function(**holes)
+        made = function(**_holes(parameters))
         splits = tuple(made.parts) if isinstance(made, Split) else ()
         sides = tuple(made.parts.values()) if isinstance(made, Split) else (made.rhs,)
         reads = frozenset(kind for side in sides for kind in _kinds_of_links(side))
@@ -407,6 +425,10 @@ def _kinds_of_links(rel: Rel) -> Iterator[tuple[str, bool]]:
     viewed = (part.tvr if isinstance(part, View) else part for part in rel.walk())
     linked = (part for tvr in viewed for part in tvr.walk() if isinstance(part, Linked))
     return ((part.kind, part.table is not None) for part in linked)
+
+
+def _holes(parameters: Mapping[str, str]) -> dict[str, object]:
+    return {name: hole(name, kind, i) for i, (name, kind) in enumerate(parameters.items())}
 
 
 def _hints(function: RuleFunction) -> dict[str, object]:

@@ -28,11 +28,8 @@ from tempura.rules.dsl import (
     rewrite,
     rule,
 )
-from tempura.rules.helpers import filtered, joined, only_matching, values_of
+from tempura.rules.helpers import BY_ROW, filtered, joined, only_matching, values_of
 from tempura.tvr.tvr import Tvr
-
-_BY_ROW = ("left", "semi", "anti", "exists")
-"""Joins in which a row of the left side has the same result, whatever other rows there are on that side."""
 
 
 @rule(LOGICAL, cite=(3, 4), replaces=True)
@@ -65,7 +62,7 @@ def postpone_join(
     rows itself. What is asked of rows then that R would have dropped must not fail.
     """
     before, few = joined((L.join(R, by, how, marker), *others), on), joined((L, *others), on)
-    fits = how in _BY_ROW and on.columns <= frozenset(few.columns) and not can_fail(on) and not can_fail(by)
+    fits = how in BY_ROW and on.columns <= frozenset(few.columns) and not can_fail(on) and not can_fail(by)
     return rewrite(
         before,
         Tvr(keep(few.join(R, by, how, marker).rel, before.columns)),
@@ -95,7 +92,7 @@ def postpone_projected_join(
     )
     few = joined((L, *others), asked)
     kept_too = tuple(Output(column, Ref(column)) for other in others for column in other.columns)
-    fits = how in _BY_ROW and asked.columns <= frozenset(few.columns) and not can_fail(asked) and not can_fail(by)
+    fits = how in BY_ROW and asked.columns <= frozenset(few.columns) and not can_fail(asked) and not can_fail(by)
     return rewrite(
         before,
         few.join(R, by, how, marker).project((*outputs, *kept_too)),
@@ -112,7 +109,7 @@ def first_snapshot_reduced(
     return rewrite(
         L.join(R, on, how, marker)[:t],
         X.join(only_matching(R[:t], X, on), on, how, marker),
-        where=how in _BY_ROW and facts.is_first(t) and expected.reduces(R, L, on),
+        where=how in BY_ROW and facts.is_first(t) and expected.reduces(R, L, on),
     )
 
 
@@ -128,7 +125,7 @@ def recompute_snapshot_reduced(
     return rewrite(
         L.join(R, on, how, marker)[:t],
         X.join(only_matching(R[:t], X, on), on, how, marker),
-        where=how in _BY_ROW and expected.reduces(R, L, on),
+        where=how in BY_ROW and expected.reduces(R, L, on),
     )
 
 

@@ -46,6 +46,9 @@ _ROUNDED_WITHOUT_STATE = frozenset((
 _OF_ORDERED_ROWS = RANKS | OFFSETS | ENDS
 """Window functions whose value is determined by the order of the rows, which a window makes a function of the bag."""
 
+BY_ROW = ("left", "semi", "anti", "exists")
+"""Joins in which a row of the left side has the same result, whatever other rows there are on that side."""
+
 
 def states_exist(aggregates: tuple[AggregateOutput, ...]) -> bool:
     """Whether every aggregate has a mergeable state."""

@@ -6,9 +6,12 @@ for rows that are there twice, and needs keys that are enforced; so it is not do
 anti or existence join asks which keys R has, and these are a set: L ⋉ R = L ⋈ keys(R), which is linear in both.
 """
 
+from dataclasses import replace
+
 from tempura.algebra.rel import Join, Rel, scans
 from tempura.algebra.scalar import FALSE, TRUE, Expr
 from tempura.errors import Reason
+from tempura.rules.delta_join import delta_join
 from tempura.rules.dsl import (
     TVR_GENERATING,
     AnyMarker,
@@ -139,14 +142,9 @@ def delta_join_all_at_once(
 
     Where the normal form has nothing to say: both sides read the table, or values depend on the physical order of rows.
     """
-    A = L[:t].semi_join(R[t:u].support(), on)
-    return rewrite(
-        L.join(R, on, how, marker)[t:u],
-        (L[t:u] + A).join(R[:u], on, how, marker) - A.join(R[:t], on, how, marker),
-        where=how in ("left", "exists")
-        and not (facts.unchanged(R, t, u) or facts.move_apart(L, R, t, u))
-        and is_safe(L.columns, R.columns, on),
-    )
+    again = delta_join.apply(L=L, R=R, on=on, how=how, marker=marker, t=t, u=u)
+    at_once = how in ("left", "exists") and not (facts.unchanged(R, t, u) or facts.move_apart(L, R, t, u))
+    return replace(again, where=again.where and at_once)
 
 
 DELTAS: tuple[Rule, ...] = (

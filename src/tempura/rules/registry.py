@@ -164,6 +164,7 @@ def _described(rule: Rule) -> str:
 
 
 def _origin(function: object) -> str:
+    function = inspect.unwrap(function) if callable(function) else function
     if not isinstance(function, FunctionType):
         return repr(function)
     try:

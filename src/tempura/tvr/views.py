@@ -4,6 +4,7 @@ A TVR is written like a Python sequence: ``R[:t]`` is its snapshot at t, ``R[t:u
 Aggregations have a second pair of views, in the attribute perspective: ``R.state[:t]`` and ``R.state[t:u]``.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -12,7 +13,7 @@ from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
-from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Sort, TopK, Union
+from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Sort, TopK, Union
 from tempura.algebra.scalar import Column
 from tempura.algebra.states import state_layout
 from tempura.algebra.window import Window
@@ -117,14 +118,23 @@ class View(Rel):
         return f"{short_name(self.tvr)}{self.at}"
 
 
-_SYMBOLS = {"inner": "⋈", "left": "⟕", "full": "⟗", "semi": "⋉", "anti": "▷", "exists": "∃", "single": "⟕₁"}
+SYMBOLS: Mapping[JoinKind, str] = {
+    "inner": "⋈",
+    "left": "⟕",
+    "full": "⟗",
+    "semi": "⋉",
+    "anti": "▷",
+    "exists": "∃",
+    "single": "⟕₁",
+}
+"""How joins are written."""
 
 
 def short_name(rel: Rel) -> str:
     """A TVR in a few characters, for people: tables and how they are combined, without conditions and columns."""
     match rel:
         case Join():
-            return f"({short_name(rel.left)} {_SYMBOLS[rel.kind]} {short_name(rel.right)})"
+            return f"({short_name(rel.left)} {SYMBOLS[rel.kind]} {short_name(rel.right)})"
         case MultiJoin():
             return f"({' ⋈ '.join(map(short_name, rel.terms))})"
         case Aggregate():
