@@ -2,10 +2,12 @@
 
 import logging
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -435,3 +437,28 @@ def test_the_users_session_stays_as_it_is(wh: Warehouse, spark: SparkSession) ->
         assert persisted(spark) <= held
     finally:
         spark.catalog.dropTempView("t")
+
+
+def test_a_session_that_was_stopped_is_told_whatever_is_asked(
+    wh: Warehouse, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = wh.add_table("t", schema="k INT, v INT")
+    rows = spark.createDataFrame([(1, 2)], "k INT, v INT")
+    table.append(rows)
+    query = wh.add_query("q", sql="SELECT k, sum(v) AS v FROM t GROUP BY k")
+    query.run()
+    # As it is after spark.stop(), but for the sessions of the other tests.
+    monkeypatch.setattr(spark.sparkContext, "_jsc", None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    asked: list[Callable[[], object]] = [
+        table.df, query.result, query.verify, query.plan, query.measure, lambda: query.run(now=True), lambda: table.append(rows),
+        lambda: wh.add_query("other", sql="SELECT k FROM t"), lambda: wh.add_table("other", schema="k INT"),
+    ]  # fmt: skip
+    codes = []
+    for ask in asked:
+        with pytest.raises(TempuraError) as error:
+            ask()
+        codes.append(error.value.code)
+    assert codes == ["NO_SESSION"] * len(asked)
+    assert [str(outcome.error)[:12] for outcome in wh.verify()] == ["[NO_SESSION]"]
+    assert query.status()["runs"] == 1, "what needs no Spark is told"

@@ -17,9 +17,10 @@ def clone(spark: SparkSession) -> SparkSession:
     """A copy with the user's views, functions and configuration (``newSession`` would lose the views and the time
     zone).
 
-    Raises TempuraError SPARK_CONNECT for a session without access to Catalyst.
+    Raises TempuraError SPARK_CONNECT for a session without access to Catalyst, NO_SESSION for one that was stopped.
     """
     require_classic(spark)
+    require_running(spark)
     with _same_rdd_methods():
         return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
 
@@ -77,6 +78,16 @@ def require_classic(spark: SparkSession) -> None:
             "SPARK_CONNECT",
             "This is a Spark Connect session, which gives no access to Spark's analyzer and optimizer.",
             "Use a classic session: SparkSession.builder.master(...).getOrCreate() without .remote(...).",
+        )
+
+
+def require_running(spark: SparkSession) -> None:
+    """Raise TempuraError NO_SESSION for a session that its program has stopped, whether or not it has started another since."""
+    if spark.sparkContext._jsc is None:
+        raise TempuraError(
+            "NO_SESSION",
+            "The Spark session was stopped that the warehouse works in, or that a DataFrame is of.",
+            "Keep it until results are read; or start another, and open the warehouse anew with that.",
         )
 
 

@@ -26,6 +26,7 @@ from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate, is_exact
 from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.relation import Relation, expand
+from tempura.frontend.session import require_running
 from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.batches.keys import Keyed, are_unique
 from tempura.warehouse.batches.parquet import spanned
@@ -76,10 +77,11 @@ def conform(rows: DataFrame, schema: StructType, table: str) -> DataFrame:
 
 
 def check_frame(rows: object, what: str) -> None:
-    """Raises TempuraError BAD_ROWS for what is no DataFrame."""
+    """Raises TempuraError BAD_ROWS for what is no DataFrame, NO_SESSION for one whose session was stopped."""
     if not isinstance(rows, DataFrame):
         told = f"{what} are a {type(rows).__name__}, not a DataFrame."
         raise TempuraError("BAD_ROWS", told, "Give a DataFrame, as of spark.createDataFrame.")
+    require_running(rows.sparkSession)
 
 
 def _fits(found: DataType, expected: DataType) -> bool:

@@ -31,7 +31,7 @@ from tempura.execute.writing import write, writer_of
 from tempura.frontend.catalyst import first_line
 from tempura.frontend.compiled import compiled
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
-from tempura.frontend.session import clone, require_classic, started_in_background
+from tempura.frontend.session import clone, require_classic, require_running, started_in_background
 from tempura.kafka import TopicOffsets
 from tempura.physical.operators import Read
 from tempura.warehouse.batches.arrivals import Rows
@@ -108,8 +108,16 @@ class SparkEngine:
         self._is_starting = False
         self._recalled = Recalled(notes, lambda: self.is_started) if notes else None
 
-    @cached_property
+    @property
     def _session(self) -> SparkSession:
+        """The session, which runs. Raises TempuraError NO_SESSION once it was stopped, whatever it would be asked: what PySpark says of
+        one that is not there depends on where it is missed."""
+        session = self._started
+        require_running(session)
+        return session
+
+    @cached_property
+    def _started(self) -> SparkSession:
         began, own = time.perf_counter(), time.thread_time()
         session = self._start()
         require_classic(session)
@@ -120,7 +128,7 @@ class SparkEngine:
 
     @property
     def is_started(self) -> bool:
-        return "_session" in vars(self)
+        return "_started" in vars(self)
 
     def _require_spark(self) -> None:
         """Start Spark for functions of pyspark that need a session and take none."""
