@@ -1,5 +1,6 @@
 """Tables and queries that are removed, renamed and altered; killed at any moment, they are the old or the new."""
 
+import errno
 import os
 import shutil
 import signal
@@ -532,6 +533,28 @@ def test_what_an_edit_has_left_where_a_link_leads_is_collected(world: World) -> 
     assert sorted(path.name for path in kept.iterdir()) == [".other.toml.0.tmp", "ours.toml"]
     assert toml.is_symlink()
     assert [table.name for table in world.open().tables()] == ["spare"]
+
+
+def test_a_sweep_needs_no_room_on_the_disk(world: World) -> None:
+    world.wh.add_table("spare", schema="o_id INT")
+    world.wh.gc()
+    full = False
+
+    def before(operation: str, path: Path) -> None:
+        if full and operation in ("create", "write", "lock", "make_folder", "link", "symlink"):
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    wh = world.open(Files(before))
+    full = True
+    assert wh.gc() == ()
+    left = world.wh.path / ".tempura.toml.0.tmp"
+    left.touch()
+    with wh._site.files.share(wh._site.declarations.lock):
+        assert wh.gc() == (left.name,), "who keeps the declarations as they are has left nothing"
+    left.touch()
+    with hold(wh._site.declarations.lock):
+        assert wh.gc() == (), "whose it may be edits them"
+    assert wh.gc() == (left.name,)
 
 
 def test_what_another_process_left_undone_is_done_first(world: World) -> None:

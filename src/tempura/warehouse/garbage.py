@@ -267,8 +267,9 @@ def _collect_edits(bin: Bin, declarations: DeclarationFile) -> None:
         # To take the lock would sign it.
         bin.put([] if site.files.is_locked(declarations.lock) else declarations.left_behind(), lambda file: LEFT_BEHIND)
         return
-    # While the file is edited, or something is committed by what it declares, they are left to the next sweep.
-    with suppress(HeldError), site.files.lock(declarations.lock, wait=False):
+    # While the file is edited they are left to the next sweep. To have the lock alone would sign it, for which a full disk, which a
+    # sweep is to make room on, has no space; others who share it make no such files.
+    with suppress(HeldError), site.files.share(declarations.lock, wait=False):
         bin.put(declarations.left_behind(), lambda file: LEFT_BEHIND)
 
 

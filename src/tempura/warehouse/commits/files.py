@@ -101,10 +101,11 @@ class Files:
             yield
 
     @contextmanager
-    def share(self, path: Path) -> Iterator[None]:
-        """Hold a lock together with others, waiting for who holds it alone."""
+    def share(self, path: Path, wait: bool = True) -> Iterator[None]:
+        """Hold a lock together with others, waiting for who holds it alone, else raising
+        :class:`~tempura.warehouse.commits.locks.HeldError`. Nothing is written."""
         self._before("share", path)
-        with locks.share(path):
+        with locks.share(path, wait):
             yield
 
     def is_locked(self, path: Path) -> bool:

@@ -64,9 +64,10 @@ def hold(path: Path, wait: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def share(path: Path) -> Iterator[None]:
-    """Hold a lock together with all who share it; wait while a process holds it alone. Who wants it alone waits for those who share it."""
-    with _taken(path, fcntl.LOCK_SH, wait=True):
+def share(path: Path, wait: bool = True) -> Iterator[None]:
+    """Hold a lock together with all who share it; while a process holds it alone ``wait``, or raise :class:`HeldError`. Who wants it alone
+    waits for those who share it."""
+    with _taken(path, fcntl.LOCK_SH, wait):
         yield
 
 
