@@ -462,3 +462,31 @@ def test_a_session_that_was_stopped_is_told_whatever_is_asked(
     assert codes == ["NO_SESSION"] * len(asked)
     assert [str(outcome.error)[:12] for outcome in wh.verify()] == ["[NO_SESSION]"]
     assert query.status()["runs"] == 1, "what needs no Spark is told"
+
+
+def test_variables_of_the_session_are_refused_by_name(wh: Warehouse, spark: SparkSession) -> None:
+    table = wh.add_table("t", schema="k INT, a INT")
+    table.append(spark.sql("SELECT 1 AS k, 2 AS a"))
+    spark.sql("DECLARE OR REPLACE VARIABLE least INT DEFAULT 1")
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW reading_least AS SELECT least AS v")
+    try:
+        for sql in (
+            "SELECT k FROM t WHERE a > least",
+            "SELECT k FROM t WHERE a > system.session.LEAST",
+            "SELECT k FROM t ORDER BY k LIMIT least",
+            "SELECT k FROM t, reading_least",
+        ):
+            with pytest.raises(TempuraError) as error:
+                wh.add_query("q", sql=sql)
+            assert error.value.code == "RUN_DEPENDENT", sql
+            assert "least` is a variable" in error.value.what.replace("LEAST", "least")
+            assert "table of one row" in error.value.remedy
+        with pytest.raises(TempuraError) as error:
+            wh.add_query("q", sql="SELECT k FROM t WHERE a > most")
+        assert error.value.code == "UNKNOWN_COLUMN"
+        column = wh.add_query("q", sql="SELECT k FROM (SELECT k, a AS least FROM t) WHERE least > 1")
+        column.run()
+        assert column.result().count() == 1, "a column goes before a variable"
+    finally:
+        spark.sql("DROP TEMPORARY VARIABLE least")
+        spark.catalog.dropTempView("reading_least")

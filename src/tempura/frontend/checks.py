@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
-from tempura.frontend.catalyst import JavaObject, class_of, contains
+from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, contains
 from tempura.frontend.compiled import compiled
 from tempura.frontend.java import each, listed
 from tempura.frontend.marker import MARKER
@@ -47,6 +48,30 @@ def _another_answer(why: str) -> TempuraError:
         f"The query gives another answer each time it is run: {why}.",
         "Compute such values when rows arrive and store them in a table.",
     )
+
+
+def refuse_variable(spark: SparkSession, error: TempuraError) -> None:
+    """Raise TempuraError RUN_DEPENDENT where a query's ``error`` is that it names a column that is not there, and the user's session has a
+    variable of that name. Copies of the session, in which queries are read, have none: a query is kept, and asked by other processes, and
+    a variable has a value in one session, as long as that lasts."""
+    cause = error.__cause__
+    if error.code != "UNKNOWN_COLUMN" or not isinstance(cause, PySparkException):
+        return
+    name = (cause.getMessageParameters() or {}).get("objectName")
+    if name and _is_variable(spark, name):
+        what = f"The query's answer depends on when or by whom it is run: {name} is a variable of the session."
+        remedy = (
+            "Write its value as a literal; or keep the value in a table of one row, whose changes the query follows."
+        )
+        raise TempuraError("RUN_DEPENDENT", what, remedy) from error
+
+
+def _is_variable(spark: SparkSession, name: str) -> bool:
+    """Whether a name, as SQL spells it, is that of a variable: where there is no table, no column has it."""
+    try:
+        return bool(expressions(spark, analyse_sql(spark, f"SELECT {name}"), ("VariableReference",)))
+    except TempuraError:
+        return False
 
 
 def refuse_other_sources(spark: SparkSession, analysed: JavaObject) -> None:

@@ -29,6 +29,7 @@ from tempura.execute.spark import SparkExecutor
 from tempura.execute.tuning import for_few_rows, hold_tables, is_small, sendable_bytes
 from tempura.execute.writing import write, writer_of
 from tempura.frontend.catalyst import first_line
+from tempura.frontend.checks import refuse_variable
 from tempura.frontend.compiled import compiled
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
 from tempura.frontend.session import clone, require_classic, require_running, started_in_background
@@ -234,7 +235,11 @@ class SparkEngine:
             return lift_dataframe(query)
 
         def ask() -> Lifted:
-            return lift_sql(session_with(self._session, settings), query, tables)
+            try:
+                return lift_sql(session_with(self._session, settings), query, tables)
+            except TempuraError as error:
+                refuse_variable(self._session, error)
+                raise
 
         if self._recalled is None:
             return ask()
