@@ -490,3 +490,26 @@ def test_variables_of_the_session_are_refused_by_name(wh: Warehouse, spark: Spar
     finally:
         spark.sql("DROP TEMPORARY VARIABLE least")
         spark.catalog.dropTempView("reading_least")
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers"),
+    [
+        ("arrays_zip(xs, xs, xs)", ["1", "1", "1"]),
+        ("map('m', array(struct(k, k, k + 6 AS k_2), NULL))", ["1", "1", "7"]),
+        ("named_struct('a b', k, 'A B', struct(d, d), 'r', k)", ["1", "2", "50", "2", "50", "1"]),
+    ],
+)
+def test_fields_of_one_name_are_named_apart_by_the_cast_that_is_told(
+    wh: Warehouse, spark: SparkSession, value: str, numbers: list[str]
+) -> None:
+    table = wh.add_table("t", schema="k INT, xs ARRAY<INT>, d DECIMAL(9, 2)")
+    table.append(spark.sql("SELECT 1 AS k, array(1, NULL) AS xs, 2.5BD AS d"))
+    with pytest.raises(TempuraError) as error:
+        wh.add_query("q", sql=f"SELECT {value} AS z FROM t")
+    assert error.value.code == "FIELDS_ALIKE"
+    cast = error.value.remedy.removeprefix("Name them apart: ").removesuffix(".")
+    query = wh.add_query("q", sql=f"SELECT {cast.replace('…', value)} AS z FROM t")
+    query.run()
+    assert query.verify(), str(query.verify())
+    assert re.findall(r"\d+", query.result().selectExpr("CAST(z AS STRING)").collect()[0][0]) == numbers

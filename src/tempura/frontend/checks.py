@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from tempura.errors import TempuraError
 from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, contains
@@ -90,8 +91,29 @@ def refuse_unreadable(schema: Mapping[str, Any]) -> None:
     for column in schema["fields"]:
         if alike := fields_alike(column["type"]):
             what = f"Column {column['name']} of the result has a struct with two fields {alike}, but for upper and lower case: it could not"
-            remedy = "Name them apart: named_struct('a', …, 'b', …)."
+            # Functions such as arrays_zip name fields themselves, by what they are given.
+            remedy = f"Name them apart: CAST(… AS {_named_apart(StructField.fromJson(dict(column)).dataType)})."
             raise TempuraError("FIELDS_ALIKE", f"{what} be read from files.", remedy)
+
+
+def _named_apart(type: DataType) -> str:
+    """The text of a type in which no two fields of a struct have one name, of the same values."""
+    match type:
+        case StructType():
+            fields: dict[str, str] = {}
+            for field in type.fields:
+                name, n = field.name, 1
+                while name.lower() in fields:
+                    n += 1
+                    name = f"{field.name}_{n}"
+                quoted = name if re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) else f"`{name.replace('`', '``')}`"
+                fields[name.lower()] = f"{quoted}: {_named_apart(field.dataType)}"
+            return f"STRUCT<{', '.join(fields.values())}>"
+        case ArrayType():
+            return f"ARRAY<{_named_apart(type.elementType)}>"
+        case MapType():
+            return f"MAP<{_named_apart(type.keyType)}, {_named_apart(type.valueType)}>"
+    return type.simpleString().upper()
 
 
 def refuse_unkept(names: Sequence[str], types: Sequence[str]) -> None:
