@@ -131,3 +131,33 @@ def test_from_a_dataframe(wh: Warehouse, session: SparkSession, clock: Clock) ->
     query.run()
     assert query.result().collect() == [(1,)]
     assert query.verify()
+
+
+def test_a_conversion_from_the_sessions_zone_is_from_that_of_the_query(
+    wh: Warehouse, session: SparkSession, clock: Clock
+) -> None:
+    """Its zone is one for all runs, also when a later session has another; in an array's elements, and twice in one expression."""
+    sales = wh.add_table("sales", schema=SALES)
+    sales.append(sold(session, (1, 0, 0, 5), (2, 1, 0, 5)))
+    at = "CAST(at AS TIMESTAMP_NTZ)"
+    queries = [
+        wh.add_query(f"q{i}", sql=f"SELECT o_id, {value} AS v FROM sales")
+        for i, value in enumerate((
+            f"convert_timezone('UTC', {at})",
+            f"transform(array({at}), t -> convert_timezone('Asia/Tokyo', t))[0]",
+            f"convert_timezone('UTC', convert_timezone('America/New_York', {at}))",
+        ))
+    ]  # fmt: skip
+    checked(wh, session, queries, clock.now)
+    zone = session.conf.get("spark.sql.session.timeZone")
+    before = [query.result().collect() for query in queries]
+    session.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
+    try:
+        sales.append(sold(session, (3, 0, 0, 5)))
+        for query, rows in zip(queries, before, strict=True):
+            query.run()
+            assert query.verify(), query.sql
+            found = dict(map(tuple, query.result().collect()))
+            assert found == dict(map(tuple, rows)) | {3: dict(map(tuple, rows))[1]}, query.sql
+    finally:
+        session.conf.set("spark.sql.session.timeZone", str(zone))

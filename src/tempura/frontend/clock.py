@@ -6,12 +6,14 @@ from pyspark.sql.types import DataType, DateType, StructField, StructType, Times
 
 from tempura.frontend.catalyst import JavaObject, analyse_sql, class_of, contains, jvm_of
 from tempura.frontend.checks import expressions, time_dependent
+from tempura.frontend.java import each
 from tempura.frontend.marker import schema_leaf
 
 NOW = "current_timestamp()"
 """The clock of a run's logical time. Its name, as that of all clocks, is none that a user's table can have."""
 
 _COLUMN = "value"
+_ZONE = "spark.sql.session.timeZone"
 _TODAY = "current_date("
 
 
@@ -40,8 +42,10 @@ def with_clocks(spark: SparkSession, analysed: JavaObject) -> JavaObject:
     """The plan with scalar sub-queries over clocks in the place of the expressions that mean the time of a run. The session gets a
     view; it is not the user's.
 
-    A function of an array's elements keeps its own: Spark allows no sub-query there.
+    A function of an array's elements keeps its own times: Spark allows no sub-query there.
     """
+    if contains(spark, analysed, "CURRENT_LIKE"):
+        analysed = _with_zone(spark, analysed)
     if not contains(spark, analysed, "CURRENT_LIKE") or _inside_function(spark, analysed):
         return analysed
     replaced = getattr(jvm_of(spark), "scala.collection.immutable.HashMap")()
@@ -49,6 +53,22 @@ def with_clocks(spark: SparkSession, analysed: JavaObject) -> JavaObject:
         value = None if replaced.contains(node) else _value(spark, node)
         if value is not None:
             replaced = replaced.updated(node, value)
+    return analysed.transformAllExpressionsWithSubqueries(replaced)
+
+
+def _with_zone(spark: SparkSession, analysed: JavaObject) -> JavaObject:
+    """The plan with the session's time zone as a text where ``convert_timezone`` is not told from which zone. That is one for all runs of
+    a query, as it is for casts; a query that asks which one it is, by ``current_timezone()``, asks by whom it is run."""
+    converted = expressions(spark, analysed, ("ConvertTimezone",))
+    untold = [node for node in converted if class_of(node.children().apply(0)) == "CurrentTimeZone"]
+    if not untold:
+        return analysed
+    jvm = jvm_of(spark)
+    zone = analyse_sql(spark, f"SELECT '{spark.conf.get(_ZONE)}'").expressions().apply(0).child()
+    replaced = getattr(jvm, "scala.collection.immutable.HashMap")()
+    for node in untold:
+        _, *others = each(node.children())
+        replaced = replaced.updated(node, node.withNewChildren(jvm.PythonUtils.toSeq([zone, *others])))
     return analysed.transformAllExpressionsWithSubqueries(replaced)
 
 
