@@ -535,6 +535,29 @@ def test_what_an_edit_has_left_where_a_link_leads_is_collected(world: World) -> 
     assert [table.name for table in world.open().tables()] == ["spare"]
 
 
+def test_keys_that_are_no_columns_are_told_before_anything_is_run(world: World) -> None:
+    returns = world.wh.add_table("returns", schema="o_id INT, cost INT")
+    returns.append([(1, 10)])  # type: ignore[arg-type]
+    toml = world.wh.path / "tempura.toml"
+    toml.write_text(toml.read_text().replace("[tables.returns]", '[tables.returns]\nkeys = ["o_id", "item", "day"]'))
+    fresh = world.open()
+    for act in (
+        lambda: world.wh.add_table("spare", schema="o_id INT, cost INT", keys=["o_id", "item", "day"]),
+        lambda: returns.append([(2, 10)]),  # type: ignore[arg-type]
+        lambda: fresh.table("returns").append([(2, 10)]),  # type: ignore[arg-type]
+        lambda: fresh.table("returns").df(),
+        lambda: fresh.add_query("n", COUNT, schedule=Schedule.view()),
+    ):
+        with pytest.raises(
+            TempuraError, match="no column is named item, day, as its keys are; it has o_id, cost"
+        ) as error:
+            act()
+        assert error.value.code == "BAD_KEYS"
+    toml.write_text(toml.read_text().replace('"o_id", "item", "day"', '"o_id"'))
+    returns.append([(2, 10)])  # type: ignore[arg-type]
+    assert len(returns.arrivals.committed()) == 2
+
+
 def test_a_sweep_needs_no_room_on_the_disk(world: World) -> None:
     world.wh.add_table("spare", schema="o_id INT")
     world.wh.gc()

@@ -5,7 +5,7 @@ The file belongs to the user: edits keep comments and order, and are written ato
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tomlkit
+from pyspark.sql.types import StructType
 from tomlkit.exceptions import TOMLKitError
 
 from tempura.display import SIZES, bytes_in, bytes_of
@@ -336,6 +337,16 @@ def _document(path: Path, text: str) -> tomlkit.TOMLDocument:
         return tomlkit.parse(text)
     except (TOMLKitError, ValueError) as error:  # also numbers of thousands of digits
         raise _unreadable(path, error) from error
+
+
+def check_keys(name: str, keys: Sequence[str], schema: StructType) -> None:
+    """Raise TempuraError BAD_KEYS for keys of a table that are not among its columns."""
+    missing = [key for key in keys if key not in schema.names]
+    if missing:
+        what = (
+            f"Table {name}: no column is named {', '.join(missing)}, as its keys are; it has {', '.join(schema.names)}."
+        )
+        raise TempuraError("BAD_KEYS", what, "Name columns of the table.")
 
 
 def _unreadable(path: Path, error: Exception) -> TempuraError:

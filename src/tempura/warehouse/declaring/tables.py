@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from tempura.errors import TempuraError
 from tempura.warehouse.catalog import Catalog
-from tempura.warehouse.declared.declare import TableSpec, check_name, declared_path
+from tempura.warehouse.declared.declare import TableSpec, check_keys, check_name, declared_path
 from tempura.warehouse.declared.kinds import TABLE, check_given, listed
 from tempura.warehouse.declared.references import check_reference, references_of
 from tempura.warehouse.declared.references import declared as declared_references
@@ -65,7 +65,7 @@ def add(
     if not known:
         check_source(catalog, name, spec)
     spec = with_columns(catalog, name, spec, schema, known)
-    _check_keys(catalog, name, spec)
+    check_keys(name, spec.keys, site.engine.parse_schema(spec.schema))
     spec = replace(spec, references=declared_references(name, references))
     _check_references(catalog, name, spec)
     if known and known != spec:
@@ -110,12 +110,6 @@ def _move(catalog: Catalog, name: str, known: TableSpec, path: str | Path) -> Ta
     site.declarations.change_table(name, known, moved)
     refresh_times(arrivals)
     return moved
-
-
-def _check_keys(catalog: Catalog, name: str, spec: TableSpec) -> None:
-    if not set(spec.keys) <= set(catalog.site.engine.parse_schema(spec.schema).names):
-        what = f"Table {name}: keys {list(spec.keys)} are not all columns of {spec.schema}."
-        raise TempuraError("BAD_KEYS", what, "Name columns of the table.")
 
 
 def _check_references(catalog: Catalog, name: str, spec: TableSpec) -> None:

@@ -14,7 +14,7 @@ from tempura.warehouse.batches.compaction import Blocks
 from tempura.warehouse.batches.content import Content, content, last_reset, live
 from tempura.warehouse.commits.ledger import Attempt, Ledger
 from tempura.warehouse.commits.reads import check_whole
-from tempura.warehouse.declared.declare import TableSpec
+from tempura.warehouse.declared.declare import TableSpec, check_keys
 from tempura.warehouse.engine import Source
 from tempura.warehouse.sources.aside import Aside
 from tempura.warehouse.sources.feed import Derived, Feed, anew
@@ -90,8 +90,15 @@ class Arrivals:
 
     @cached_property
     def schema(self) -> StructType:
-        """The table's columns; all may be NULL."""
-        return self.site.engine.parse_schema(self.spec.schema)
+        """The table's columns; all may be NULL. Raises TempuraError BAD_KEYS."""
+        return self._parsed(self.spec)
+
+    def _parsed(self, spec: TableSpec) -> StructType:
+        """The columns that are declared. Its keys are looked up here as well: ``tempura.toml`` is edited by hand, too, and only Spark
+        reads columns."""
+        schema = self.site.engine.parse_schema(spec.schema)
+        check_keys(self.name, spec.keys, schema)
+        return schema
 
     def schema_at(self, version: int) -> StructType:
         """The columns with which the last rows of a version arrived; all when nothing had."""
@@ -105,8 +112,9 @@ class Arrivals:
         return self.schema
 
     def _redeclared(self, spec: TableSpec) -> None:
+        schema = self._parsed(spec)
         self._take_over(spec)
-        self.schema = self.site.engine.parse_schema(spec.schema)
+        self.schema = schema
 
     # --- versions ---------------------------------------------------------------------------------------------------
 
