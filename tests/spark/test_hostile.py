@@ -10,6 +10,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import ArrayType, StructType, VarcharType
 
 import tempura as tp
 from tempura.errors import TempuraError
@@ -513,3 +514,32 @@ def test_fields_of_one_name_are_named_apart_by_the_cast_that_is_told(
     query.run()
     assert query.verify(), str(query.verify())
     assert re.findall(r"\d+", query.result().selectExpr("CAST(z AS STRING)").collect()[0][0]) == numbers
+
+
+def test_limits_of_columns_that_no_row_is_held_to_are_refused(wh: Warehouse, spark: SparkSession) -> None:
+    table = wh.add_table("t", schema="k INT")
+    struct = StructType().add("s", ArrayType(StructType().add("c", VarcharType(3))))
+    toml = wh.path / "tempura.toml"
+
+    def edited() -> None:
+        toml.write_text(toml.read_text().replace('"k INT"', '"k INT NOT NULL"'))
+        table.append(spark.sql("SELECT 1 AS k"))
+
+    for act, said in (
+        (lambda: wh.add_table("a", schema="k INT NOT NULL, s STRING"), "NOT NULL (k)"),
+        (lambda: wh.add_table("a", schema="k INT, s VARCHAR(3), c CHAR(4)"), "VARCHAR(3) (s), CHAR(4) (c)"),
+        (lambda: wh.add_table("a", schema="s STRUCT<a: INT NOT NULL, m: MAP<INT, CHAR(2)>>"), "NOT NULL (s.a), CHAR(2) (s.m)"),
+        (lambda: wh.add_table("a", schema=struct), "VARCHAR(3) (s.c)"),
+        (lambda: wh.alter_table("t", add_columns="b INT NOT NULL"), "NOT NULL (b)"),
+        (edited, "NOT NULL (k)"),
+    ):  # fmt: skip
+        with pytest.raises(TempuraError) as error:
+            act()
+        assert (error.value.code, said in error.value.what) == ("BAD_SCHEMA", True), str(error.value)
+        assert "Write" in error.value.remedy
+    # What a DataFrame says of its own rows is no demand, nor is a name or a comment.
+    numbers = spark.range(3)
+    assert not numbers.schema.fields[0].nullable
+    wh.add_table("b", schema=numbers.schema).append(numbers)
+    wh.add_table("c", schema="`not null` INT COMMENT 'NOT NULL', `varchar` STRING")
+    assert [table.name for table in wh.tables()] == ["t", "b", "c"]

@@ -315,6 +315,9 @@ class BagEngine:
     def answers_alike(self, lifted: Lifted) -> bool:
         return False
 
+    def given_schema(self, given: str | StructType) -> StructType:
+        return parse(given) if isinstance(given, str) else given
+
     def parse_schema(self, ddl: str) -> StructType:
         return parse(ddl)
 

@@ -211,6 +211,9 @@ class Engine(Protocol):
         """What tells the temporary views and the functions that the text of a query may mean from others that may be put in their places
         later; None while it is not started."""
 
+    def given_schema(self, given: str | StructType) -> StructType:
+        """A schema as somebody gives it. Raises TempuraError BAD_SCHEMA, also for what no row is held to: NOT NULL, VARCHAR(n)."""
+
     def parse_schema(self, ddl: str) -> StructType:
         """A schema from DDL. Raises TempuraError BAD_SCHEMA."""
 

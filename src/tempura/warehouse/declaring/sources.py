@@ -94,7 +94,7 @@ def _with_avro(
 ) -> tuple[StructType, TableSpec]:
     """The columns of a topic in Avro, and its declaration with the schema of its records: pinned, whoever gave which."""
     assert spec.kafka is not None
-    columns = engine.parse_schema(schema) if isinstance(schema, str) else schema
+    columns = engine.given_schema(schema) if schema is not None else None
     given = spec.kafka.avro_schema or (known.avro_schema if known else "")
     columns, avro = engine.avro(name, columns, given)
     return columns, replace(spec, kafka=replace(spec.kafka, avro_schema=avro))
@@ -105,7 +105,7 @@ def _columns(catalog: Catalog, name: str, spec: TableSpec, schema: str | StructT
     if spec.query is not None:
         parsed = schema_of(engine, catalog.query(spec.query).lifted)
     elif schema is not None:
-        parsed = engine.parse_schema(schema) if isinstance(schema, str) else schema
+        parsed = engine.given_schema(schema)
     elif spec.path is None:
         what = f"{'Managed table' if spec.kafka is None else 'Table'} {name} has no schema."
         raise TempuraError("BAD_SCHEMA", what, 'Add schema="id INT, …".', 'Add --schema "id INT, …".')

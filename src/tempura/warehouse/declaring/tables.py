@@ -87,7 +87,7 @@ def alter(
     if path is not None:
         known = _move(catalog, name, known, path)
     if columns is not None:
-        wanted = site.engine.parse_schema(columns) if isinstance(columns, str) else columns
+        wanted = site.engine.given_schema(columns)
         add_columns(site.declarations, site.engine, name, known, wanted.fields)
     if references is not None:
         known = catalog.table(name).spec

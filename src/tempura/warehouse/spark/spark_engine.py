@@ -39,6 +39,7 @@ from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.batches.figures import figures
 from tempura.warehouse.batches.parquet import FileSummary
 from tempura.warehouse.declared.kafka import KafkaSpec
+from tempura.warehouse.declared.limits import may_limit, refuse_limits
 from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import (
     Changes,
@@ -200,12 +201,27 @@ class SparkEngine:
 
     # --- schemas and queries ----------------------------------------------------------------------------------------
 
+    def given_schema(self, given: str | StructType) -> StructType:
+        if not isinstance(given, str):
+            refuse_limits(given, False, "STRING")
+            return given
+        if may_limit(given):
+            raw = self._columns(given)
+            refuse_limits(raw, True, self._text(raw))
+        return self.parse_schema(given)
+
     def parse_schema(self, ddl: str) -> StructType:
         if self._recalled is None:
             return self._parsed(ddl)
         return StructType.fromJson(self._told("columns", lambda: self._parsed(ddl).jsonValue(), ddl=ddl))
 
     def _parsed(self, ddl: str) -> StructType:
+        found = nullable(self._columns(ddl))
+        assert isinstance(found, StructType)
+        return found
+
+    def _columns(self, ddl: str) -> StructType:
+        """The columns of a text, as it says."""
         self._require_spark()
         try:
             parsed = StructType.fromDDL(ddl)
@@ -214,9 +230,7 @@ class SparkEngine:
             raise TempuraError("BAD_SCHEMA", what, 'Write "id INT, name STRING".') from error
         if not isinstance(parsed, StructType):
             raise TempuraError("BAD_SCHEMA", f"{ddl!r} is a type, not a list of columns.", 'Write "id INT".')
-        found = nullable(parsed)
-        assert isinstance(found, StructType)
-        return found
+        return parsed
 
     def schema_text(self, schema: StructType) -> str:
         return str(self._told("ddl", lambda: self._text(schema), columns=schema.jsonValue()))

@@ -90,13 +90,13 @@ class Arrivals:
 
     @cached_property
     def schema(self) -> StructType:
-        """The table's columns; all may be NULL. Raises TempuraError BAD_KEYS."""
+        """The table's columns; all may be NULL. Raises TempuraError BAD_KEYS, BAD_SCHEMA."""
         return self._parsed(self.spec)
 
     def _parsed(self, spec: TableSpec) -> StructType:
         """The columns that are declared. Its keys are looked up here as well: ``tempura.toml`` is edited by hand, too, and only Spark
         reads columns."""
-        schema = self.site.engine.parse_schema(spec.schema)
+        schema = self.site.engine.given_schema(spec.schema)
         check_keys(self.name, spec.keys, schema)
         return schema
 
