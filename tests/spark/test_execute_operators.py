@@ -123,6 +123,14 @@ def test_joins_of_sets(spark: SparkSession, kind: JoinKind, signed: bool) -> Non
     check(spark, Join(left, Filter(right, Literal(False, "boolean")), kind, by_key, marker_of(kind)), tables)
 
 
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_of_a_not_in_that_reads_nothing_of_the_right_side(spark: SparkSession, rows: int) -> None:
+    is_two = equal(column(L, 0), Literal(2, "int"))
+    on = Call("Or", (is_two, Call("IsNull", (is_two,), "boolean")), "boolean")
+    left = SignedBag.of([(i, 0.0, "a") for i in (1, 2, None)])
+    check(spark, Join(L, Project(PLAIN_R, ()), "anti", on), {"l": left, "r": SignedBag({(2, 0.0, "a"): rows}.items())})
+
+
 def marker_of(kind: JoinKind) -> Column | None:
     return FOUND if kind == "exists" else None
 

@@ -17,11 +17,13 @@ from tempura.physical.operators import Load, StateKey
 from tempura.plan.progressive import Save, Step
 from tests.spark.bags import signed_bag
 from tests.spark.test_execute_steps import (
+    DR,
     DS,
     FIRST,
     KEYS,
     NEW_SALES,
     NEW_STATE,
+    R0,
     S0,
     SALES,
     SALES_1,
@@ -71,6 +73,20 @@ def test_states_in_parts_equal_the_bag_executor(
         assert stored.parts[0].path.startswith(str(tmp_path))
     assert (store.states[SALES_2].weighted, store.states[STATE_2].weighted) == (True, False)
     assert [(stored_facts(store.states[key]).few is not None) for key in (SALES_2, STATE_2)] == [few, False]
+
+
+def test_a_state_without_columns_is_appended_to(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempura.execute.spark.parts_to_keep", lambda stored, *_: len(stored.parts))
+    store, local = Store(spark, tmp_path, tables(1)), BagExecutor(tables(1).__getitem__)
+    first, second = (StateKey("d" * 8, "snapshot", time) for time in (0, 1))
+    more = Union((Load(first, ()), Project(DR, ())))
+    for step in (Step(0, (Save(first, Project(R0, ())),), None, 0), Step(1, (Save(second, more),), None, 0)):
+        store.run(step)
+        local.run(step)
+    assert len(store.states[second].parts) == 2
+    assert store.bag(second) == local.states[second]
 
 
 def same(left: Expr, right: Expr) -> Call:

@@ -65,8 +65,6 @@ class Files:
     def save(self, rows: Relation, columns: Sequence[Column], bucket: tuple[int, ...], folder: Path) -> StoredState:
         """Write a state into a new folder. Columns of types that Spark does not hash as it groups them are not bucketed by."""
         bucket = possible_bucket(columns, bucket)
-        # Parquet has no file without columns.
-        rows = Relation(with_weight(rows), weighted=True) if not columns else rows
         types = tuple(column.type for column in columns)
         empty = StoredState(types, bucket, self._buckets if bucket else 0, "", ())
         return self._with_part(empty, rows, columns, folder)
@@ -86,6 +84,8 @@ class Files:
         return self._with_part(kept, delta, columns, folder)
 
     def _with_part(self, stored: StoredState, rows: Relation, columns: Sequence[Column], folder: Path) -> StoredState:
+        # Parquet has no file without columns.
+        rows = Relation(with_weight(rows), weighted=True) if not columns else rows
         if stored.bucket:
             keys = [columns[i].id for i in stored.bucket]
             rows = Relation(rows.draft.partitioned(stored.buckets, keys), rows.weighted)

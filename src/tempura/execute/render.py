@@ -28,7 +28,7 @@ from tempura.algebra.rel import (
     Values,
     is_renaming,
 )  # fmt: skip
-from tempura.algebra.scalar import TRUE, AggregateCall, Column, Expr, Literal, Output, Ref
+from tempura.algebra.scalar import TRUE, AggregateCall, Call, Column, Expr, Literal, Output, Ref
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.errors import TempuraError
@@ -312,7 +312,7 @@ def _join(rel: Join, left: Relation, right: Relation) -> Relation:
     if rel.on == TRUE and rel.kind == "inner":
         joined = left.draft.join(other, None, "cross")
     else:
-        joined = left.draft.join(other, scalar(rel.on), _KIND[rel.kind])
+        joined = left.draft.join(other, scalar(_asked(rel)), _KIND[rel.kind])
     if rel.kind in ("semi", "anti"):
         return Relation(joined, left.weighted, units=left.units)
     if not (left.weighted or right.weighted):
@@ -320,6 +320,16 @@ def _join(rel: Join, left: Relation, right: Relation) -> Relation:
     product = _side_weight(WEIGHT, left, rel.kind == "full") * _side_weight(_RIGHT_WEIGHT, right, rel.kind != "inner")
     units = left.is_of_units and right.is_of_units
     return Relation(joined.select(*ids(rel.columns), product.alias(WEIGHT)), weighted=True, units=units)
+
+
+def _asked(rel: Join) -> Expr:
+    """The condition of a join as Spark is asked it. In ``x = 2 OR (x = 2) IS NULL`` it sees a NOT IN, and looks x up in a table of the
+    right side's rows by the value 2. Nothing else is read of these, so they have no columns, and the first of them, which has no bytes and
+    lies at the table's beginning, is not found. The other way round it compares rows."""
+    match rel.on:
+        case Call("Or", (a, b)) as on if rel.kind == "anti" and on.columns.isdisjoint(rel.right.columns):
+            return replace(on, operands=(b, a))
+    return rel.on
 
 
 def _side_weight(name: str, side: Relation, padded: bool) -> SparkColumn:
