@@ -99,6 +99,7 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT k FROM t WHERE (SELECT count(*) FROM u WHERE u.k = t.k) = 0",
         "SELECT k, (SELECT g FROM u WHERE u.k = t.k ORDER BY w DESC NULLS LAST, big LIMIT 1) AS x FROM t",
         "SELECT k FROM t WHERE 'x' = (SELECT g FROM u WHERE u.k = t.k ORDER BY big LIMIT 1)",
+        "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM t b WHERE t.v <> b.v)",
         "SELECT k FROM t WHERE k NOT IN (SELECT 2 FROM u WHERE w = 100)",
         "SELECT k FROM t WHERE k NOT IN (SELECT 2 FROM u)",
     ),

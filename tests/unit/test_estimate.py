@@ -226,6 +226,13 @@ def test_where_a_key_has_one_row_there_are_no_others() -> None:
     assert estimator().rows(Join(S, other, "anti", on)) == pytest.approx(ROWS["sales"], rel=0.05)
 
 
+def test_without_a_key_nearly_each_row_has_another_that_differs() -> None:
+    other = renamed(S, "'")
+    apart = Call("Not", (equal(ref(S, "s_shop"), ref(other, "s_shop")),), "boolean")
+    assert estimator().rows(Join(S, other, "semi", apart)) == pytest.approx(ROWS["sales"], rel=0.01)
+    assert estimator().rows(Join(S, other, "anti", apart)) == pytest.approx(0, abs=1)
+
+
 LINES = Scan("lines", ("order", "supplier", "late"), tuple(Column(c, c, "int") for c in ("order", "supplier", "late")))
 
 

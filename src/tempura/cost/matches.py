@@ -93,9 +93,10 @@ class Matches:
         return others * right * on.overlap[1] / every
 
     def _is_with_others(self, on: JoinCondition, join: Join) -> bool:
-        """Whether rows of a table are matched with others that have the same key: a column that has to differ keeps a row from itself."""
+        """Whether rows of a table are matched with others that have the same key: a column that has to differ keeps a row from itself.
+        Where nothing has to be equal, there is no key: a row meets all others."""
         apart = [pair for part in on.rest if (pair := kept_apart(part))]
         if not any(self._origins.is_one_column(*pair, join) for pair in apart):
             return False
         keys = [(a.column, b.column) for a, b in on.pairs if isinstance(a, Ref) and isinstance(b, Ref)]
-        return len(keys) == len(on.pairs) and all(self._origins.is_one_column(*pair, join) for pair in keys)
+        return 0 < len(keys) == len(on.pairs) and all(self._origins.is_one_column(*pair, join) for pair in keys)
