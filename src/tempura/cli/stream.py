@@ -13,6 +13,7 @@ from tempura.cli.shell import FAILED, Commands, Shell, example
 from tempura.errors import TempuraError
 from tempura.frontend.start import start_session, usable_cores
 from tempura.region.carriers import Processes
+from tempura.region.claim import is_taken
 from tempura.streams import continuous
 from tempura.streams.continuous import ContinuousJob
 from tempura.streams.file import Described, read
@@ -115,7 +116,7 @@ def status(ctx: click.Context, file: Path, as_json: bool) -> None:
             "NO_STREAM", f"There is no job in {path.parent}.", f"Start it with: tempura stream run {file}"
         )
     found = json.loads(path.read_text(encoding="utf-8"))
-    runs = not found["done"] and is_alive(found["pid"])
+    runs = not found["done"] and is_taken(path.parent)
     if as_json:
         shell.json({"runs": runs, **found})
     else:
@@ -128,14 +129,3 @@ def status(ctx: click.Context, file: Path, as_json: bool) -> None:
         for worker, failure in found["failures"].items():
             shell.say(f"{worker} failed at {', '.join(failure['rows'])}: {failure['trace'].strip().splitlines()[-1]}")
     ctx.exit(0 if runs or found["done"] else FAILED)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process of this machine runs."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Collection, Mapping, Set
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
@@ -17,10 +18,12 @@ from typing import Any, Self
 
 from tempura.errors import TempuraError
 from tempura.region.carriers import Carrier
+from tempura.region.claim import Claim, check_same, described
 from tempura.region.connections import Connection, ControlServer
 from tempura.region.coordinator import Coordinator
 from tempura.region.graph import Graph
-from tempura.region.host import Host, described
+from tempura.region.host import Host
+from tempura.region.host import described as code_of
 from tempura.region.messages import SNAPSHOT, Command
 from tempura.region.settings import Settings
 from tempura.region.wire import LOOPBACK
@@ -46,6 +49,7 @@ class Controller:
         settings: Settings | None = None,
         every: float | None = None,
         address: str = LOOPBACK,
+        of: Mapping[str, Any] | None = None,
     ) -> None:
         self.graph, self.carrier = graph, carrier
         self.settings = settings or Settings()
@@ -67,10 +71,15 @@ class Controller:
         self._error: TempuraError | None = None
         self._over = threading.Event()
         self._next_snapshot = 0.0
+        self._of, self._claim = dict(of or {}), Claim(self._folder)
+        self._remember()
+
+    def _remember(self) -> None:
+        """Begin with what the folder has."""
         former = self._former()
         self._times = former["times"] + 1
         self.coordinator = Coordinator(
-            graph, self._post, self._last_complete(), former["begun"], self._times << COMMANDS
+            self.graph, self._post, self._last_complete(), former["begun"], self._times << COMMANDS
         )
         self.coordinator.on_complete = self._note_complete
         self.coordinator.on_begun = self._note_begun
@@ -82,8 +91,15 @@ class Controller:
         for worker in self.graph.workers:
             self.graph.make(worker)
         own = [worker for worker in self.graph.workers if self.graph.node_of[worker].place == "worker"]
-        self.carrier.admit(len(own))
-        self._note_begun(self._former()["begun"])
+        self._claim.take()
+        try:
+            check_same(self._folder, described(self.graph, self._of))
+            self.carrier.admit(len(own))
+            self._remember()  # another process may have gone on since
+            self._note_begun(self._former()["begun"])
+        except BaseException:
+            self._claim.give_back()
+            raise
         self._server = ControlServer(self._address, self._token, self._events)
         self._thread = threading.Thread(target=self._run, name="region controller", daemon=True)
         self._thread.start()
@@ -95,7 +111,7 @@ class Controller:
         life = self._lives[worker]
         given = (self.graph, worker, life, address, self._token, self._folder, self.settings)
         if self.graph.node_of[worker].place == "worker":
-            self.carrier.start(worker, described(*given), lambda reason: self._gone(worker, life, reason))
+            self.carrier.start(worker, code_of(*given), lambda reason: self._gone(worker, life, reason))
         else:
 
             def host() -> None:
@@ -120,6 +136,7 @@ class Controller:
             self._thread.join(10)
             self.carrier.stop()
             self._server.shutdown()
+            self._claim.give_back()
             if self._own_folder:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -158,7 +175,8 @@ class Controller:
             )
         self._over.set()
         while not self._stopping:  # whoever looks at a region that has ended gets answers
-            self._handle(*self._next_event())
+            with suppress(TempuraError):  # another worker that cannot begin either: the first has been told
+                self._handle(*self._next_event())
         for connection in self._connections.values():
             connection.send({"host": "stop"})
 

@@ -4,10 +4,12 @@ The join is one worker, which each source sends to; sources and files are worker
 """
 
 import json
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -235,13 +237,15 @@ def join(
     bytes. Its workers are tasks of ``spark``, or processes of this machine without one, unless ``carrier`` says; SQL needs a session.
     ``folder`` keeps what is needed to go on; ``every``: seconds between snapshots. Nothing runs before the block begins.
 
-    Raises TempuraError BAD_STREAM_JOIN, and when it starts NO_SLOTS.
+    Raises TempuraError BAD_STREAM_JOIN, and when it starts NO_SLOTS, RUN_IN_PROGRESS where another process runs the folder's job,
+    JOB_CHANGED where that is another join.
     """
     plan = _plan(query, sources, spark)
     own = Path(folder).resolve() if folder is not None else Path(tempfile.mkdtemp(prefix="tempura-stream-"))
     own.mkdir(parents=True, exist_ok=True)
     carrier = carrier or (Processes() if spark is None else SparkTasks(spark))
-    region = RegionJob(graph_of(plan, sources, sink, memory, own), carrier, own, settings, every)
+    graph, of = graph_of(plan, sources, sink, memory, own), {"join": said(query, plan, sources)}
+    region = RegionJob(graph, carrier, own, settings, every, of=of)
     return ContinuousJob(plan, region, None if folder is not None else own)
 
 
@@ -249,8 +253,22 @@ def job_id(folder: Path) -> str:
     """The name of the job that a folder is of: what it hands over is known by it, whoever goes on with it."""
     path = folder / "job.json"
     if not path.exists():
-        path.write_text(json.dumps({"id": uuid4().hex[:12]}), encoding="utf-8")
+        own = uuid4().hex[:12]
+        new = folder / f"job-{own}.new"
+        new.write_text(json.dumps({"id": own}), encoding="utf-8")
+        with suppress(FileExistsError):  # another program was first
+            os.link(new, path)
+        new.unlink()
     return str(json.loads(path.read_text(encoding="utf-8"))["id"])
+
+
+def said(query: str | Mapping[str, Any] | JoinQuery, plan: Plan, sources: Mapping[str, Stream]) -> list[str]:
+    """What of a join has to stay for the rows that are stored of it to be its own: its text or its conditions, its inputs with their
+    columns and windows."""
+    inputs = [f"{i.name}: {i.window}, {[(c.name, c.type) for c in i.columns]}" for i in plan.query.inputs]
+    if isinstance(query, str):
+        return [" ".join(query.split()), *inputs, *(f"{name}: {sources[name].columns}" for name in plan.sources)]
+    return [str(plan.query.on), *inputs]
 
 
 def _plan(
