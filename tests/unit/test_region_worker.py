@@ -1,5 +1,7 @@
 """One worker at a time: what a failing operator says, mini-steps, pause as a set of reasons, who waits for whom, what is refused."""
 
+import errno
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -336,6 +338,25 @@ def test_a_line_that_was_written_in_part_is_none(tmp_path: Path) -> None:
     assert list(entries_in(second.lines("op/0", 0))) == [("e", 0)]
     second.append("op/0", 0, ['[1,"e",1]'])
     assert recorded(FolderStore(tmp_path), "op/0", 0) == [("e", 0), ("e", 1)]
+
+
+def test_a_line_for_which_there_is_no_room_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, write, room = FolderStore(tmp_path), os.write, [4, 100]
+    store.append("op/0", 0, ['[1,"e",0]'])
+
+    def written(file: int, data: Any) -> int:
+        if not room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data[: room.pop(0)])
+
+    monkeypatch.setattr("tempura.region.log.os.write", written)
+    store.append("op/0", 0, ['[1,"e",1]'])  # in two parts
+    room.append(4)
+    with pytest.raises(OSError, match="No space left"):
+        store.append("op/0", 0, ['[1,"e",2]'])
+    monkeypatch.undo()
+    store.append("op/0", 0, ['[1,"e",3]'])
+    assert recorded(store, "op/0", 0) == [("e", 0), ("e", 1), ("e", 3)]
 
 
 def test_what_a_process_writes_that_was_given_up_is_not_read(tmp_path: Path) -> None:

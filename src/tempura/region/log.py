@@ -166,7 +166,7 @@ class FolderStore:
             if self._open is not None:
                 os.close(self._open[1])
             self._open = (worker, segment), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.write(self._open[1], "".join(f"{line}\n" for line in lines).encode())
+        _append(self._open[1], "".join(f"{line}\n" for line in lines).encode())
 
     def lines(self, worker: str, segment: int) -> list[str]:
         path = self._life(worker) / f"{segment}.log"
@@ -202,6 +202,18 @@ class FolderStore:
         for path in self._path(worker, "").glob("*.snapshot"):
             if _segment(path) < before:
                 shutil.rmtree(path)
+
+
+def _append(file: int, data: bytes) -> None:
+    """Write all of it, or nothing: on a disk that is full a part may be written, and a line that comes after it later would be one with
+    it."""
+    before, rest = os.fstat(file).st_size, memoryview(data)
+    try:
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    except OSError:
+        os.ftruncate(file, before)
+        raise
 
 
 def _segment(path: Path) -> int:
