@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from tempura.cli.main import main
 from tempura.errors import TempuraError
+from tempura.streams.continuous import join
 from tempura.streams.file import memory_of, read
 
 FILE = """
@@ -75,12 +76,95 @@ def test_a_file_is_run_and_says_how_it_is(file: Path) -> None:
         ("print = true", "print = false", r"\[sink\] has print"),
         ('"64 MB"', '"64 XB"', "memory is '64 XB'"),
         ("every = 0.5", "every = ", "cannot be read"),
+        ("every = 0.5", "every = 'x'", "every is 'x', not seconds"),
+        ("every = 0.5", "every = [1]", "every is \\[1\\]"),
+        ("every = 0.5", "every = true", "every is True"),
+        ("every = 0.5", "every = 0", "every is 0"),
+        ("every = 0.5", "every = -1", "every is -1"),
+        ("every = 0.5", "every = nan", "every is nan"),
+        ("every = 0.5", "every = 1\nfolder = 5", "folder is 5"),
+        ('"64 MB"', "[1]", "memory is \\[1\\]"),
+        ("follow = false", 'follow = "no"', r"\[sources.orders\] has folder, follow"),
+        ('folder = "orders"\nfollow = false', "rate = true", r"\[sources.orders\] has rate"),
+        ('folder = "orders"\nfollow = false', 'rate = 5\ncount = "x"', r"\[sources.orders\] has rate, count"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused(file: Path, old: str, new: str, says: str) -> None:
     file.write_text(file.read_text().replace(old, new))
     with pytest.raises(TempuraError, match=rf"BAD_TOML.*{says}"):
         read(file)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('sources = "x"', "sources is 'x', not a table"),
+        ("sources = [1]", "sources is"),
+        ("sources = {orders = 1}", r"\[sources.orders\] has 1"),
+        ('sink = "x"', "sink is 'x', not a table"),
+        ("sink = [1]", "sink is"),
+        ('join = "x"', "join is 'x', not a table"),
+        ("sql = 5", "sql is 5, not a text"),
+    ],
+)
+def test_sections_are_tables(file: Path, more: str, says: str) -> None:
+    key = more.partition(" ")[0]
+    rest = {
+        "join": "join = {on = [], inputs = {}}",
+        "sources": "sources = {a = {rate = 1}}",
+        "sink": "sink = {print = true}",
+    }
+    rest.pop("join" if key == "sql" else key)
+    file.write_text("\n".join([more, *rest.values()]))
+    with pytest.raises(TempuraError, match=f"BAD_TOML.*{says}"):
+        read(file)
+
+
+INPUTS = '{a = {columns = {id = "bigint"}}, b = {columns = {id = "bigint"}}}'
+
+
+@pytest.mark.parametrize(
+    ("on", "inputs", "says"),
+    [
+        ('"a.id = b.id"', INPUTS, "on is 'a.id = b.id', and no list"),
+        ("3", INPUTS, "on is 3"),
+        ("[1]", INPUTS, "the condition 1 cannot be read"),
+        ('["a.id = b.id"]', "3", "inputs is 3, and no table"),
+        ('["a.id = b.id"]', "{a = 3, b = 4}", "input a is 3; it has columns"),
+        ('["a.id = b.id"]', '{a = {columns = "id bigint"}}', "columns of input a are 'id bigint'"),
+        ('["a.id = b.id"]', "{a = {columns = {id = 1}}}", "columns of input a are {'id': 1}"),
+        ('["a.id = b.id"]', INPUTS.replace("}}, b", "}, window = 5}, b"), "the window of a is 5"),
+    ],
+)
+def test_a_specification_of_wrong_kinds_is_refused(file: Path, on: str, inputs: str, says: str) -> None:
+    file.write_text(f"join = {{on = {on}, inputs = {inputs}}}\nsources = {{a = {{rate = 1}}}}\nsink = {{print = true}}")
+    found = CliRunner().invoke(main, ["stream", "run", str(file), "--workers", "processes"])
+    assert f"[BAD_STREAM_JOIN] {says}" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("rate", "says"), [("-5", "a rate of -5"), ("0", "a rate of 0"), ("nan", "nan"), ("5\ncount = -1", "a count of -1")]
+)
+def test_a_rate_is_a_number_above_0(file: Path, rate: str, says: str) -> None:
+    file.write_text(file.read_text().replace('folder = "orders"\nfollow = false', f"rate = {rate}"))
+    with pytest.raises(TempuraError, match=f"BAD_OPTION.*{says}"):
+        read(file)
+
+
+def test_a_window_that_a_specification_does_not_have_is_refused(file: Path) -> None:
+    runner = CliRunner()
+    text = file.read_text()
+    file.write_text(text.replace("follow = false", 'follow = false\nwindow = "5 rows"', 1))
+    found = runner.invoke(main, ["stream", "run", str(file), "--workers", "processes"])
+    assert "[BAD_STREAM_JOIN] the window of orders is 5 rows of its source, and LastTime" in found.stderr
+    file.write_text(text.replace("follow = false", 'follow = false\nwindow = "120 minutes"', 1))
+    assert runner.invoke(main, ["stream", "run", str(file), "--workers", "processes"]).exit_code == 0
+
+
+def test_snapshots_are_some_time_apart(file: Path) -> None:
+    described = read(file)
+    with pytest.raises(TempuraError, match=r"BAD_NUMBER.*0 seconds apart"):
+        join(described.query, described.sources, described.target(lambda: None, print), every=0)
 
 
 def test_paths_are_relative_to_the_file(file: Path) -> None:

@@ -81,7 +81,11 @@ def folder(path: str | Path, window: str | None = None, schema: pa.Schema | None
 
 
 def rate(rows_per_second: float, count: int | None = None, window: str | None = None) -> Stream:
-    """Numbers at a rate: ``n``, and ``time`` in seconds since 1970, when it was due."""
+    """Numbers at a rate: ``n``, and ``time`` in seconds since 1970, when it was due; ``count`` of them, or without end. Raises
+    TempuraError BAD_OPTION."""
+    if isinstance(rows_per_second, bool) or not 0 < rows_per_second < float("inf") or (count is not None and count < 0):
+        what = f"A source has a rate of {rows_per_second} rows per second, and a count of {count}."
+        raise TempuraError("BAD_OPTION", what, "Give a rate above 0, and no count or how many rows.")
     return Stream(lambda _: Rate(rows_per_second, count), Rate.schema, window)
 
 
@@ -237,9 +241,11 @@ def join(
     bytes. Its workers are tasks of ``spark``, or processes of this machine without one, unless ``carrier`` says; SQL needs a session.
     ``folder`` keeps what is needed to go on; ``every``: seconds between snapshots. Nothing runs before the block begins.
 
-    Raises TempuraError BAD_STREAM_JOIN, and when it starts NO_SLOTS, RUN_IN_PROGRESS where another process runs the folder's job,
-    JOB_CHANGED where that is another join.
+    Raises TempuraError BAD_STREAM_JOIN, BAD_NUMBER, and when it starts NO_SLOTS, RUN_IN_PROGRESS where another process runs the folder's
+    job, JOB_CHANGED where that is another join.
     """
+    if isinstance(every, bool) or not 0 < every < float("inf"):
+        raise TempuraError("BAD_NUMBER", f"Snapshots are to be {every} seconds apart.", "Give a number above 0.")
     plan = _plan(query, sources, spark)
     own = Path(folder).resolve() if folder is not None else Path(tempfile.mkdtemp(prefix="tempura-stream-"))
     own.mkdir(parents=True, exist_ok=True)
@@ -283,6 +289,10 @@ def _plan(
     for input in plan.query.inputs:
         if input.name not in sources:
             raise _bad(f"input {input.name} has no source.", f"Give one; there are {', '.join(sources) or 'none'}.")
+        window = sources[input.name].window
+        if window is not None and window_of(input.name, window) != input.window:
+            what = f"the window of {input.name} is {window} of its source, and {input.window or 'none'} of the specification."
+            raise _bad(what, "Give it in the specification, beside the columns.")
         known = dict(sources[input.name].columns)
         for column in input.columns:
             if known.get(column.name) != column.type:

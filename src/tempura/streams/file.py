@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from tempura.display import SIZES, bytes_of
@@ -13,7 +14,16 @@ from tempura.streams.continuous import EVERY, Stream, Target
 
 _TOPIC = {"connection": dict, "follow": bool, "new_columns": str, "start": str | dict}
 _SINK_TOPIC = {"connection": dict, "key": list}
-_TOP = {"sql", "join", "sources", "sink", "memory", "every", "folder"}
+_TOP: Mapping[str, tuple[type | UnionType, str]] = {
+    "sql": (str, "a text"),
+    "join": (dict, "a table"),
+    "sources": (dict, "a table"),
+    "sink": (dict, "a table"),
+    "memory": (str | int, "a size such as '64 MB'"),
+    "every": (int | float, "seconds"),
+    "folder": (str, "a text"),
+}
+"""Keys, and what they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,7 @@ def read(path: Path) -> Described:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise TempuraError("BAD_TOML", f"{path} cannot be read: {error}.", "Correct it.") from error
-    unknown = sorted(set(data) - _TOP)
+    unknown = sorted(set(data) - set(_TOP))
     if unknown or ("sql" in data) == ("join" in data) or not data.get("sources") or not data.get("sink"):
         what = (
             f"it has {', '.join(unknown)}"
@@ -52,26 +62,34 @@ def read(path: Path) -> Described:
             else "it lacks sql or [join], [sources.NAME] or [sink], or has both of the first"
         )
         raise TempuraError("BAD_TOML", f"{path}: {what}.", f"It may have {', '.join(sorted(_TOP))}.")
+    for key, value in data.items():
+        kind, said = _TOP[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise TempuraError("BAD_TOML", f"{path}: {key} is {value!r}, not {said}.", "Correct it.")
+    every = float(data.get("every", EVERY))
+    if not 0 < every < float("inf"):
+        raise TempuraError("BAD_TOML", f"{path}: every is {every:g}.", "Give the seconds between two snapshots.")
     base = path.resolve().parent
     sources = {name: _source(path, base, name, about) for name, about in data["sources"].items()}
     folder = base / str(data.get("folder", f"{path.stem}.job"))
     memory = None if "memory" not in data else memory_of(str(data["memory"]))
     query = data["sql"] if "sql" in data else data["join"]
-    return Described(query, sources, _sink(path, base, data["sink"]), memory, float(data.get("every", EVERY)), folder)
+    return Described(query, sources, _sink(path, base, data["sink"]), memory, every, folder)
 
 
-def _source(path: Path, base: Path, name: str, about: Mapping[str, Any]) -> Stream:
-    given = dict(about)
+def _source(path: Path, base: Path, name: str, about: object) -> Stream:
+    given = dict(about) if isinstance(about, dict) else {}
     window = given.pop("window", None)
     match given:
-        case {"folder": str(folder), **rest} if set(rest) <= {"follow"}:
-            return continuous.folder(base / folder, window, follow=bool(rest.get("follow", True)))
-        case {"rate": int() | float() as rows, **rest} if set(rest) <= {"count"}:
+        case {"folder": str(folder), **rest} if _fit(rest, {"follow": bool}):
+            return continuous.folder(base / folder, window, follow=rest.get("follow", True))
+        case {"rate": int() | float() as rows, **rest} if not isinstance(rows, bool) and _fit(rest, {"count": int}):
             return continuous.rate(float(rows), rest.get("count"), window)
         case {"servers": str(), "topic": str(), "columns": dict() as columns, **rest} if _fit(rest, _TOPIC):
             if all(isinstance(type, str) for type in columns.values()):
                 return continuous.topic(**given, window=window)
-    what = f"{path}: [sources.{name}] has {', '.join(about) or 'nothing'}."
+    has = ", ".join(about) or "nothing" if isinstance(about, dict) else repr(about)
+    what = f"{path}: [sources.{name}] has {has}."
     remedy = "A source has folder (and follow), rate (and count), or servers, topic and columns = {NAME = TYPE} "
     remedy += f"(and {', '.join(_TOPIC)}), and perhaps a window."
     raise TempuraError("BAD_TOML", what, remedy)

@@ -27,19 +27,29 @@ def query_of(spec: Mapping[str, Any]) -> JoinQuery:
 
     Raises TempuraError BAD_STREAM_JOIN.
     """
+    if not isinstance(spec, Mapping):
+        raise _bad(f"{spec!r} is no specification, which has inputs and on.")
     unknown = set(spec) - {"inputs", "on"}
     if unknown or not spec.get("inputs") or not spec.get("on"):
         raise _bad(f"a specification has inputs and on, not {', '.join(sorted(spec)) or 'nothing'}.")
+    if not isinstance(spec["inputs"], Mapping):
+        raise _bad(f"inputs is {spec['inputs']!r}, and no table by name.")
+    if isinstance(spec["on"], str) or not isinstance(spec["on"], Sequence):
+        raise _bad(f"on is {spec['on']!r}, and no list of conditions.")
     inputs = tuple(_input(name, about) for name, about in spec["inputs"].items())
     columns = {(i.name, c.name): c for i in inputs for c in i.columns}
     return JoinQuery(inputs, _all([_condition(text, columns) for text in spec["on"]]))
 
 
 def _input(name: str, about: Mapping[str, Any]) -> Input:
+    if not isinstance(about, Mapping):
+        raise _bad(f"input {name} is {about!r}; it has columns and perhaps a window.")
     unknown = set(about) - {"columns", "window"}
     if unknown or not about.get("columns"):
         raise _bad(f"input {name} has columns and perhaps a window, not {', '.join(sorted(about)) or 'nothing'}.")
-    columns = tuple(Column(f"{name}.{column}", column, str(type)) for column, type in about["columns"].items())
+    if not isinstance(about["columns"], Mapping) or not all(isinstance(t, str) for t in about["columns"].values()):
+        raise _bad(f"columns of input {name} are {about['columns']!r}, and no types by name.")
+    columns = tuple(Column(f"{name}.{column}", column, type) for column, type in about["columns"].items())
     return Input(name, columns, window_of(name, about.get("window")))
 
 
@@ -47,7 +57,7 @@ def window_of(name: str, text: str | None) -> Window:
     """The window that a text means; None is everything. Raises TempuraError BAD_STREAM_JOIN."""
     if text is None:
         return None
-    found = _WINDOW.fullmatch(text)
+    found = _WINDOW.fullmatch(text) if isinstance(text, str) else None
     if not found:
         raise _bad(f"the window of {name} is {text!r}: write 1000 rows, 30 seconds, 5 minutes or 2 hours.")
     rows, span, unit = found.groups()
@@ -55,7 +65,7 @@ def window_of(name: str, text: str | None) -> Window:
 
 
 def _condition(text: str, columns: Mapping[tuple[str, str], Column]) -> Expr:
-    found = _CONDITION.fullmatch(text)
+    found = _CONDITION.fullmatch(text) if isinstance(text, str) else None
     if not found:
         raise _bad(f"the condition {text!r} cannot be read: write a.x = b.y, a.x > 5 or a.x = 'text'.")
     table, name, operator, other, other_name, number, word = found.groups()
