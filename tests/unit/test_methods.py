@@ -313,6 +313,10 @@ def test_a_module_adds_its_rules(module: Callable[[str], str]) -> None:
         ("extend = 7", ("no function extend",)),
         ("def extend(rules): pass", ("NoneType",)),
         ("def extend(rules):\n    return rules.without()", ("AttributeError", "line 2")),
+        ("\nraise SystemExit(0)", ("SystemExit: 0", "line 2")),
+        ("def extend(rules):\n    raise SystemExit(3)", ("fails in extend: SystemExit: 3", "line 2")),
+        ("class Own(BaseException): ...\nraise Own('this')", ("Own: this", "line 2")),
+        ("raise ValueError('one\\ntwo')", ("ValueError: one two (",)),
         (GOOD.replace("Time, u: Time", "Time, u: float"), ("not a metavariable", "line 4")),
     ],
 )

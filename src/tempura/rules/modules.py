@@ -44,9 +44,9 @@ def _extended(rules: Registry, name: str) -> Registry:
         raise _bad(name, "has no function extend", "Write: def extend(rules: Registry) -> Registry: …")
     try:
         found = extend(rules)
-    except TempuraError:
+    except (TempuraError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # sys.exit() among them: a command would end with a code that says something else
         raise _bad(name, f"fails in extend: {_told(error)}", "Correct the module.") from error
     if not isinstance(found, Registry):
         what = f"gives {type(found).__name__} from extend, and no Registry"
@@ -60,19 +60,22 @@ def load(name: str) -> ModuleType:
         raise _bad(name, "has no name that Python could import", "Give the name of a module, as after import.")
     try:
         return import_module(name)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         remedy = "Install what is missing, name its folder in PYTHONPATH, or correct the module."
         raise _bad(name, f"cannot be imported: {_told(error)}", remedy) from error
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """What failed and where: the last place outside the import system and Tempura."""
     if isinstance(error, SyntaxError):
         return f"{error.msg} ({error.filename}, line {error.lineno})"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     own = [frame for frame in frames if not frame.filename.startswith(_TEMPURA)]
     where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
-    return f"{type(error).__name__}: {error}{where}"
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said}{where}"
 
 
 def _bad(name: str, what: str, remedy: str) -> TempuraError:
