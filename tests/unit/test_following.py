@@ -1,5 +1,6 @@
 """Queries followed in one process, over an engine without a JVM: when each is run, what is told, and what is not asked."""
 
+import errno
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from tempura.errors import TempuraError
 from tempura.warehouse.commits.files import Files
+from tempura.warehouse.declared.declare import DeclarationFile
 from tempura.warehouse.runs.report import RunReport
 from tempura.warehouse.runs.run import alone
 from tempura.warehouse.times.schedule import Schedule
@@ -180,6 +182,63 @@ def test_declarations_that_cannot_be_read_are_waited_for(world: World) -> None:
     assert [line.split("]")[0] for line in told] == [
         "-", ": [BAD_TOML", "-", "-", "summary: refresh 2", "above: refresh 2", "-", "-",
     ]  # fmt: skip
+
+
+def test_a_warehouse_that_is_moved_away_is_waited_for(world: World) -> None:
+    """Nothing declared is nothing to do, and would end it as if all were done."""
+    place, away = world.wh.path, world.wh.path.with_name("away")
+
+    def back() -> None:
+        assert not place.exists(), "nothing is made where it was"
+        away.rename(place)
+        world.put("b", SECOND)
+
+    told = followed(world, lambda: place.rename(away), nothing, back, nothing)
+    assert [line.split("]")[0] for line in told] == [
+        "-", ": [NO_WAREHOUSE", "-", "-", "summary: refresh 2", "above: refresh 2", "-", "-",
+    ]  # fmt: skip
+
+
+def test_declarations_that_the_system_does_not_give_are_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = DeclarationFile.read
+
+    def denied(file: DeclarationFile) -> Any:
+        raise OSError(errno.ESTALE, "Stale file handle", str(file.path))
+
+    def back() -> None:
+        monkeypatch.setattr(DeclarationFile, "read", read)
+        world.put("b", SECOND)
+
+    told = followed(world, lambda: monkeypatch.setattr(DeclarationFile, "read", denied), nothing, back, nothing)
+    assert [line.split("]")[0] for line in told] == [
+        "-", ": [IO_FAILED", "-", "-", "summary: refresh 2", "above: refresh 2", "-", "-",
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_empty_while_it_is_written_does_not_end_it(world: World) -> None:
+    file = world.wh.path / "tempura.toml"
+    sound = file.read_text()
+
+    def mended() -> None:
+        file.write_text(sound)
+        world.put("b", SECOND)
+
+    told = followed(world, lambda: file.write_text(""), mended, nothing)
+    assert [line.split("]")[0] for line in told] == [
+        "-", ": [BAD_TOML", "-", "summary: refresh 2", "above: refresh 2", "-", "-",
+    ]  # fmt: skip
+
+
+def test_it_ends_when_all_queries_have_been_removed(world: World) -> None:
+    def remove(seconds: float) -> None:
+        other = world.open()
+        other.remove_query("above")
+        other.remove_table("sums")
+        other.remove_query("summary")
+
+    world.wh.follow((), lambda outcome: pytest.fail(str(outcome)), 10.0, remove)
 
 
 def test_it_ends_where_nothing_will_be_due(world: World) -> None:

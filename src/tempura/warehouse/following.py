@@ -11,6 +11,7 @@ from time import sleep
 from typing import Unpack
 
 from tempura.errors import TempuraError
+from tempura.execute.failure import coded
 from tempura.warehouse.declared.kinds import is_number
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs.report import RunReport
@@ -67,8 +68,8 @@ def follow(
         troubles.wait()
         try:
             queries = choose()
-        except TempuraError as error:  # somebody is editing tempura.toml
-            tell_news(Outcome("", error=error))
+        except (TempuraError, OSError) as error:  # somebody is editing tempura.toml, or moves it
+            tell_news(Outcome("", error=coded(error)))
         else:
             troubles.forget("")
             seconds = look(queries)
@@ -87,7 +88,7 @@ def _until_next_look(query: Query, every: float) -> float | None:
     """How many seconds to wait before a query is looked at again; None when it will not be due any more."""
     try:
         return None if query.is_over else query.until_next_look(every)
-    except TempuraError:  # which its next run will say
+    except (TempuraError, OSError):  # which its next run will say
         return every
 
 

@@ -310,9 +310,16 @@ class Warehouse:
         """
         given, gone = _each(names), set[str]()
         self._chosen(given)
+        file, had = self._site.declarations, self._catalog.declared.names
 
         def choose() -> tuple[Query, ...]:
             declared = self._catalog.declared
+            if had and not declared.names:  # nothing to do would end it as if all were done
+                code, is_so = (
+                    ("BAD_TOML", "is empty now") if file.path.exists() else ("NO_WAREHOUSE", "is not there any more")
+                )
+                remedy = "Put back what it was, and the next look goes on; or start where the warehouse is now."
+                raise TempuraError(code, f"{file.path} {is_so}.", remedy)
             for name in given:
                 try:
                     declared.query(name)

@@ -205,6 +205,11 @@ class Declarations:
             )
         return self.tables[name]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all that is declared."""
+        return (*self.tables, *self.queries, *self.rules)
+
     def query(self, name: str) -> QuerySpec:
         """How a query is declared. Raises TempuraError UNKNOWN_QUERY."""
         if not isinstance(name, str) or name not in self.queries:
