@@ -41,7 +41,7 @@ def determined(rel: Rel) -> tuple[Columns, ...]:
     """Sets of columns of a relation, each so that the bag projected to it (to no column: the number of rows) is determined. No set
     contains another."""
     inputs = [determined(i) for i in rel.inputs]
-    return _largest([found for sets in product(*inputs) for found in _of(rel, sets)])
+    return largest([found for sets in product(*inputs) for found in _of(rel, sets)])
 
 
 def is_determined(rel: Rel) -> bool:
@@ -115,7 +115,7 @@ def _read(*exprs: Expr) -> Columns:
     return nothing.union(*(e.columns for e in exprs))
 
 
-def _largest(found: list[Columns]) -> tuple[Columns, ...]:
+def largest(found: list[Columns]) -> tuple[Columns, ...]:
     """Without those that are part of others."""
     distinct = list(dict.fromkeys(found))
     return tuple(a for a in distinct if not any(a < b for b in distinct))

@@ -2,7 +2,8 @@
 
 Results are compared as bags, by identity. Where Spark itself may return several answers for one input, the comparison allows
 exactly these: float sums within 1e-9 relative, -0.0 for 0.0 where MIN or MAX may take either, and what depends on the order of rows
-that ORDER BY cannot tell apart (the rows of a LIMIT, ROW_NUMBER).
+that ORDER BY cannot tell apart (the rows of a LIMIT, ROW_NUMBER). What that is the query says as Spark has analysed it: what was lifted,
+from which the result was computed, may have lost an order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +26,16 @@ from tempura.execute.identity import is_exact
 from tempura.execute.naming import attribute, ids
 from tempura.execute.relation import Relation, expand
 from tempura.execute.spark import SparkExecutor
+from tempura.frontend.catalyst import JavaObject
+from tempura.frontend.opaque import Recompute
 from tempura.physical.operators import Read, StateKey
 from tempura.rules.helpers import picks_by_order
 from tempura.tvr.views import Snapshot
 from tempura.warehouse.engine import Check, Source, Verification, WholeQuery
-from tempura.warehouse.spark.determined import Columns, determined, equal_only, is_determined
+from tempura.warehouse.spark.determined import Columns, determined, equal_only, largest
 from tempura.warehouse.spark.rows import difference, read_columns
-from tempura.warehouse.spark.whole import own_answer
+from tempura.warehouse.spark.whole import as_written, own_answer_to
+from tempura.warehouse.spark.written import determined_places, is_determined_plan
 
 _TOLERANCE = 1e-9
 _SAMPLES = 10
@@ -44,6 +48,8 @@ class _Comparison:
 
     session: SparkSession
     check: Check
+    written: JavaObject | None
+    """The query as Spark analyses it, of a text."""
 
     @property
     def visible(self) -> tuple[Column, ...]:
@@ -55,10 +61,35 @@ class _Comparison:
 
     def recomputed(self) -> DataFrame:
         """The query as the user wrote it, run by Spark alone; one from a DataFrame as the algebra recomputes it."""
-        if not isinstance(self.check.query, str):
+        if self.written is None:
             return self.by_algebra()
-        rows = own_answer(self.session, WholeQuery(self.check.query, self.check.lifted, self.check.tables))
+        rows = own_answer_to(
+            self.session, self.written, WholeQuery(str(self.check.query), self.check.lifted, self.check.tables)
+        )
         return rows.toDF(*(column.id for column in self.visible))
+
+    def determined(self) -> list[tuple[Column, ...]]:
+        """Sets of columns of which every correct engine gives the same rows."""
+        rel, found = self.check.lifted.rel, list[Columns]()
+        if self.written is not None:
+            places = determined_places(self.session, self.written)
+            found += [frozenset(self.visible[i] for i in some) for some in places]
+        if self.written is None or not any(isinstance(r, Opaque) for r in rel.walk()):
+            # Spark's optimizer may have seen more; of what it computes for a plan as it is the relation knows nothing.
+            found += [columns & frozenset(self.visible) for columns in determined(rel)]
+        return [tuple(c for c in self.visible if c in columns) for columns in largest(found)]
+
+    def is_repeatable(self) -> bool:
+        """Whether the algebra recomputed gives the same rows, in whatever order it reads them."""
+        return not any(self._is_open(rel) for rel in self.check.lifted.rel.walk())
+
+    def _is_open(self, rel: Rel) -> bool:
+        match rel:
+            case Aggregate():
+                return any(picks_by_order(a.call) for a in rel.aggregates)
+            case Opaque(handle=Recompute(plan=plan)):
+                return not is_determined_plan(self.session, plan)
+        return False
 
     def by_algebra(self) -> DataFrame:
         """The query recomputed from the algebra: ties are broken as in every step."""
@@ -76,7 +107,8 @@ class _Comparison:
 
 def verify(session: SparkSession, check: Check) -> Verification:
     """Compare. Raises nothing of its own: a difference is a result."""
-    work = _Comparison(session, check)
+    is_text = isinstance(check.query, str)
+    work = _Comparison(session, check, as_written(session, check.query, check.tables) if is_text else None)
     expected = work.recomputed().persist()
     try:
         tolerant, either = depends_on_order(check.lifted.rel), equal_only(check.lifted.rel)
@@ -86,21 +118,26 @@ def verify(session: SparkSession, check: Check) -> Verification:
         left = _left_over(found, expected, work.visible, tolerant and not averages, either)
         if left is not None and averages and _is_own(work, found):
             left = _left_over(found, expected, work.visible, tolerant, either)
-        if left is None or is_determined(check.lifted.rel):
+        sets = [] if left is None else work.determined()
+        if left is None or work.visible in sets:
             return _verification(left, rows, how)
-        return _with_ties(work, found, expected, rows, tolerant)
+        return _with_ties(work, found, expected, sets, rows, tolerant)
     finally:
         expected.unpersist()
 
 
-def _with_ties(work: _Comparison, found: DataFrame, expected: DataFrame, rows: int, tolerant: bool) -> Verification:
+def _with_ties(
+    work: _Comparison,
+    found: DataFrame,
+    expected: DataFrame,
+    sets: Sequence[Sequence[Column]],
+    rows: int,
+    tolerant: bool,
+) -> Verification:
     """An order with ties: the result must be the one of Tempura's order, and be Spark's as far as SQL determines it, whichever way
     ties are broken."""
     rel = work.check.lifted.rel
-    sets = [tuple(c for c in work.visible if c in columns) for columns in determined(rel)]
-    repeatable = not any(
-        isinstance(r, Aggregate) and any(picks_by_order(a.call) for a in r.aggregates) for r in rel.walk()
-    )
+    repeatable = work.is_repeatable()
     left = _left_over(found, work.by_algebra(), work.visible, tolerant, equal_only(rel)) if repeatable else None
     for columns in sets:
         # Without columns this compares the number of rows.

@@ -39,7 +39,7 @@ def answered(session: SparkSession, query: WholeQuery) -> Draft | None:
     """The rows of the result by Spark alone, as a bag; ties at a limit at the top are broken as by a step. Columns are named by their
     identities. None when the limit is not where it can be taken off."""
     rel = query.lifted.rel
-    asked = query.lifted.analysed or _as_written(session, query.text, query.tables)
+    asked = query.lifted.analysed or as_written(session, query.text, query.tables)
     below = below_order(jvm_of(session), asked, isinstance(rel, TopK))
     if below is None:
         return None
@@ -49,7 +49,11 @@ def answered(session: SparkSession, query: WholeQuery) -> Draft | None:
 
 def own_answer(session: SparkSession, query: WholeQuery) -> DataFrame:
     """What Spark answers to a query as it was written."""
-    written = _as_written(session, query.text, query.tables)
+    return own_answer_to(session, as_written(session, query.text, query.tables), query)
+
+
+def own_answer_to(session: SparkSession, written: JavaObject, query: WholeQuery) -> DataFrame:
+    """The same of a query that Spark has analysed."""
     return _over(session, written, query.lifted.rel, query.tables).dataframe()
 
 
@@ -68,7 +72,8 @@ def stored_answer(files: Files, frame: DataFrame, folder: Path) -> StoredOutput:
     return files.save_output(rows, columns, folder / "result")
 
 
-def _as_written(session: SparkSession, query: str, tables: Mapping[str, Source]) -> JavaObject:
+def as_written(session: SparkSession, query: str, tables: Mapping[str, Source]) -> JavaObject:
+    """A query as Spark analyses it."""
     schemas = {name: source.schema for name, source in tables.items() if not is_clock(name)}
     return analysed(session, query, schemas)
 
