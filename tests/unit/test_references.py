@@ -252,6 +252,15 @@ class TestRuns:
         assert not (world.folder / "wh/tables/lines/references.json").exists()
 
 
+def test_a_table_in_which_nothing_has_arrived_refers_to_one_with_rows(world: World) -> None:
+    query = world.tables(REFERENCES)
+    world.push("orders", (1, 10))
+    assert query.run().rows == 0
+    world.push("lines", (1, 1, 5))
+    assert query.run().rows == 1
+    assert world.keys("lines") == Keys(references=(FACT,))
+
+
 def test_a_run_that_is_killed_is_run_again(world: World) -> None:
     world.begun()
     world.push("orders", (3, 10))

@@ -232,6 +232,7 @@ def _write(table: Arrivals, known: Mapping[str, Sequence[Pair]]) -> None:
     data = {name: [asdict(pair) for pair in pairs] for name, pairs in known.items()}
     path, files = _file(table), table.site.files
     temporary = path.with_suffix(".new")
+    files.make_folder(path.parent)  # a table in which nothing has arrived has none
     files.write(temporary, to_bytes(sealed(Entry({"references": VERSION, "kept": data}))))
     with suppress(FileNotFoundError):
         files.replace(temporary, path)
