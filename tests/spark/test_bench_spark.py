@@ -2,16 +2,23 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from pyarrow import compute
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
-from tempura.bench import exactness
+from tempura.bench import effectiveness, exactness
 from tempura.bench.exactness import session_settings
+from tempura.bench.lake import Lake, laid_out
 from tempura.bench.operators import JOBS, measure
 from tempura.bench.suites import SUITES
 from tempura.bench.trial import is_nontrivial
@@ -141,6 +148,36 @@ def test_a_query_is_measured_against_plain_spark(quoting: SparkSession, tmp_path
     assert content["summary"]["methods"]["im1"]["n"] == 1
     assert ratios["measured_s"] == pytest.approx(sum(r["price"] * r["cpu_s"] for r in runs), abs=0.01)
     assert "q6: " in drawing.read_text()
+
+
+@pytest.mark.slow
+def test_a_day_of_nine_times_is_measured_over_rows_that_come_by_date(
+    quoting: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = list[tuple[date, date]]()
+
+    @contextmanager
+    def looked_at(*given: Any) -> Iterator[Lake]:
+        with laid_out(*given) as lake:
+            found = (pq.read_table(file)["l_shipdate"] for file in lake.waiting["lineitem"].arrivals)
+            days.extend((compute.min(day).as_py(), compute.max(day).as_py()) for day in found)
+            yield lake
+
+    monkeypatch.setattr(effectiveness, "laid_out", looked_at)
+    out = tmp_path / "out.json"
+    given = ["bench", "effectiveness", "--suite", "tpch", "--scale", "0.01", "--queries", "q6", "--methods", "im1"]
+    given += ["--scenario", "pdw9", "--split", "date", "--warm-ups", "0", "--out", str(out)]
+    result = CliRunner().invoke(main, given)
+    assert result.exit_code == 0, result.output
+    content = json.loads(out.read_text())
+    assert (content["meta"]["options"]["scenario"], content["meta"]["options"]["split"]) == ("pdw9", "date")
+    assert len(days) == 9
+    assert all(last < first for (_, last), (first, _) in pairwise(days)), "each day's rows come with one arrival"
+    runs = content["runs"]
+    assert [(r["price"], r["deadline"], r["equal"]) for r in runs] == [(0.3, False, None)] * 8 + [(1.0, True, True)]
+    assert [r["time"] for r in runs][::4] == ["02:40", "13:20", "24:00"]
+    assert [r["series"] for r in runs] == [0] * 9, "one day"
+    assert content["summary"]["methods"]["im1"]["n"] == 1
 
 
 @pytest.mark.slow
