@@ -3,7 +3,7 @@
 import json
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -303,6 +303,40 @@ def test_what_one_sink_reads_twice_is_computed_once(spark: SparkSession, tmp_pat
     outcome = run.run(Step(0, (), nothing, 0), tmp_path)
     assert outcome.output is not None
     assert outcome.output.rows == 0
+
+
+def meeting(here: Path, there: Path) -> Callable[[int], bool]:
+    """What a task does that waits for one of another job: whether that comes. It is done where nothing of this module is known."""
+
+    def has_come(_: int) -> bool:
+        import time
+
+        here.touch()
+        for _ in range(600):
+            if there.exists():
+                return True
+            time.sleep(0.1)
+        return False
+
+    return has_come
+
+
+def test_jobs_of_sinks_that_need_nothing_of_each_other_run_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Each waits for the other in a task: one after the other, the first would wait in vain."""
+    reads = [Read(scan(name, "boolean"), Snapshot(0)) for name in ("saved", "emitted")]
+    places = [tmp_path / read.scan.table for read in reads]
+
+    def rows(leaf: Read) -> Draft:
+        i = reads.index(leaf)
+        met = fn.udf(meeting(places[i], places[1 - i]), "boolean", useArrow=False)
+        return Draft.of(spark.range(1, numPartitions=1).select(met("id").alias(leaf.scan.fields[0])))
+
+    run = SparkExecutor(spark, rows, lambda key: pytest.fail(str(key)))
+    outcome = run.run(Step(0, (Save(A, reads[0]),), reads[1], 0), tmp_path / "step")
+    assert outcome.output is not None
+    written = (run.state(outcome.states[A], reads[0].columns), run.result(outcome.output, reads[1].columns, ("met",)))
+    assert [[tuple(row) for row in found.collect()] for found in written] == [[(True,)], [(True,)]]
+    assert outcome.jobs == 2
 
 
 @pytest.mark.parametrize("depth", [1, 4])
