@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import tempura as tp
 from tempura.execute.contract import StepOutcome, Usage
+from tempura.execute.metrics import Meter
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.engine import Work
 from tempura.warehouse.query import Query
@@ -149,3 +150,27 @@ def test_many_files_take_no_more_jobs_than_a_few(spark: SparkSession, tmp_path: 
         assert query.result().count() == files + 1
         jobs.append(sum_of(engine.took).jobs)
     assert jobs[0] == jobs[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("methods", ["im1", "batch"])
+def test_a_refresh_by_many_files_takes_no_more_jobs_than_by_a_few(
+    spark: SparkSession, tmp_path: Path, methods: str
+) -> None:
+    """All jobs of a run, those included that look at what has come; whether it reads the new files or all of them."""
+    jobs = []
+    for files in (3, 40):
+        folder = tmp_path / f"{files} files"
+        folder.mkdir()
+        pq.write_table(pa.table({"k": pa.array(range(9), pa.int32())}), folder / "first.parquet")
+        wh = tp.open(tmp_path / f"wh {files}", spark=spark)
+        wh.add_table("t", path=folder, schema="k INT", append_only=True)
+        query = wh.add_query("q", sql="SELECT k, COUNT(*) AS n FROM t GROUP BY k", schedule=tp.Schedule.view())
+        query.run(methods=methods)
+        for i in range(files):
+            pq.write_table(pa.table({"k": pa.array([i, i + 1], pa.int32())}), folder / f"{i}.parquet")
+        with Meter(spark.sparkContext) as meter:
+            query.run(methods=methods)
+        assert query.verify()
+        jobs.append(meter.usage.jobs)
+    assert jobs[0] == jobs[1] > 0
