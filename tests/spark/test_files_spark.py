@@ -8,6 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from tempura.algebra.scalar import Column
+from tempura.execute.contract import Merge
 from tempura.execute.draft import Draft
 from tempura.execute.files import PACKED, Files
 from tempura.execute.relation import Relation
@@ -82,6 +83,33 @@ def test_states_are_packed_as_measured_and_results_as_the_session_says(spark: Sp
         assert sorted(files.load(stored, columns).draft.dataframe().collect()) == [(n,) for n in range(1000)]
         files.save_output(rows, columns, tmp_path / codec / "result")
         assert codecs(tmp_path / codec / "result") == {"ZSTD"}
+
+
+def test_states_hold_differences_where_a_dictionary_does_not_pay(spark: SparkSession, tmp_path: Path) -> None:
+    """Only pages of Parquet's second version can, and a state has them in each of its parts. Results are as Spark writes them."""
+    columns = tuple(Column(name, name, type) for name, type in (("n", "bigint"), ("s", "string"), ("k", "string")))
+    values = ("id", "CONCAT('row ', CAST(id AS STRING))", "CONCAT('kind ', CAST(id % 3 AS STRING))")
+    session = clone(spark)
+
+    def rows(begin: int) -> Relation:
+        return Relation(Draft.of(session.range(begin, begin + 2000, 1, 1).selectExpr(*values).toDF(*"nsk")), False)
+
+    files = Files(session)
+    first = files.save(rows(0), columns, (), tmp_path / "first")
+    both = files.append(first, 1, Merge(keys=3), rows(2000), columns, tmp_path / "second")
+    assert len(both.parts) == 2
+    for part in both.parts:
+        assert encodings(Path(part.path)) == [{"DELTA_BINARY_PACKED"}, {"DELTA_BYTE_ARRAY"}, {"RLE_DICTIONARY"}]
+    files.save_output(rows(0), columns, tmp_path / "result")
+    assert encodings(tmp_path / "result") == [{"PLAIN"}, {"PLAIN"}, {"PLAIN_DICTIONARY"}]
+
+
+def encodings(folder: Path) -> list[set[str]]:
+    """How the values of each column of a folder's only file are written; how its levels are, and its dictionary, is left out."""
+    (file,) = folder.glob("*.parquet")
+    group = pq.read_metadata(file).row_group(0)
+    found = [set(group.column(i).encodings) - {"RLE", "BIT_PACKED"} for i in range(group.num_columns)]
+    return [own - {"PLAIN"} or own for own in found]
 
 
 def codecs(folder: Path) -> set[str]:
