@@ -1,21 +1,29 @@
 """Queries that are easy to maintain wrongly, through the warehouse, arrival by arrival: each result is Spark's own."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import cycle
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-import tempura as tp
+from tempura.cost.model import CostModel
 from tempura.frontend.marker import schema_leaf
 from tempura.frontend.session import active, clone
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.query import Query
+from tempura.warehouse.spark.spark_engine import SparkEngine
+from tempura.warehouse.warehouse import open_site
 from tests.spark.hostile_queries import ARRIVALS, QUERIES, TABLES
 
 METHODS = ("im1",)
+Arrival = Mapping[str, tuple[Sequence[str], Sequence[str]]]
+"""Rows that come and rows that leave, by table."""
 
 REPRESENTATIVE = (
     ("joins", 8),
@@ -48,37 +56,50 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 class Trial:
     """A warehouse with some queries, and beside it the rows that its tables should have."""
 
-    def __init__(self, session: SparkSession, folder: Path, queries: Sequence[str]) -> None:
-        self._session = session
-        self._rows: dict[str, Counter[str]] = {name: Counter() for name in TABLES}
-        self._warehouse = tp.open(folder, spark=session, clock=lambda: datetime(2026, 3, 1, 12, tzinfo=UTC))
-        for name, schema in TABLES.items():
-            self._warehouse.add_table(name, schema=schema)
+    def __init__(
+        self,
+        session: SparkSession,
+        folder: Path,
+        queries: Sequence[str],
+        tables: Mapping[str, str] = MappingProxyType(TABLES),
+        promises: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+        methods: Sequence[str] = METHODS,
+        prices: CostModel | None = None,
+    ) -> None:
+        """``tables``: their schemas; ``promises``: what else is declared of them, by name. The queries are run by the ``methods`` in turn.
+        ``prices``: those to plan by, if not those of the machine."""
+        self._session, self._tables = session, tables
+        self._rows: dict[str, Counter[str]] = {name: Counter() for name in tables}
+        engine = SparkEngine(lambda: session, prices)
+        self._warehouse = open_site(folder, engine, Files(), lambda: datetime(2026, 3, 1, 12, tzinfo=UTC))
+        for name, schema in tables.items():
+            self._warehouse.add_table(name, schema=schema, **promises.get(name, {}))
         self._queries = [self._warehouse.add_query(f"q{i}", sql=sql) for i, sql in enumerate(queries)]
+        self._methods = dict(zip((query.name for query in self._queries), cycle(methods)))
 
-    def run(self) -> list[str]:
+    def run(self, arrivals: Sequence[Arrival] = ARRIVALS) -> list[str]:
         """What is wrong, at which time."""
-        problems = [problem for time in range(len(ARRIVALS)) for problem in self._step(time)]
+        problems = [f"{time}: {problem}" for time, arrival in enumerate(arrivals) for problem in self._step(arrival)]
         return problems or [f"{query.sql}: {found}" for query in self._queries if not (found := query.verify())]
 
-    def _step(self, time: int) -> Iterator[str]:
-        for name, (new, old) in ARRIVALS[time].items():
+    def _step(self, arrival: Arrival) -> Iterator[str]:
+        for name, (new, old) in arrival.items():
             if old:
                 self._warehouse.table(name).delete(self._frame(name, old))
             if new:
                 self._warehouse.table(name).append(self._frame(name, new))
             self._rows[name].update(new)
             self._rows[name].subtract(old)
-        for name in TABLES:
+        for name in self._tables:
             self._frame(name, list(self._rows[name].elements())).createOrReplaceTempView(name)
         for query in self._queries:
             problem = self._problem(query)
             if problem:
-                yield f"{time}: {query.sql}: {problem}"
+                yield f"{query.sql}: {problem}"
 
     def _problem(self, query: Query) -> str | None:
         try:
-            query.run(methods=METHODS)
+            query.run(methods=self._methods[query.name])
             ours, theirs = query.result(), self._session.sql(str(query.sql))
             if ours.columns != theirs.columns or ours.dtypes != theirs.dtypes:
                 return f"columns {ours.dtypes}, should be {theirs.dtypes}"
@@ -88,7 +109,7 @@ class Trial:
         return None if found == wanted else f"extra {found - wanted}, missing {wanted - found}"
 
     def _frame(self, table: str, rows: Sequence[str]) -> DataFrame:
-        schema = StructType.fromDDL(TABLES[table])
+        schema = StructType.fromDDL(self._tables[table])
         assert isinstance(schema, StructType)
         if not rows:
             return schema_leaf(self._session, table, schema)
