@@ -11,6 +11,7 @@ from tempura.algebra.scalar import Column, Output
 class Expand(Unary):
     """For each input row one row per projection; linear. All ``projections`` have the same columns, which are new ones."""
 
+    row_by_row = True
     projections: tuple[tuple[Output, ...], ...]
 
     @cached_property

@@ -15,6 +15,7 @@ class Generate(Unary):
     """Each row once per row that ``generator`` makes of it, followed by that row's values in the columns ``outputs``. ``outer``:
     a row of which none is made stays, with NULLs. Linear."""
 
+    row_by_row = True
     generator: Call
     outputs: tuple[Column, ...]
     outer: bool = False

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
+from typing import ClassVar
 from typing import Literal as OneOf
 
 from tempura.algebra.scalar import TRUE, AggregateOutput, Column, Expr, Output, Ref, SortKey
@@ -40,6 +41,9 @@ def _parts_of(node: type) -> Callable[[object], object]:
 
 class Rel:
     """A relational expression. Subclasses are frozen dataclasses; fields of type ``Rel`` (or tuples of them) are inputs."""
+
+    row_by_row: ClassVar[bool] = False
+    """Whether each row of an input gives rows of the result by itself: linear in all inputs, and growing where these grow."""
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
@@ -83,7 +87,8 @@ class Rel:
 
     @property
     def set_like(self) -> tuple[bool, ...]:
-        """Per input: whether it must be positive (True) or may be any signed bag (False)."""
+        """Per input: whether it must be positive (True) or may be any signed bag (False). Of positive inputs the result is
+        positive, but for Negate."""
         return tuple(False for _ in self.inputs)
 
     def walk(self) -> Iterator["Rel"]:
@@ -222,6 +227,7 @@ class Opaque(Rel):
 class Filter(Unary):
     """The rows for which ``predicate`` is TRUE (not FALSE, not NULL)."""
 
+    row_by_row = True
     predicate: Expr
 
     @property
@@ -233,6 +239,7 @@ class Filter(Unary):
 class Project(Unary):
     """One output row per input row."""
 
+    row_by_row = True
     outputs: tuple[Output, ...]
 
     @cached_property
@@ -310,6 +317,8 @@ class Aggregate(Unary):
 class Union(Many):
     """The sum of bags (UNION ALL). All terms have the same columns, identities included."""
 
+    row_by_row = True
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.terms[0].columns
@@ -336,6 +345,7 @@ class TopK(Unary):
 class Sort(Unary):
     """The same bag: an order to present it in. Only the topmost one of a query has an effect, in ``result()``."""
 
+    row_by_row = True
     order: tuple[SortKey, ...]
 
     @property

@@ -287,7 +287,7 @@ class Estimator:
                 return self._scan(rel, Delta(t, u))
             case Values():
                 return 0.0
-            case Filter() | Project() | Expand() | Generate() | Sort() | Union():
+            case _ if rel.row_by_row:
                 return self.rows(rel.with_inputs(*(View(i, Delta(t, u)) for i in rel.inputs)))
             case Join():
                 return self._delta_join(rel, t, u)

@@ -1,10 +1,8 @@
 """Laws that every method uses: the definition of a TVR's snapshots, and how snapshots and deltas give one another."""
 
-from tempura.algebra.expand import Expand
-from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.one import One
-from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Sort, TopK, Union
+from tempura.algebra.rel import Aggregate, Join, Opaque, Rel, TopK
 from tempura.algebra.window import Window
 from tempura.errors import Reason
 from tempura.rules.distinct import is_split
@@ -31,7 +29,7 @@ def is_cheap_by_definition(rel: Rel) -> bool:
         return not rel.keys and not all_linear(rel.aggregates) and not is_split(rel)
     if isinstance(rel, Window | Join | MultiJoin):
         return not has_delta(rel)
-    return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort | TopK | One | Opaque)
+    return rel.row_by_row or isinstance(rel, TopK | One | Opaque)
 
 
 def has_delta(rel: Rel) -> bool:
@@ -42,7 +40,7 @@ def has_delta(rel: Rel) -> bool:
         return bool(rel.partition)
     if isinstance(rel, Join | MultiJoin):
         return compares_safely(rel)
-    return isinstance(rel, Filter | Project | Expand | Generate | Union | Sort)
+    return rel.row_by_row
 
 
 def why_without_delta(rel: Rel, facts: Facts) -> Reason | None:

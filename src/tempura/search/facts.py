@@ -5,34 +5,15 @@ from copy import copy
 from functools import cached_property, partial
 from math import ceil, floor
 
-from tempura.algebra.expand import Expand
 from tempura.algebra.failing import operator_can_fail
-from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
-from tempura.algebra.one import One
-from tempura.algebra.rel import (
-    Aggregate,
-    Consolidate,
-    Filter,
-    Join,
-    Negate,
-    Opaque,
-    Project,
-    Rel,
-    Scan,
-    Sort,
-    Support,
-    TopK,
-    Union,
-    Values,
-)  # fmt: skip
+from tempura.algebra.rel import Aggregate, Consolidate, Join, Negate, Rel, Scan, Support
 from tempura.algebra.scalar import Column, Expr
-from tempura.algebra.states import Finalize, MergeStates, Partial
-from tempura.algebra.window import Window
+from tempura.algebra.states import Partial
 from tempura.cost.stats import TableFacts
 from tempura.memo.edge import Edge
 from tempura.memo.memo import Member, Memo
-from tempura.physical.operators import Load, Read
+from tempura.physical.operators import Read
 from tempura.rules.helpers import is_order_sensitive
 from tempura.search.moves import Moves
 from tempura.search.partners import Partners
@@ -237,8 +218,6 @@ class PlanFacts:
                 return any(self._grows(member.rel, t, u) for member in self._memo.members(rel))
             case Scan():
                 return self._loses_nothing(rel.table, t, u)
-            case Filter() | Project() | Expand() | Generate() | Sort() | Union():
-                return all(inputs)
             case Join(kind="inner" | "semi") | MultiJoin():
                 return all(inputs)
             case Join(kind="left" | "anti" | "exists" | "single"):
@@ -248,7 +227,7 @@ class PlanFacts:
             case Aggregate():
                 return not rel.aggregates and all(inputs)
             case _:
-                return False
+                return rel.row_by_row and all(inputs)
 
     def _loses_nothing(self, table: str, t: Time, u: Time) -> bool:
         seen = self._staircase.seen
@@ -278,29 +257,13 @@ class PlanFacts:
                 return not rel.signed
             case Negate():
                 return False
-            case Filter() | Project() | Expand() | Generate() | Sort() | Finalize() | Union():
-                return all(map(self.is_positive, rel.inputs))
-            case Join(kind="inner"):
-                return all(map(self.is_positive, rel.inputs))
-            case Join():
-                return self.is_positive(rel.left)
             case Consolidate():
                 return rel not in self._netted
-            case (
-                Values()
-                | Load()
-                | Support()
-                | Partial()
-                | MergeStates()
-                | Aggregate()
-                | TopK()
-                | One()
-                | Window()
-                | Opaque()
-            ):
+            case Support() | Partial():
                 return True
             case _:
-                raise TypeError(type(rel).__name__)
+                others = (i for i, strict in zip(rel.inputs, rel.set_like, strict=True) if not strict)
+                return all(map(self.is_positive, others))
 
     def positive(self, rel: Rel) -> Rel:
         """The relation, consolidated where that is what makes it positive. Its value is known to be positive."""
