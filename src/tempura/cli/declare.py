@@ -14,10 +14,11 @@ from tempura.cli.options import (
     method_names,
     methods_option,
     name_argument,
+    references_option,
+    referring,
     require_option,
     storage_option,
 )
-from tempura.cli.references import references_option, referring
 from tempura.cli.shell import Commands, Shell, example, is_warehouse, prices
 from tempura.errors import TempuraError
 from tempura.pace.goal import MOST_PACE, STRATEGIES

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from tempura.cli.options import json_option, name_argument
+from tempura.cli.options import json_option, name_argument, references_option, referring
 from tempura.cli.queries import print_history
-from tempura.cli.references import references_option, referring
 from tempura.cli.shell import Shell, example
 from tempura.errors import TempuraError
 from tempura.explain.paces import cut_tree

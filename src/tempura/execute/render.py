@@ -37,16 +37,13 @@ from tempura.execute.aggregates import Aggregation
 from tempura.execute.at_once import run_at_once
 from tempura.execute.contract import WEIGHT
 from tempura.execute.draft import Draft, Item
-from tempura.execute.expand import expanded
 from tempura.execute.identity import consolidate, distinct, is_exact, is_ordered, text
 from tempura.execute.interrupt import stop_jobs
 from tempura.execute.jvm import Jvm
 from tempura.execute.naming import attribute, ids, one, weight
 from tempura.execute.netting import net
-from tempura.execute.one import one_row
-from tempura.execute.opaque import recompute
+from tempura.execute.operators import expanded, one_row, recompute, window
 from tempura.execute.relation import Parts, Relation, expand, with_weight
-from tempura.execute.windows import window
 from tempura.frontend.expressions import bind, bind_aggregate, bind_generator, column
 from tempura.physical.narrowing import selected
 from tempura.plan.progressive import Note

@@ -1,9 +1,16 @@
-"""A plan as text and as plain data: what runs when, what is saved, and what the alternatives would have cost."""
+"""A plan as text, as plain data and as a page: what runs when, what is saved, and what the alternatives would have cost."""
 
+import os
 from collections.abc import Collection, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
 
 from tempura.algebra.rel import Join, Rel
 from tempura.display import DisplayNode
+from tempura.errors import TempuraError
 from tempura.explain.character import Character
 from tempura.physical.growth import named_otherwise
 from tempura.physical.operators import Load
@@ -205,4 +212,25 @@ def _step_json(step: Step, weight: float, labels: Sequence[str], does: Character
     }
 
 
-__all__ = ["ASSUMED", "NO_CHARACTERS", "SHOW", "explain", "seconds", "step_tree", "to_json"]
+# --- as a page -------------------------------------------------------------------------------------------------------
+
+
+def save_html(text: str, path: str | Path) -> None:
+    """Write a plan's text as an HTML page that needs nothing else. Lines are as long as they are.
+
+    Raises TempuraError FOLDER_MISSING when there is no folder for it.
+    """
+    if not Path(path).parent.is_dir():
+        what = f"A page cannot be written to {path}: there is no folder {Path(path).parent}."
+        raise TempuraError("FOLDER_MISSING", what, "Make the folder, or name another file.")
+    lines = text.splitlines()
+    console = Console(record=True, file=StringIO(), width=max(map(len, lines), default=80))
+    for line in lines:
+        heading = line.startswith(("method", "step", "alternatives"))
+        console.print(Text(line, style="bold" if heading else ""), soft_wrap=True)
+    temporary = Path(f"{path}.tmp")
+    temporary.write_text(console.export_html(), encoding="utf-8")
+    os.replace(temporary, path)
+
+
+__all__ = ["ASSUMED", "NO_CHARACTERS", "SHOW", "explain", "save_html", "seconds", "step_tree", "to_json"]

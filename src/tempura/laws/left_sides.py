@@ -11,7 +11,7 @@ from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Uni
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Expr, Output, Ref, conjunction
 from tempura.algebra.states import decimal_of
 from tempura.algebra.window import Window
-from tempura.laws import generators, windows
+from tempura.laws import generators
 from tempura.laws.relations import JOINS, CaseMaker, NoCaseError
 from tempura.rules.match import Hole, name_of_hole
 from tempura.tvr.tvr import Tvr
@@ -90,9 +90,9 @@ class Builder:
                 keys, aggs = self._aggregation(inputs[0], prefix)
                 return Aggregate(inputs[0], self._set(pattern.keys, keys), self._set(pattern.aggregates, aggs))
             case Window():
-                partition = self._set(pattern.partition, windows.partition(maker, columns))
+                partition = self._set(pattern.partition, generators.partition(maker, columns))
                 order = self._set(pattern.order, maker.order(columns))
-                calls = windows.functions(maker, columns, f"{prefix}w")
+                calls = generators.functions(maker, columns, f"{prefix}w")
                 return Window(inputs[0], partition, order, self._set(pattern.functions, calls))
             case Generate():
                 generator = self._set(pattern.generator, generators.generator(maker, columns))

@@ -21,7 +21,7 @@ from tempura.algebra.scalar import (
     conjunction,
 )
 from tempura.algebra.window import Window
-from tempura.laws import generators, mixtures, windows
+from tempura.laws import generators, mixtures
 from tempura.laws.scalars import DOMAINS, Scalars
 from tempura.tvr.tvr import Tvr
 
@@ -172,8 +172,8 @@ class CaseMaker(Scalars):
 
     def _window(self, name: str) -> Rel:
         source = self.scan(name)
-        partition = windows.partition(self, source.columns)
-        functions = windows.functions(self, source.columns, f"{name}.w")
+        partition = generators.partition(self, source.columns)
+        functions = generators.functions(self, source.columns, f"{name}.w")
         return Window(source, partition, self.order(source.columns), functions)
 
     def _generate(self, name: str) -> Rel:
@@ -215,9 +215,9 @@ class CaseMaker(Scalars):
             case "Outer":
                 return self.chance(0.4)
             case "Partition":
-                return windows.partition(self, sides[0])
+                return generators.partition(self, sides[0])
             case "WindowCalls":
-                return windows.functions(self, sides[0])
+                return generators.functions(self, sides[0])
             case "Limit":
                 return self.limit()
         raise NoCaseError(f"there is no generator for the kind {kind}")

@@ -9,9 +9,11 @@ Search and executor ask here.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
-from tempura.algebra.rel import Join, Rel
+from tempura.algebra.rel import Aggregate, Join, Rel
 from tempura.physical.growth import named_otherwise
+from tempura.tvr.views import Snapshot, State, View
 
 Keys = Callable[[Rel], int]
 """How many of its first columns the rows of a stored relation are put together by; 0 of what is not stored."""
@@ -45,3 +47,33 @@ def read_whole(roots: Iterable[Rel], selecting: Callable[[Rel], bool]) -> Iterat
             seen.add(rel)
             yield rel
             stack.extend(rel.inputs[1:] if selecting(rel) else rel.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What is read of a ``view``, should that be stored in parts: the groups that semi joins select; ``only`` these."""
+
+    view: View
+    joins: tuple[Join, ...]
+    only: bool
+
+
+def selected_views(rhs: Rel) -> tuple[Selected, ...]:
+    """The views of which an expression selects groups."""
+    joins: dict[View, list[Join]] = {}
+    for join, view in selections(rhs, _keys_of_stored):
+        assert isinstance(view, View)
+        joins.setdefault(view, []).append(join)
+    selecting = {join for found in joins.values() for join in found}
+    whole = set(read_whole((rhs,), selecting.__contains__)) if joins else set()
+    return tuple(Selected(view, tuple(found), view not in whole) for view, found in joins.items())
+
+
+def _keys_of_stored(rel: Rel) -> int:
+    """By how many columns the rows of a view are put together when it is stored in parts."""
+    match rel:
+        case View(tvr=Aggregate(keys=keys), at=State()):
+            return len(keys)
+        case View(at=Snapshot()):
+            return len(rel.columns)
+    return 0

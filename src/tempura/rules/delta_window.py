@@ -1,7 +1,20 @@
-"""Deltas of windows, by the partitions that changed."""
+"""Rows in an order: deltas of windows, by the partitions that changed, and the first rows. The delta of these is the difference of two
+snapshots, each of which is a few rows."""
 
 from tempura.algebra.window import partition_keys
-from tempura.rules.dsl import TVR_GENERATING, Order, Partition, Rewrite, Time, WindowCalls, rewrite, rule
+from tempura.rules.dsl import (
+    INTRA_TVR,
+    TVR_GENERATING,
+    Facts,
+    Limit,
+    Order,
+    Partition,
+    Rewrite,
+    Time,
+    WindowCalls,
+    rewrite,
+    rule,
+)
 from tempura.rules.helpers import is_order_sensitive, rows_of_changed_groups
 from tempura.tvr.tvr import Tvr
 
@@ -40,4 +53,19 @@ def delta_window_against_stored(
         W[t:u],
         new - rows_of_changed_groups(W[:t], X[t:u], keys),
         where=bool(partition),
+    )
+
+
+@rule(INTRA_TVR, cite=(2,))
+def merge_top(R: Tvr, order: Order, limit: Limit, t: Time, u: Time, facts: Facts) -> Rewrite:
+    """top(R)[:u] = top(top(R)[:t] + R[t:u])      when R only grows
+
+    A row that was not among the first does not come back when others come. It may when one of the first is deleted: then the
+    first rows are taken again from R[:u].
+    """
+    Q = R.top(order, limit)
+    return rewrite(
+        Q[:u],
+        (Q[:t] + R[t:u]).top(order, limit),
+        where=facts.insert_only(R, t, u),
     )

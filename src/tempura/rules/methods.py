@@ -5,7 +5,6 @@ from tempura.rules import (
     delta_aggregate,
     delta_join,
     delta_linear,
-    delta_top,
     delta_window,
     distinct,
     eager,
@@ -57,7 +56,7 @@ GROUPS: tuple[Rule, ...] = (
     delta_aggregate.delta_aggregate_against_stored,
     delta_window.delta_window,
     delta_window.delta_window_against_stored,
-    delta_top.merge_top,
+    delta_window.merge_top,
 )
 """Aggregations, windows and first rows by the groups that have changed."""
 
@@ -102,7 +101,7 @@ IM2: tuple[Rule, ...] = (
     delta_join.delta_semi_join_reduced,
     *references.DELTAS,
     *STATES,
-    delta_top.merge_top,
+    delta_window.merge_top,
     *im2.SPLITS,
     *im2.USES,
 )

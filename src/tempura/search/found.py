@@ -14,7 +14,7 @@ from tempura.search.price import Pricing
 from tempura.search.problem import Problem
 from tempura.search.replay import named
 from tempura.search.space import Keep, Space
-from tempura.search.told import used_methods
+from tempura.search.verdict import used_methods
 from tempura.tvr.views import Delta, StateDelta, View
 
 _BUDGET = 1_000

@@ -16,6 +16,7 @@ from tempura.cost.stats import StoredFacts
 from tempura.memo.memo import Memo
 from tempura.physical.deletions import are_few
 from tempura.physical.growth import Growth, growth
+from tempura.physical.narrowing import Selected, selected_views
 from tempura.physical.operators import Load, StateKey
 from tempura.rules.dsl import Rule
 from tempura.search.events import GroupCreated
@@ -23,7 +24,6 @@ from tempura.search.lineage import Lineage
 from tempura.search.outline import Outline
 from tempura.search.problem import Point
 from tempura.search.rewrites import Rewriter, Rewritten
-from tempura.search.selected import Selected, selected_views
 from tempura.search.space import Goal, Keep, Space
 from tempura.tvr.staircase import whole
 from tempura.tvr.views import Snapshot, State, View

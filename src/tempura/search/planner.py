@@ -29,8 +29,7 @@ from tempura.search.problem import Problem
 from tempura.search.replay import replayed
 from tempura.search.saturate import ALL_ON, Switches
 from tempura.search.space import Keep, Space
-from tempura.search.told import told
-from tempura.search.verdict import best_of, stays
+from tempura.search.verdict import best_of, stays, told
 
 _DEEP = 5_000
 """Calls within calls that a process allows at least once it has planned something: a plan is looked at, drawn and executed operator by

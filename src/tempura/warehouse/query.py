@@ -41,10 +41,10 @@ from tempura.warehouse.runs.savings import Recomputation, Savings, rows_at_versi
 from tempura.warehouse.runs.situation import Situation, names_read
 from tempura.warehouse.runs.standing import standing, states_of
 from tempura.warehouse.tables.clock import Clock
-from tempura.warehouse.tables.inputs import Input, version_to_read
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.site import Site
 from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.uses import Input, version_to_read
 from tempura.warehouse.times.history import History, Replacement, ledger_of_runs, names_of
 from tempura.warehouse.times.phases import LOOKING, PLANNING, Stopwatch
 from tempura.warehouse.times.schedule import Schedule, check_schedule

@@ -15,9 +15,8 @@ from tempura.warehouse.paces.life import Life
 from tempura.warehouse.paces.pacing import Paces
 from tempura.warehouse.paces.segments import PathTable, Segment
 from tempura.warehouse.tables.clock import Clock
-from tempura.warehouse.tables.inputs import Input
 from tempura.warehouse.tables.take import register
-from tempura.warehouse.tables.uses import Use
+from tempura.warehouse.tables.uses import Input, Use
 from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.steps import StepManifest
 

@@ -39,10 +39,9 @@ from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.situation import names_read
 from tempura.warehouse.runs.standing import standing
 from tempura.warehouse.tables.clock import Clock
-from tempura.warehouse.tables.inputs import Input, version_to_read
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.transaction import untorn
-from tempura.warehouse.tables.uses import Use
+from tempura.warehouse.tables.uses import Input, Use, version_to_read
 from tempura.warehouse.times.deadline import Deadline
 from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.history import History, Replacement

@@ -24,9 +24,8 @@ from tempura.search.counts import Rows
 from tempura.warehouse.paces.cycle import Cycle
 from tempura.warehouse.tables.clock import Clock, clock_facts
 from tempura.warehouse.tables.facts import table_facts
-from tempura.warehouse.tables.inputs import Input
 from tempura.warehouse.tables.sketches import sketches_for
-from tempura.warehouse.tables.uses import Use
+from tempura.warehouse.tables.uses import Input, Use
 from tempura.warehouse.times.deadline import Deadline
 from tempura.warehouse.times.forecast import Forecast
 

@@ -22,9 +22,9 @@ from tempura.warehouse.query import Query
 from tempura.warehouse.runs.planning import Planning
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.runs.run import executed
-from tempura.warehouse.tables.inputs import Input
 from tempura.warehouse.tables.site import Site
 from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.uses import Input
 from tempura.warehouse.times.flushes import Flush
 from tempura.warehouse.times.history import History
 from tempura.warehouse.times.phases import LOOKING, PLANNING, Stopwatch

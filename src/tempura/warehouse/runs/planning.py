@@ -18,8 +18,8 @@ from tempura.warehouse.runs.query_plan import does_now, plan_of
 from tempura.warehouse.runs.required import Demand, assuming_deletes
 from tempura.warehouse.runs.run import Run, first_step
 from tempura.warehouse.runs.situation import Situation, assess
-from tempura.warehouse.tables.inputs import Input
 from tempura.warehouse.tables.site import Site
+from tempura.warehouse.tables.uses import Input
 from tempura.warehouse.times.follow import Follower
 from tempura.warehouse.times.history import History
 from tempura.warehouse.times.phases import Stopwatch

@@ -8,9 +8,8 @@ from typing import Any
 from tempura.cost.prices import BUILT_IN
 from tempura.errors import TempuraError
 from tempura.explain.character import NOTHING, RECOMPUTED, Character
-from tempura.explain.html import save_html
 from tempura.explain.origin import SECTIONS, section, section_json
-from tempura.explain.text import SHOW, explain, seconds, to_json
+from tempura.explain.text import SHOW, explain, save_html, seconds, to_json
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules.registry import ALL
 from tempura.search.problem import Problem

@@ -27,13 +27,13 @@ from tempura.warehouse.commits.seals import damage_of
 from tempura.warehouse.engine import Engine, Settings, Source
 from tempura.warehouse.runs.budget import past_within, stored_share
 from tempura.warehouse.tables.facts import Versions, forecast_of, table_facts
-from tempura.warehouse.tables.inputs import Input, version_to_read
 from tempura.warehouse.tables.kept import kept
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.site import Site
 from tempura.warehouse.tables.sketches import sketches_for
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.tables.transaction import untorn
+from tempura.warehouse.tables.uses import Input, version_to_read
 from tempura.warehouse.times.correction import NONE, Correction, correction_of
 from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
 from tempura.warehouse.times.forecast import Forecast, intervals, of_a_view, points_to_come

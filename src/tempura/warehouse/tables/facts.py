@@ -14,7 +14,7 @@ from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.declared.declared_stats import ColumnTold, check_columns
 from tempura.warehouse.sources.widening import summaries
 from tempura.warehouse.tables.clock import Clock, clock_facts
-from tempura.warehouse.tables.inputs import Input
+from tempura.warehouse.tables.uses import Input
 from tempura.warehouse.times.forecast import Forecast, Interval, forecast
 
 _NONE: Mapping[str, ColumnSketch] = {}

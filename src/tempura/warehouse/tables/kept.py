@@ -17,9 +17,9 @@ from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to_bytes
 from tempura.warehouse.declared.references import check_reference, references_of, written
 from tempura.warehouse.engine import Lookup, Source, Unmatched
-from tempura.warehouse.tables.inputs import Input
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.uses import Input
 
 VERSION = 1
 """The version of what is stored; others are made anew."""

@@ -20,10 +20,9 @@ from tempura.warehouse.batches.content import described
 from tempura.warehouse.batches.sample import columns_of, sketches_of
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to_bytes
-from tempura.warehouse.tables.inputs import Input
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.table import Arrivals
-from tempura.warehouse.tables.uses import Use
+from tempura.warehouse.tables.uses import Input, Use
 
 VERSION = 4
 """The version of what is stored; others are made anew."""

@@ -1,4 +1,4 @@
-"""A table as one use of it in a query sees it: at a version of the use's own."""
+"""What queries read: tables as they are stored, as they would be, as one use of it in a query sees it, and clocks."""
 
 from dataclasses import dataclass, replace
 
@@ -7,8 +7,10 @@ from pyspark.sql.types import StructType
 from tempura.warehouse.batches.arrivals import Arrival
 from tempura.warehouse.declared.declare import TableSpec
 from tempura.warehouse.engine import Source
+from tempura.warehouse.tables.clock import Clock
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.take import register
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +59,13 @@ class Use:
     def source(self, after: int, upto: int) -> Source:
         """As :meth:`Arrivals.source`."""
         return self.table.source(after, upto)
+
+
+Input = Arrivals | Prospect | Clock | Use
+"""What a query reads."""
+
+
+def version_to_read(table: Input) -> int:
+    """The version that a run reads: of a table with all that has come, which is registered. Raises TempuraError as :func:`register`
+    does, BAD_TIMEZONE for a clock."""
+    return register(table) if isinstance(table, Arrivals) else table.version
