@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tempura.algebra.rel import Unary
-from tempura.algebra.scalar import Column, Output
+from tempura.algebra.scalar import Column, Expr, Output
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +17,10 @@ class Expand(Unary):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return tuple(output.column for output in self.projections[0])
+
+    @property
+    def computed(self) -> tuple[Expr, ...]:
+        return tuple(output.expr for projection in self.projections for output in projection)
 
     @property
     def label(self) -> str:

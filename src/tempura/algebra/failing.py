@@ -9,12 +9,11 @@ import re
 from functools import cache, lru_cache
 
 from tempura.algebra.arithmetic import mode_of
-from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
-from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, TopK
+from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel
 from tempura.algebra.scalar import AggregateCall, Call, Column, Expr, Ref, conjuncts
-from tempura.algebra.states import Partial, decimal_of
+from tempura.algebra.states import decimal_of
 from tempura.algebra.window import Window
 
 _TOTAL = frozenset((
@@ -63,7 +62,7 @@ def fails_on_pairs(on: Expr, left: tuple[Column, ...], right: tuple[Column, ...]
 
 def operator_can_fail(rel: Rel) -> bool:
     """Whether an operator computes something that may fail for a row of its inputs, or may fail itself for one that has two matches."""
-    return (isinstance(rel, Join) and rel.kind == "single") or any(map(can_fail, _computed(rel)))
+    return (isinstance(rel, Join) and rel.kind == "single") or any(map(can_fail, rel.computed))
 
 
 def condition_can_fail(rel: Rel) -> bool:
@@ -119,30 +118,6 @@ def _is_key(part: Expr, sides: tuple[frozenset[Column], ...]) -> bool:
         [i for i, side in enumerate(sides) if operand.columns and operand.reads_only(side)] for operand in part.operands
     ]
     return all(read) and read[0] != read[1]
-
-
-def _computed(rel: Rel) -> tuple[Expr, ...]:
-    """The expressions that an operator computes."""
-    match rel:
-        case Filter():
-            return (rel.predicate,)
-        case Project():
-            return tuple(output.expr for output in rel.outputs)
-        case Expand():
-            return tuple(output.expr for projection in rel.projections for output in projection)
-        case Generate():
-            return rel.generator.operands
-        case Join() | MultiJoin():
-            return (rel.on,)
-        case Aggregate() | Partial():
-            arguments = (argument for output in rel.aggregates for argument in output.call.arguments)
-            return (*(key.expr for key in rel.keys), *arguments)
-        case Window():
-            arguments = (argument for output in rel.functions for argument in output.call.arguments)
-            return (*rel.partition, *(key.expr for key in rel.order), *arguments)
-        case TopK():
-            return tuple(key.expr for key in rel.order)
-    return ()
 
 
 def _fails_itself(call: Call) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tempura.algebra.rel import Unary
-from tempura.algebra.scalar import Call, Column
+from tempura.algebra.scalar import Call, Column, Expr
 
 GENERATORS = frozenset(("Explode", "PosExplode", "Inline", "Stack", "ReplicateRows", "JsonTuple"))
 """Generators whose rows are a function of the row that they are made of, by Catalyst's class names."""
@@ -23,6 +23,10 @@ class Generate(Unary):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return self.input.columns + self.outputs
+
+    @property
+    def computed(self) -> tuple[Expr, ...]:
+        return self.generator.operands
 
     @property
     def label(self) -> str:

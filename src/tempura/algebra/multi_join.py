@@ -20,6 +20,10 @@ class MultiJoin(Many):
         return sum((term.columns for term in self.terms), ())
 
     @property
+    def computed(self) -> tuple[Expr, ...]:
+        return (self.on,)
+
+    @property
     def label(self) -> str:
         return f"multi-join on {self.on}"
 

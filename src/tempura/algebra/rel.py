@@ -91,6 +91,11 @@ class Rel:
         positive, but for Negate."""
         return tuple(False for _ in self.inputs)
 
+    @property
+    def computed(self) -> tuple[Expr, ...]:
+        """The expressions that the operator computes of rows of its inputs; not those by which it presents them."""
+        return ()
+
     def walk(self) -> Iterator["Rel"]:
         """This operator and all below it, top down; each once, however often it is shared."""
         seen: set[Rel] = set()
@@ -231,6 +236,10 @@ class Filter(Unary):
     predicate: Expr
 
     @property
+    def computed(self) -> tuple[Expr, ...]:
+        return (self.predicate,)
+
+    @property
     def label(self) -> str:
         return f"filter {self.predicate}"
 
@@ -245,6 +254,10 @@ class Project(Unary):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return tuple(output.column for output in self.outputs)
+
+    @property
+    def computed(self) -> tuple[Expr, ...]:
+        return tuple(output.expr for output in self.outputs)
 
     @property
     def label(self) -> str:
@@ -287,6 +300,10 @@ class Join(Rel):
         return (self.kind == "full", self.kind != "inner")
 
     @property
+    def computed(self) -> tuple[Expr, ...]:
+        return (self.on,)
+
+    @property
     def label(self) -> str:
         return f"{self.kind}-join on {self.on}"
 
@@ -306,6 +323,13 @@ class Aggregate(Unary):
     @property
     def set_like(self) -> tuple[bool, ...]:
         return (True,)
+
+    @property
+    def computed(self) -> tuple[Expr, ...]:
+        return (
+            *(key.expr for key in self.keys),
+            *(part for output in self.aggregates for part in output.call.arguments),
+        )
 
     @property
     def label(self) -> str:
@@ -335,6 +359,10 @@ class TopK(Unary):
     @property
     def set_like(self) -> tuple[bool, ...]:
         return (True,)
+
+    @property
+    def computed(self) -> tuple[Expr, ...]:
+        return tuple(key.expr for key in self.order)
 
     @property
     def label(self) -> str:

@@ -97,6 +97,13 @@ class Partial(Unary):
         return (not all(is_linear(a.call) for a in self.aggregates),)
 
     @property
+    def computed(self) -> tuple[Expr, ...]:
+        return (
+            *(key.expr for key in self.keys),
+            *(part for output in self.aggregates for part in output.call.arguments),
+        )
+
+    @property
     def label(self) -> str:
         return _label("partial-aggregate", self.keys, self.aggregates)
 

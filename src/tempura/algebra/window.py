@@ -90,6 +90,11 @@ class Window(Unary):
         return (True,)
 
     @property
+    def computed(self) -> tuple[Expr, ...]:
+        arguments = (part for output in self.functions for part in output.call.arguments)
+        return (*self.partition, *(key.expr for key in self.order), *arguments)
+
+    @property
     def label(self) -> str:
         parts = [f"partition by {', '.join(map(str, self.partition))}"] if self.partition else []
         parts += [f"order by {', '.join(map(str, self.order))}"] if self.order else []
@@ -99,13 +104,6 @@ class Window(Unary):
 def partition_keys(partition: tuple[Expr, ...], functions: tuple[WindowOutput, ...]) -> tuple[Output, ...]:
     """The expressions that a window partitions by, as columns with identities of their own."""
     return tuple(Output(functions[0].column.derived(f"p{i}", e.type), e) for i, e in enumerate(partition))
-
-
-def reads_of(rel: Window) -> frozenset[Column]:
-    """The columns that the expressions of a window read."""
-    exprs = (*rel.partition, *(key.expr for key in rel.order))
-    read: frozenset[Column] = frozenset()
-    return read.union(*(e.columns for e in exprs), *(f.call.columns for f in rel.functions))
 
 
 def windows(rel: Rel) -> tuple[Window, ...]:

@@ -5,11 +5,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from tempura.algebra.expand import Expand
-from tempura.algebra.generate import Generate
-from tempura.algebra.rel import Aggregate, Filter, Join, Opaque, Project, Rel, Scan, TopK, Values
+from tempura.algebra.rel import Opaque, Project, Rel, Scan, Values
 from tempura.algebra.scalar import Column, Ref, substitute
-from tempura.algebra.window import Window, reads_of
 from tempura.errors import Reason
 from tempura.frontend.catalyst import JavaObject
 from tempura.frontend.literals import jvm_type
@@ -53,27 +50,9 @@ def _collapse(rel: Project) -> Rel:
 
 def _read(rel: Rel) -> frozenset[Column]:
     """The columns that an operator's own expressions read."""
-    match rel:
-        case Filter():
-            return rel.predicate.columns
-        case Join():
-            return rel.on.columns
-        case Project():
-            return frozenset().union(*(o.expr.columns for o in rel.outputs))
-        case Expand():
-            return frozenset().union(*(o.expr.columns for projection in rel.projections for o in projection))
-        case TopK():
-            return frozenset().union(*(key.expr.columns for key in rel.order))
-        case Generate():
-            return rel.generator.columns
-        case Window():
-            return reads_of(rel)
-        case Opaque():
-            return frozenset().union(*(i.columns for i in rel.inputs))
-        case Aggregate():
-            keys = frozenset().union(*(k.expr.columns for k in rel.keys))
-            return keys.union(*(a.call.columns for a in rel.aggregates))
-    return frozenset()
+    if isinstance(rel, Opaque):
+        return frozenset().union(*(i.columns for i in rel.inputs))
+    return frozenset().union(*(expr.columns for expr in rel.computed))
 
 
 def why_not_storable(jvm: JavaObject, rel: Rel) -> Reason | None:

@@ -62,8 +62,4 @@ def _reads(output: Output, changing: frozenset[str]) -> bool:
 
 def reads_changes(rel: Aggregate, changing: frozenset[str]) -> bool:
     """Whether an aggregation reads a column that updates change."""
-    read = frozenset[str]().union(
-        *({c.id for c in key.expr.columns} for key in rel.keys),
-        *({c.id for c in output.call.columns} for output in rel.aggregates),
-    )
-    return bool(read & changing)
+    return any(column.id in changing for expr in rel.computed for column in expr.columns)
