@@ -121,6 +121,10 @@ class Draft:
         """The same rows in so many partitions, by the hash of their keys."""
         return self._made("partitioned", partitions, _names(keys))
 
+    def gathered(self, partitions: int) -> "Draft":
+        """The same rows in no more than so many partitions: where there are more, one takes several as they are."""
+        return self._made("gathered", partitions)
+
     def named(self, name: str) -> "Draft":
         """The same rows; what is at the top, a join, aggregation or filter, has a name under which its rows are found when it has run."""
         return Draft(self.session, call(compiled(self.session, "Rows"), "named", self.plan, name))

@@ -47,12 +47,16 @@ those before them. Of the ways that ``tempura bench states`` measures it took th
 
 class Files:
     """Writes and reads relations as folders of Parquet files. The session itself is never changed: writes run in a clone, ``writer``.
-    ``packed``: how states are; results are as the session writes files that others read (:meth:`of_results`)."""
+    ``packed``: how states are; results are as the session writes files that others read (:meth:`of_results`). ``most``: as many tasks, and
+    files of what is in no buckets, as there may be; 0 where it does not matter."""
 
-    def __init__(self, session: SparkSession, buckets: int | None = None, packed: Mapping[str, str] = PACKED) -> None:
+    def __init__(
+        self, session: SparkSession, buckets: int | None = None, packed: Mapping[str, str] = PACKED, most: int = 0
+    ) -> None:
         self._session = session
         self._buckets = buckets or int(str(session.conf.get("spark.sql.shuffle.partitions")))
         self._packed = packed
+        self._most = most
         self._counts = False
         self.writer = writer_of(session, also=_WRITING)
 
@@ -89,6 +93,9 @@ class Files:
         if stored.bucket:
             keys = [columns[i].id for i in stored.bucket]
             rows = Relation(rows.draft.partitioned(stored.buckets, keys), rows.weighted)
+        elif self._most:
+            # What is computed of buckets is in as many partitions, of a few rows each.
+            rows = Relation(rows.draft.gathered(self._most), rows.weighted)
         schema = self._write(rows, columns, folder)
         if stored.bucket:
             _name_buckets(folder)

@@ -54,7 +54,7 @@ class SparkExecutor:
     ``read`` gives a table's arrivals, whose weights are 1 and -1 if they are ``units``, ``deleted`` the deletions among them, ``clean``
     what is left; ``load`` says where a state of an earlier step lies, ``progress`` is told in words what happens. ``buckets`` is the number
     of buckets of new states, the session's number of shuffle partitions by default; ``uses`` how often a state is expected to be read;
-    ``prices`` decide when its parts are put together.
+    ``prices`` decide when its parts are put together. ``most``: as many tasks as write a result; 0 where it does not matter.
     """
 
     def __init__(
@@ -69,12 +69,13 @@ class SparkExecutor:
         deleted: ReadDeleted = lambda read: None,
         clean: ReadClean = lambda read: None,
         units: bool = False,
+        most: int = 0,
     ) -> None:
         self._session = session
         self._read = read
         self._load = load
         self._progress = progress or (lambda message: None)
-        self._files = Files(session, buckets)
+        self._files = Files(session, buckets, most=most)
         self._uses = uses
         self._prices = prices
         self._deleted = deleted

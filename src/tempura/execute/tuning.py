@@ -13,6 +13,8 @@ from tempura.frontend.java import each, java
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Step
 
+PARTITIONS = "spark.sql.shuffle.partitions"
+
 SMALL_BYTES = 20_000_000
 """What a step reads at most, in memory, for that."""
 
@@ -32,8 +34,8 @@ def _rows(leaf: Read | Load, step: Step, saved: set[StateKey], load: Callable[[S
 
 def for_few_rows(session: SparkSession) -> Mapping[str, str]:
     """The settings for a small step: one job per result, and no more tasks than can run at once."""
-    tasks = min(session.sparkContext.defaultParallelism, int(str(session.conf.get("spark.sql.shuffle.partitions"))))
-    return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(tasks)}
+    tasks = min(session.sparkContext.defaultParallelism, int(str(session.conf.get(PARTITIONS))))
+    return {"spark.sql.adaptive.enabled": "false", PARTITIONS: str(tasks)}
 
 
 _GATHERED = "spark.sql.adaptive.advisoryPartitionSizeInBytes"

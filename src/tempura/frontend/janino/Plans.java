@@ -31,6 +31,7 @@ import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
@@ -150,6 +151,10 @@ public final class Plans {
     /** The rows with equal {@code keys} in the same of so many partitions. */
     public LogicalPlan partitioned(LogicalPlan input, int partitions, String keys) {
         return new RepartitionByExpression(Given.seq(attributes(keys)), input, Option.apply(partitions), Option.empty());
+    }
+
+    public LogicalPlan gathered(LogicalPlan input, int partitions) {
+        return new Repartition(partitions, false, input);
     }
 
     /** An expression over other operands. One that asks for their types when it is made gets them said, by casts that change nothing. */

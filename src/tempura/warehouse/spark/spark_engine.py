@@ -26,7 +26,7 @@ from tempura.execute.machine import machine_of
 from tempura.execute.metrics import clocks
 from tempura.execute.naming import attribute
 from tempura.execute.spark import SparkExecutor
-from tempura.execute.tuning import for_few_rows, hold_tables, is_small, sendable_bytes
+from tempura.execute.tuning import PARTITIONS, for_few_rows, hold_tables, is_small, sendable_bytes
 from tempura.execute.writing import write, writer_of
 from tempura.frontend.catalyst import first_line
 from tempura.frontend.checks import refuse_variable
@@ -287,11 +287,14 @@ class SparkEngine:
             return partial(read_clean, session, source(leaf), leaf) if source(leaf).rows.are_placed else None
 
         # States are spread as they would be by a large step: they may grow.
-        buckets = int(str(session.conf.get("spark.sql.shuffle.partitions")))
+        buckets = int(str(session.conf.get(PARTITIONS)))
+        most = 0
         if is_small(work.step, work.load):
-            for name, value in for_few_rows(session).items():
+            given = for_few_rows(session)
+            most = int(given[PARTITIONS])
+            for name, value in given.items():
                 session.conf.set(name, value)
-        rows = (self.prices, deleted, clean, True)
+        rows = (self.prices, deleted, clean, True, most)
         executor = SparkExecutor(session, read, work.load, work.progress, buckets, work.uses, *rows)
         answer = partial(answered, session, work.query) if work.query else None
         outcome = executor.run(work.step, work.folder, answer)
