@@ -148,10 +148,20 @@ class Program:
         return self._numbers.setdefault(what, len(self._numbers))
 
 
-@pytest.mark.parametrize("method", ["im1", "im2", "all"])
-def test_the_search_ends_at_the_cheapest_plan_or_near_it(method: str) -> None:
+FIRST, MORE = range(CASES), range(CASES, 5 * CASES)
+
+
+@pytest.mark.parametrize(
+    ("method", "seeds"),
+    [
+        *(pytest.param(method, FIRST, id=method) for method in ("im1", "im2", "ojv", "hov", "all")),
+        *(pytest.param(m, MORE, id=f"{m}-more", marks=pytest.mark.full) for m in ("im1", "im2", "ojv")),
+    ],
+)
+def test_the_search_ends_at_the_cheapest_plan_or_near_it(method: str, seeds: range) -> None:
     gaps: list[float] = []
-    for seed in range(CASES):
+    unsolved: list[int] = []
+    for seed in seeds:
         random = Random(seed)
         tables = {name: random_table(random, name, 2) for name in ("r", "s", "t")}
         query = QueryGenerator(random, tuple(tables)).query(1 + seed % 2)
@@ -165,12 +175,15 @@ def test_the_search_ends_at_the_cheapest_plan_or_near_it(method: str) -> None:
         assert price is not None
         bound = Program(graph, search).bound()
         if bound is None:
+            unsolved.append(seed)
             continue
         assert price.cost >= bound * (1 - 1e-6) - 10, f"seed {seed}: the bound is none"
         gaps.append(price.cost / bound - 1 if bound else 0.0)
     optimal = sum(gap < 1e-6 for gap in gaps)
-    print(f"{method}: {len(gaps)} instances, {optimal} surely optimal, worst gap {max(gaps):.1%}")
-    assert len(gaps) >= 0.6 * CASES, "most instances must be solved, else this test shows little"
+    print(
+        f"{method}: {len(gaps)} instances, {optimal} surely optimal, worst gap {max(gaps):.1%}; not solved: {unsolved}"
+    )
+    assert len(gaps) >= 0.9 * len(seeds), f"most instances must be solved, else this test shows little: not {unsolved}"
     assert optimal >= 0.5 * len(gaps)
     assert sum(gap < 0.05 for gap in gaps) >= 0.8 * len(gaps)
     assert max(gaps) < 0.25
