@@ -187,7 +187,7 @@ def test_without_a_loss_it_goes_on(paying: World) -> None:
 def test_a_run_follows_no_choice_that_was_made_in_less_doubt_if_recomputing_is_cheaper_by_now(paying: World) -> None:
     known = Known.of(Problem(VIEWS["inner"](), (Point(1.0, True),), {}), ("all",), 1.0, 1.0)
     assert known.is_like(replace(known, doubt=1.2))
-    choice = Choice(1, Course(0, "BOTH", ()), S, known, (Alternative("batch", round(1.5 * S), (), 0),))
+    choice = Choice(1, Course(0, "BOTH", ()), S, known, (Alternative("batch", round(1.5 * S), (), 0, recomputes=True),))
     by_states = ProgressivePlan((), (), S, "im1")
     assert choice.taken(by_states, doubt=1.2)
     assert choice.taken(by_states, doubt=1.45)

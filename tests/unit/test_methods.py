@@ -1,5 +1,7 @@
 """Registries: methods, kinds of links and modules of the user's own."""
 
+import ast
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -9,6 +11,7 @@ import pytest
 
 import tempura as tp
 import tempura.rules
+import tempura.search
 from tempura.algebra.rel import Aggregate, Filter, Join, Rel, Scan, TopK
 from tempura.algebra.scalar import TRUE, AggregateCall, AggregateOutput, Column, Output, Ref, SortKey, equal
 from tempura.cost.stats import TableFacts
@@ -36,7 +39,7 @@ from tempura.rules.dsl import (
     rule,
     split,
 )
-from tempura.rules.methods import CORE, GROUPS, STATES, TEMPURA
+from tempura.rules.methods import BATCH, CORE, GROUPS, STATES, TEMPURA
 from tempura.rules.modules import extended
 from tempura.rules.registry import Registry
 from tempura.search.best import explore
@@ -357,3 +360,77 @@ def test_a_method_on_request_is_used_where_it_is_named() -> None:
     assert TEMPURA.names_of(("hov",)) == ("hov",)
     assert replace(TEMPURA, on_request=frozenset()).names_of(("all",)) == every
     assert replace(TEMPURA, on_request=frozenset()).fingerprint != TEMPURA.fingerprint
+
+
+# --- methods that recompute -------------------------------------------------------------------------------------------
+
+OTHERS = {name: rules for name, rules in TEMPURA.methods.items() if name not in TEMPURA.recomputing}
+RENAMED = replace(TEMPURA, methods={**OTHERS, "anew": BATCH}, recomputing=frozenset({"anew"}))
+DEADLINE = (Point(0.25, output=False), Point(1.0, output=True))
+
+
+def totals(early: int, late: int, registry: Registry, as_written: frozenset[int] = frozenset()) -> Problem:
+    """Of rows that come early and late, at a quarter of the price and at the price."""
+    tables = {"r": TableFacts((early, early + late), (0, 0), known=1)}
+    return Problem(SUMS, DEADLINE, tables, registry=registry, as_written=as_written)
+
+
+@pytest.mark.parametrize("as_written", [frozenset[int](), frozenset({1})], ids=["by-operators", "may-be-asked"])
+@pytest.mark.parametrize("doubt", [1.0, 3.0, 9.0])
+@pytest.mark.parametrize(("early", "late"), [(40_000_000, 4_000_000), (1_000, 4_000_000)])
+def test_what_recomputes_is_known_by_what_is_declared_of_it(
+    early: int, late: int, doubt: float, as_written: frozenset[int]
+) -> None:
+    """By another name the method ``batch`` is what the others are compared with, too."""
+    ours, renamed = (
+        make_plan(totals(early, late, registry, as_written), margin=0.15, doubt=doubt, uses=30)
+        for registry in (TEMPURA, RENAMED)
+    )
+    assert renamed.method == ours.method.replace("batch", "anew")
+    assert (renamed.cost, renamed.recomputes, renamed.begun) == (ours.cost, ours.recomputes, ours.begun)
+    assert ours.recomputes == (ours.method == "batch")
+    told = {other.method: other.recomputes for other in renamed.alternatives}
+    assert told == {other.method.replace("batch", "anew"): other.method == "batch" for other in ours.alternatives}
+
+
+def test_what_is_not_declared_to_recompute_is_doubted_like_any_other() -> None:
+    certain, undeclared = (
+        make_plan(totals(40_000_000, 4_000_000, registry), margin=0.15, doubt=9.0)
+        for registry in (TEMPURA, replace(TEMPURA, recomputing=frozenset()))
+    )
+    assert (certain.method, certain.recomputes) == ("batch", True)
+    assert (undeclared.method, undeclared.recomputes) == ("im1", False)
+    assert replace(TEMPURA, recomputing=frozenset()).fingerprint != TEMPURA.fingerprint
+
+
+def test_methods_that_recompute_are_named_where_there_is_no_plan() -> None:
+    with pytest.raises(tp.TempuraError, match=r"NO_PLAN.*Allow all or anew"):
+        make_plan(totals(10, 10, RENAMED), ("anew",), without=("recompute_snapshot",))
+
+
+SEARCH = Path(tempura.search.__file__).parent
+
+
+def names_in(text: str) -> set[str]:
+    """The names of methods and rules among the words of a module's texts, but for what documents it."""
+    tree = ast.parse(text)
+    documented = (node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+    documents = {id(line.value) for node in documented for line in node.body if isinstance(line, ast.Expr)}
+    texts = (
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents
+    )
+    known = {*TEMPURA.methods, *(found.name for found in TEMPURA.rules)}
+    return {word for found in texts for word in re.findall(r"\w+", found)} & known
+
+
+@pytest.mark.parametrize("file", sorted(SEARCH.glob("*.py")), ids=lambda file: file.stem)
+def test_the_search_knows_no_method_and_no_rule_by_its_name(file: Path) -> None:
+    assert names_in(file.read_text()) == set()
+
+
+def test_a_name_among_texts_is_found() -> None:
+    assert names_in('def f(plan):\n    """As by batch."""\n    return plan.method != "batch"') == {"batch"}
+    assert names_in('def f(rule):\n    return f"{rule} and merge_snapshot"') == {"merge_snapshot"}
+    assert names_in('"""By im1."""\nclass A:\n    """By im2."""\n    x = 1\n    """By ojv."""') == set()

@@ -126,7 +126,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Alternative:
     """A plan that was costed and lost, or was ``chosen``: the methods whose rules it uses, its weighted cost and the cost of each step, the
-    number of ``states`` that it saves or loads; ``fixed`` is the part of its weighted cost that does not depend on rows."""
+    number of ``states`` that it saves or loads; ``fixed`` is the part of its weighted cost that does not depend on rows; ``recomputes`` as
+    in :class:`ProgressivePlan`."""
 
     method: str
     cost: int
@@ -135,6 +136,7 @@ class Alternative:
     fallbacks: tuple[Reason, ...] = ()
     chosen: bool = False
     fixed: int = 0
+    recomputes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,8 @@ class ProgressivePlan:
     """One step per time point that remains. ``cost`` is the weighted sum of the steps' costs, in nanoseconds of one core, and of it
     ``storage`` what keeping states is charged at; ``registry`` the fingerprint of the rules that it was made by. ``cheapest`` is what the
     cheapest plan costs, where this one goes on as the last run did because that saves little; ``begun`` what the cheapest one would cost if
-    more refreshes than two used what the first step builds, and paid for it, where this was asked."""
+    more refreshes than two used what the first step builds, and paid for it, where this was asked. It ``recomputes`` if it is by methods
+    that do nothing else."""
 
     steps: tuple[Step, ...]
     weights: tuple[float, ...]
@@ -188,6 +191,7 @@ class ProgressivePlan:
     storage: int = 0
     cheapest: int | None = None
     begun: int | None = None
+    recomputes: bool = False
 
     @property
     def state_bytes(self) -> float:
@@ -209,7 +213,7 @@ class ProgressivePlan:
 
 def doubted(plan: ProgressivePlan | Alternative, doubt: float) -> float:
     """What a plan is said to cost where it is compared with recomputing: so many times what is estimated, unless it recomputes itself."""
-    return plan.cost if plan.method == "batch" else doubt * plan.cost
+    return plan.cost if plan.recomputes else doubt * plan.cost
 
 
 NO_WORK = ProgressivePlan((), (), 0, "none")

@@ -153,6 +153,7 @@ TEMPURA = Registry(
     REWRITES,
     (STAYING_AND_LOOSE, AFFECTED_BY_TABLE),
     on_request=frozenset({"hov"}),
+    recomputing=frozenset({"batch"}),
 )
 """All that Tempura brings along. To search for higher-order views beside everything else takes a third more time, and seldom finds a
 cheaper plan (docs/higher-order-views.md)."""

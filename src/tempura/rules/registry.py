@@ -20,13 +20,14 @@ ALL = "all"
 class Registry:
     """``methods`` are sets of rules by their names; ``laws`` between TVRs at all times are what every method may begin with, in the order
     in which they are tried; ``decompositions`` are the kinds of links along which rules may split TVRs; methods ``on_request`` are used
-    where they are asked for by name, and are no part of ``all``. Two are the same if they are one
-    object; :attr:`fingerprint` tells them apart between processes."""
+    where they are asked for by name, and are no part of ``all``; those that are ``recomputing`` compute whatever is due from the tables,
+    which all others are measured by. Two are the same if they are one object; :attr:`fingerprint` tells them apart between processes."""
 
     methods: Mapping[str, tuple[Rule, ...]]
     laws: tuple[Rule, ...] = ()
     decompositions: tuple[Decomposition, ...] = ()
     on_request: frozenset[str] = frozenset()
+    recomputing: frozenset[str] = frozenset()
 
     # --- to add to it ---
 
@@ -134,6 +135,10 @@ class Registry:
         """The rules of a set of methods, each once. Raises TempuraError ``UNKNOWN_METHOD``."""
         return tuple(dict.fromkeys(rule for name in self.names_of(methods) for rule in self.methods[name]))
 
+    def only_recomputes(self, methods: Iterable[str]) -> bool:
+        """Whether methods do nothing but recompute."""
+        return self.recomputing.issuperset(methods)
+
     def methods_with(self, rule: str) -> tuple[str, ...]:
         """The methods that have the rule of a name; ``all`` for a law at all times, which serves every method."""
         if any(law.name == rule for law in self.laws_at_all_times):
@@ -146,7 +151,8 @@ class Registry:
         which these are defined. Where a rule is defined in no file, of its code."""
         named = [f"{name}: {' '.join(rule.name for rule in rules)}" for name, rules in self.methods.items()]
         rules = [_described(rule) for rule in self.rules]
-        parts = (*named, *sorted(self.on_request), *map(str, self.decompositions), *rules)
+        declared = (*sorted(self.on_request), f"recomputing: {' '.join(sorted(self.recomputing))}")
+        parts = (*named, *declared, *map(str, self.decompositions), *rules)
         return sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

@@ -58,19 +58,21 @@ class Asking:
         found, only = self.plans(plans), self.only()
         if only is None:
             return found
-        return [p for p in found if p.method != "batch" or p.cost <= (1 - MARGIN) * only.cost] + [only]
+        return [p for p in found if not p.recomputes or p.cost <= (1 - MARGIN) * only.cost] + [only]
 
     def only(self) -> ProgressivePlan | None:
-        """The plan that asks Spark whenever the result is due, and does nothing else; None where that may not be done."""
+        """The plan that asks Spark whenever the result is due, and does nothing else; None where that may not be done, or no method
+        recomputes."""
         problem = self._space.problem
+        name = next((name for name in problem.registry.methods if name in problem.registry.recomputing), None)
         times = range(problem.first, len(problem.points))
-        if not problem.as_written.issuperset(t for t in times if problem.points[t].output):
+        if name is None or not problem.as_written.issuperset(t for t in times if problem.points[t].output):
             return None
         steps = tuple(self._asking(t) if problem.points[t].output else Step(t, (), None, 0) for t in times)
         weights = tuple(problem.points[t].weight for t in times)
         cost = sum(round(weight * step.cost) for weight, step in zip(weights, steps, strict=True))
         course = Course(problem.first, Keep.PAST.name, (), asked=True)
-        return ProgressivePlan(steps, weights, cost, "batch", course=course)
+        return ProgressivePlan(steps, weights, cost, name, course=course, recomputes=True)
 
     def _asking(self, t: int) -> Step:
         """A step that asks; its operators are those of the query, over what has arrived."""

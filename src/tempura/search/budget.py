@@ -10,6 +10,7 @@ from dataclasses import replace
 from tempura.display import bytes_text
 from tempura.errors import Reason, TempuraError
 from tempura.plan.progressive import ProgressivePlan
+from tempura.rules.registry import ALL
 from tempura.search.problem import Problem
 
 STATE_BUDGET = "STATE_BUDGET"
@@ -65,4 +66,5 @@ def _share(unbound: ProgressivePlan, best: ProgressivePlan) -> str:
 def _too_little(problem: Problem, least: ProgressivePlan) -> TempuraError:
     what = f"no plan with these methods keeps states of {bytes_text(problem.state_budget or 0)} or less"
     what += f"; the least that was found takes some {bytes_text(least.state_bytes)}."
-    return TempuraError("STATE_BUDGET", what, "Allow the method batch, which keeps nothing, or raise the state budget.")
+    remedy = f"Allow {' or '.join((ALL, *sorted(problem.registry.recomputing)))}, or raise the state budget."
+    return TempuraError("STATE_BUDGET", what, remedy)

@@ -43,18 +43,18 @@ def sets_of(space: Space, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]
 
 def last_beginning(problem: Problem) -> int:
     """The last time point at which incremental work may begin: the one before the last, at which to begin is to recompute. That is left to
-    the method ``batch``."""
+    methods that do nothing else."""
     return max(0, len(problem.points) - 2)
 
 
 def found_by(graph: Graph, sets: Sequence[tuple[str, ...]]) -> list[Found]:
     """The best plan of each set of methods; of all together, which starts from the best of those and from its own."""
     found: list[Found] = []
-    pricing = Pricing(graph)
+    pricing, registry = Pricing(graph), graph.problem.registry
     for number, names in enumerate(sets):
         searches = [search for search in graph.searches if search.number == number]
         seed = min(found, key=lambda f: f.candidate.cost, default=None) if len(names) > 1 else None
-        best = best_by(pricing, names, searches[:1] if names == ("batch",) else searches, seed)
+        best = best_by(pricing, names, searches[:1] if registry.only_recomputes(names) else searches, seed)
         best = best or _at_the_last_point(graph, names)
         found += [best] if best else []
     return found
@@ -94,16 +94,18 @@ def _beginnings(graph: Graph, search: Search) -> tuple[int | None, ...]:
 def plan_of(found: Found, keep: Keep) -> ProgressivePlan:
     """The steps of a plan that was found where those states may be loaded."""
     names, built, space = found.names, found.candidate.built, found.graph.space
-    steps, orders = built.steps, space.orders.found
+    steps, orders, registry = built.steps, space.orders.found, space.problem.registry
     weights = tuple(space.problem.points[step.time].weight for step in steps)
-    fallbacks = _fallbacks(found.graph, built.used) if names != ("batch",) else ()
+    fallbacks = _fallbacks(found.graph, built.used) if not registry.only_recomputes(names) else ()
     rules = tuple(sorted({rule.name for rule, _ in built.used}))
     chosen = named(found.graph, found.candidate.choices, built.reached)
     course = Course(_start(found), keep.name, rules, False, found.graph.scarcity, chosen, found.by, orders)
-    method = used_methods(space.problem.registry, steps, names)
+    methods = used_methods(registry, steps, names)
     storage = sum(round(space.problem.storage_price * size) for size in built.sizes)
     cost = sum(found.graph.weighted(step.cost + step.reading, step.time) for step in steps) + storage
-    return ProgressivePlan(steps, weights, cost, method, fallbacks=fallbacks, course=course, storage=storage)
+    recomputes = registry.only_recomputes(methods)
+    plan = ProgressivePlan(steps, weights, cost, "+".join(methods), fallbacks=fallbacks, course=course)
+    return replace(plan, storage=storage, recomputes=recomputes)
 
 
 def _start(found: Found) -> int:

@@ -18,6 +18,7 @@ from tempura.rules.filtered_first import filtered_first
 from tempura.rules.grouped_once import grouped_once
 from tempura.rules.one_pass import in_one_pass
 from tempura.rules.prune import without_empty
+from tempura.rules.registry import ALL
 from tempura.search.asked import Asking
 from tempura.search.budget import within_budget
 from tempura.search.events import EffortCounter
@@ -80,7 +81,8 @@ def make_plan(
     plans keeps to that.
     """
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEP))
-    names = problem.registry.names_of(methods)
+    registry = problem.registry
+    names = registry.names_of(methods)
     counter = EffortCounter()
     the_best = partial(best_of, margin=margin, doubt=doubt)
     written = without_empty(problem.query)
@@ -89,10 +91,10 @@ def make_plan(
     asking = Asking(space, _as_operator(written))
     along = _followed(course, asking, space, names, strict) if course else None
     if along and problem.allows(along.state_bytes):
-        return told(along, [along], counter.effort, problem.registry)
+        return told(along, [along], counter.effort, registry)
     sets = sets_of(space, names)
     begins = 0 if strict else last_beginning(problem)
-    asked = asking.beside if "batch" in names and not strict else asking.plans
+    asked = asking.beside if not registry.recomputing.isdisjoint(names) and not strict else asking.plans
 
     def search(graph: Graph, sets: Sequence[tuple[str, ...]]) -> list[ProgressivePlan]:
         plans = asked(_plans(graph, sets, Keep.BOTH))
@@ -112,7 +114,8 @@ def make_plan(
         if plans := search(graph, tried):
             break
     else:
-        raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", "Allow the method batch, or all.")
+        remedy = f"Allow {' or '.join((ALL, *sorted(registry.recomputing)))}."
+        raise TempuraError("NO_PLAN", f"no plan with methods {', '.join(names)}.", remedy)
 
     def is_sound(plan: ProgressivePlan) -> bool:
         return not _loads_what_it_forgets(plan, problem)
@@ -122,8 +125,8 @@ def make_plan(
     if before and problem.allows(before.state_bytes) and is_sound(before) and stays(before, best, margin, doubt):
         best = replace(before, cheapest=best.cost if best.cost < before.cost else None)
     compared = [plan for plan in (*plans, *far) if problem.allows(plan.state_bytes)]
-    best = told(best, compared, counter.effort, problem.registry)
-    is_asked = uses > 1 and best.method == "batch" and names != ("batch",)
+    best = told(best, compared, counter.effort, registry)
+    is_asked = uses > 1 and best.recomputes and not registry.only_recomputes(names)
     return replace(best, begun=_begun(graph, tried, uses)) if is_asked else best
 
 
@@ -152,7 +155,8 @@ def _outlined(
     found = found_by(Graph(asked, *map(asked.rules_of, sets), begins=begins, strict=strict), sets)
     limit = FAR * min((best.candidate.cost for best in found), default=0)
     limit = limit if problem.state_budget is None else inf
-    near = [best for best in found if best.candidate.cost <= limit or best.names in (("batch",), sets[-1])]
+    always = {names for names in sets if problem.registry.only_recomputes(names)} | {sets[-1]}
+    near = [best for best in found if best.candidate.cost <= limit or best.names in always]
     used = (
         ((space.memo.fingerprint(goal.view.tvr), type(goal.view.at)), rule)
         for candidate in (best.candidate for best in near)

@@ -13,7 +13,7 @@ from tempura.rules.registry import Registry
 def best_of(plans: Sequence[ProgressivePlan], margin: float, doubt: float) -> ProgressivePlan:
     """The plan to choose, with ``margin`` and ``doubt`` as in ``make_plan``."""
     # Among equals the simplest: no mixture, and a recompute rather than states that do not pay.
-    cheapest = min(plans, key=lambda plan: (plan.cost, plan.method.count("+"), plan.method != "batch"))
+    cheapest = min(plans, key=lambda plan: (plan.cost, plan.method.count("+"), not plan.recomputes))
     return _unless_a_bet(cheapest, plans, margin, doubt)
 
 
@@ -22,10 +22,10 @@ def _unless_a_bet(
 ) -> ProgressivePlan:
     """The cheapest plan; recomputation instead if that is cheaper now, and later dearer by less than may be wrong in the estimates; or if
     the other one would be dearer by as much as is doubted of it."""
-    batch = next((plan for plan in plans if plan.method == "batch"), cheapest)
-    is_bet = doubt * cheapest.steps[0].cost > batch.steps[0].cost
-    promised = (1 - margin) * batch.cost if is_bet else batch.cost
-    return batch if doubt * cheapest.cost > promised else cheapest
+    anew = next((plan for plan in plans if plan.recomputes), cheapest)
+    is_bet = doubt * cheapest.steps[0].cost > anew.steps[0].cost
+    promised = (1 - margin) * anew.cost if is_bet else anew.cost
+    return anew if doubt * cheapest.cost > promised else cheapest
 
 
 def stays(before: ProgressivePlan, cheapest: ProgressivePlan, margin: float, doubt: float) -> bool:
@@ -51,11 +51,11 @@ def _with_methods(plan: ProgressivePlan, registry: Registry) -> tuple[Step, ...]
     return tuple(replace(step, notes={rel: noted(note) for rel, note in step.notes.items()}) for step in plan.steps)
 
 
-def used_methods(registry: Registry, steps: Sequence[Step], names: tuple[str, ...]) -> str:
+def used_methods(registry: Registry, steps: Sequence[Step], names: tuple[str, ...]) -> tuple[str, ...]:
     """The fewest methods that have the rules which a plan uses; among as many, those named first."""
     used = {note.rule for step in steps for note in step.notes.values()} & _rule_names(registry, names)
     sets = (chosen for size in range(1, len(names)) for chosen in combinations(names, size))
-    return "+".join(next((chosen for chosen in sets if used <= _rule_names(registry, chosen)), names))
+    return next((chosen for chosen in sets if used <= _rule_names(registry, chosen)), names)
 
 
 def _rule_names(registry: Registry, methods: Iterable[str]) -> set[str]:
@@ -74,7 +74,8 @@ def _alternatives(plans: Sequence[ProgressivePlan], best: ProgressivePlan) -> tu
 
 def _summary(plan: ProgressivePlan) -> Alternative:
     costs = tuple(step.cost for step in plan.steps)
-    return Alternative(plan.method, plan.cost, costs, _states(plan.steps), plan.fallbacks, fixed=plan.fixed)
+    told = plan.fallbacks, False, plan.fixed, plan.recomputes
+    return Alternative(plan.method, plan.cost, costs, _states(plan.steps), *told)
 
 
 def _states(steps: tuple[Step, ...]) -> int:

@@ -197,7 +197,7 @@ def executed(run: Run, progress: Progress | None = None) -> tuple[Run, StepManif
     try:
         return run, run.execute(progress)
     except Exception as error:
-        if not is_of_data(error) or (run.is_due and run.plan.method == "batch"):
+        if not is_of_data(error) or (run.is_due and run.plan.recomputes):
             raise
         if run.is_due and run.incremental:
             raise refused_retry(run.folder.name, error) from error

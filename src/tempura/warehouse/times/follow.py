@@ -95,6 +95,10 @@ class Known:
         )
 
 
+_RECOMPUTED = "batch"
+"""The method of plans that recompute, where that was not noted apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What the ``n``-th run of a query chose when it compared all plans: by what was ``known``, a plan that goes this ``course`` and was
@@ -115,7 +119,10 @@ class Choice:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the ledger."""
-        return asdict(self) | {"others": [asdict(other) for other in self.others]}
+        others = [asdict(other) for other in self.others]
+        # Apart from the others: who knows nothing of it reads all that he does know.
+        recomputing = [i for i, other in enumerate(others) if other.pop("recomputes")]
+        return asdict(self) | {"others": others, "recomputing": recomputing}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Choice":
@@ -125,8 +132,11 @@ class Choice:
         lists = {name: tuple(course.get(name, ())) for name in ("rules", "methods")}
         orders = tuple((name, tuple(order)) for name, order in course.get("orders", ()))
         course = Course(**{**course, **lists, "chosen": chosen, "orders": orders})
+        batch = [i for i, other in enumerate(data["others"]) if other["method"] == _RECOMPUTED]
+        recomputing = data.get("recomputing", batch)
         others = tuple(
-            Alternative(**{**other, "steps": tuple(other["steps"]), "fallbacks": ()}) for other in data["others"]
+            Alternative(**other | {"steps": tuple(other["steps"]), "fallbacks": (), "recomputes": i in recomputing})
+            for i, other in enumerate(data["others"])
         )
         later = tuple(Known(**known) for known in data.get("later", ()))
         seconds = float(data.get("seconds", 0.0))
