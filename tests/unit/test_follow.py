@@ -285,6 +285,17 @@ def test_a_run_that_did_nothing_has_planned_the_rest_of_the_day(day: Day, asked:
     assert Choice.from_json(json.loads(json.dumps(second.to_json()))) == second
 
 
+def test_which_plans_recompute_is_noted_apart_and_known_of_those_of_before(world: World) -> None:
+    choice = world.settled()
+    assert {other.method for other in choice.others if other.recomputes} == {"batch"}
+    plain = json.loads(json.dumps(choice.to_json()))
+    assert all("recomputes" not in other for other in plain["others"]), (
+        "what an older version does not know, it cannot read"
+    )
+    del plain["recomputing"]
+    assert Choice.from_json(plain) == choice
+
+
 def test_nothing_was_planned_where_all_times_but_the_last_may_wait(tmp_path: Path, asked: list[Course | None]) -> None:
     day = Day(tmp_path / "wh", 1.0, 1.0, 1.0, 1.0)
     for _ in range(4):
@@ -487,8 +498,8 @@ def test_a_doubt_is_a_reason_to_compare_all_where_by_it_recomputing_may_be_cheap
 def test_a_doubt_that_is_gone_is_a_reason_to_compare_all_where_recomputing_was_chosen_for_it(world: World) -> None:
     choice = world.settled()
     world.arrive(100)
-    plan = replace(world.query.plan().plan, method="batch")
-    by_states = replace(choice.others[0], method="im1", cost=round(0.7 * plan.cost))
+    plan = replace(world.query.plan().plan, method="batch", recomputes=True)
+    by_states = replace(choice.others[0], method="im1", recomputes=False, cost=round(0.7 * plan.cost))
     known = replace(choice.known, doubt=1.4)
     doubted = replace(choice, cost=plan.cost, known=known, others=(by_states,))
     assert doubted.taken(plan, doubt=1.4)
