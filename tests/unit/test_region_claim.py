@@ -115,6 +115,29 @@ def test_a_folder_of_before_that_was_noted_is_gone_on_with(tmp_path: Path) -> No
     assert json.loads((tmp_path / "of.json").read_text())["links"]
 
 
+@pytest.mark.parametrize("left", ["", "{", "[]", "{}", "\udcff"])
+@pytest.mark.parametrize("name", ["complete", "begun"])
+def test_a_note_of_which_a_part_is_left_is_told(tmp_path: Path, name: str, left: str) -> None:
+    with RegionJob(graph(), Processes(), tmp_path) as job:
+        assert job.wait(30)
+    path = tmp_path / f"{name}.json"
+    path.write_bytes(left.encode(errors="surrogateescape"))
+    with pytest.raises(TempuraError, match=f"REGION_FAILED.*{name}.json, where a job notes how far it is, was cut"):
+        RegionJob(graph(), Processes(), tmp_path).start()
+    assert not is_taken(tmp_path)
+    path.unlink()
+    (tmp_path / "of.json").write_text("7")
+    with RegionJob(graph(), Processes(), tmp_path) as job:
+        assert job.wait(30)
+
+
+@pytest.mark.parametrize("left", ["", '{"id"', "[]"])
+def test_rows_are_not_handed_over_by_an_id_that_is_lost(tmp_path: Path, left: str) -> None:
+    (tmp_path / "job.json").write_text(left)
+    with pytest.raises(TempuraError, match=r"REGION_FAILED.*job.json"):
+        job_id(tmp_path)
+
+
 def test_several_workers_that_cannot_begin_are_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "complete.json").write_text('{"snapshot": 3}')  # of which nothing is left
     died: list[Any] = []

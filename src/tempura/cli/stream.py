@@ -13,7 +13,7 @@ from tempura.cli.shell import FAILED, Commands, Shell, example
 from tempura.errors import TempuraError
 from tempura.frontend.start import start_session, usable_cores
 from tempura.region.carriers import Processes
-from tempura.region.claim import is_taken
+from tempura.region.claim import is_taken, read_note
 from tempura.streams import continuous
 from tempura.streams.continuous import ContinuousJob
 from tempura.streams.file import Described, read
@@ -115,7 +115,7 @@ def status(ctx: click.Context, file: Path, as_json: bool) -> None:
         raise TempuraError(
             "NO_STREAM", f"There is no job in {path.parent}.", f"Start it with: tempura stream run {file}"
         )
-    found = json.loads(path.read_text(encoding="utf-8"))
+    found = read_note(path, {"done": False})
     runs = not found["done"] and is_taken(path.parent)
     if as_json:
         shell.json({"runs": runs, **found})

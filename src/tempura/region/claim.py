@@ -80,9 +80,10 @@ def check_same(folder: Path, of: Mapping[str, Any]) -> None:
     """Note what a folder's region is, and refuse another one that would go on from what is stored there. Raises TempuraError
     JOB_CHANGED."""
     path = folder / OF
-    before: Mapping[str, Any] = {}
+    noted: object = {}
     with suppress(FileNotFoundError, ValueError):  # one of before this was noted, or a note of which nothing is left
-        before = json.loads(path.read_text(encoding="utf-8"))
+        noted = json.loads(path.read_text(encoding="utf-8"))
+    before = noted if isinstance(noted, dict) else {}
     other = [name for name in of if name in before and before[name] != of[name]]
     if other and _has_state(folder):
         what = f"The job in {folder} is another one: what differs is {', '.join(other)}. What is stored there does not fit."
@@ -90,6 +91,21 @@ def check_same(folder: Path, of: Mapping[str, Any]) -> None:
     new = path.with_suffix(".new")
     new.write_text(json.dumps(of), encoding="utf-8")
     new.replace(path)
+
+
+def read_note(path: Path, otherwise: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file in a job's folder notes under the names that ``otherwise`` has, which is what there is to say without the file. Nothing
+    is flushed, so a machine that stopped may have left a part of it. Raises TempuraError REGION_FAILED."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return dict(otherwise)
+    except ValueError:
+        found = None
+    if isinstance(found, dict) and otherwise.keys() <= found.keys():
+        return found
+    what = f"{path}, where a job notes how far it is, was cut short or altered."
+    raise TempuraError("REGION_FAILED", what, "Restore the job's folder from a backup; or remove it: it begins anew.")
 
 
 def _has_state(folder: Path) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from tempura.errors import TempuraError
 from tempura.region.carriers import Carrier
-from tempura.region.claim import Claim, check_same, described
+from tempura.region.claim import Claim, check_same, described, read_note
 from tempura.region.connections import Connection, ControlServer
 from tempura.region.coordinator import Coordinator
 from tempura.region.graph import Graph
@@ -292,16 +292,14 @@ class Controller:
                 self.coordinator.snapshot()
 
     def _last_complete(self) -> int:
-        path = self._folder / "complete.json"
-        return int(json.loads(path.read_text())["snapshot"]) if path.exists() else 0
+        return int(read_note(self._folder / "complete.json", {"snapshot": 0})["snapshot"])
 
     def _note_complete(self, snapshot: int) -> None:
         self._note("complete", {"snapshot": snapshot})
 
     def _former(self) -> dict[str, Any]:
         """How often the region was started, and the marker that was under way when it ended, unless that was completed."""
-        path = self._folder / "begun.json"
-        found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"times": 0, "begun": None}
+        found = read_note(self._folder / "begun.json", {"times": 0, "begun": None})
         marker = (found["begun"] or {}).get("marker")
         if marker and marker["kind"] == SNAPSHOT and int(marker["id"]) <= self._last_complete():
             found["begun"] = None

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from tempura.errors import TempuraError
 from tempura.region.carriers import Carrier, Processes, SparkTasks
+from tempura.region.claim import read_note
 from tempura.region.graph import Graph, Link, Node, Place
 from tempura.region.job import RegionJob
 from tempura.region.kafka.clients import Address
@@ -256,7 +257,8 @@ def join(
 
 
 def job_id(folder: Path) -> str:
-    """The name of the job that a folder is of: what it hands over is known by it, whoever goes on with it."""
+    """The name of the job that a folder is of: what it hands over is known by it, whoever goes on with it. Raises TempuraError
+    REGION_FAILED when what is noted of it is gone in part."""
     path = folder / "job.json"
     if not path.exists():
         own = uuid4().hex[:12]
@@ -265,7 +267,7 @@ def job_id(folder: Path) -> str:
         with suppress(FileExistsError):  # another program was first
             os.link(new, path)
         new.unlink()
-    return str(json.loads(path.read_text(encoding="utf-8"))["id"])
+    return str(read_note(path, {"id": ""})["id"])
 
 
 def said(query: str | Mapping[str, Any] | JoinQuery, plan: Plan, sources: Mapping[str, Stream]) -> list[str]:
