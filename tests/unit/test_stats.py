@@ -2,6 +2,7 @@
 
 import json
 from datetime import date
+from decimal import Decimal
 
 import pytest
 
@@ -97,6 +98,9 @@ def test_dates_are_said_as_dates() -> None:
         ({"distinct": float("nan")}, "distinct is nan"),
         ({"distinct": True}, "distinct is True"),
         ({"distinct": "many"}, "distinct is 'many'"),
+        ({"distinct": 10**400}, "distinct is 1000"),
+        ({"greatest": Decimal("1e400")}, "greatest is Decimal"),
+        ({"least": -(10**400)}, "least is -1000"),
         ({"heavy": 1}, "unknown heavy"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from tempura.cost.stats import ColumnStats, number
 from tempura.errors import TempuraError
+from tempura.warehouse.declared.kinds import is_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ def check_columns(table: str, stats: Mapping[str, ColumnTold], columns: list[str
 
 def _number(where: str, key: str, value: object) -> float:
     plain = value.unwrap() if hasattr(value, "unwrap") else value
-    found = number(plain) if isinstance(plain, int | float | Decimal | date | datetime) else None
+    # A whole number may be larger than any that is computed with.
+    is_known = is_number(plain) or isinstance(plain, Decimal | date | datetime)
+    found = number(plain) if is_known else None
     if found is None or not isfinite(found):
         raise _bad(f"{where}: {key} is {plain!r}", "Say a number.")
     return found
