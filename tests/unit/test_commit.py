@@ -228,6 +228,18 @@ def test_a_file_system_that_cannot_commit_is_refused(tmp_path: Path) -> None:
     assert "Operation not permitted" in error.value.what
 
 
+def test_files_of_others_in_a_ledger_are_no_entries(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "steps", Files())
+    (tmp_path / "steps").mkdir()
+    for name in ("².json", "¹-³.json", "forgotten-².json", "1 (copy).json", "1.json~", "a-b.json", ".DS_Store"):
+        (tmp_path / "steps" / name).write_text("{}")
+    with attempt(ledger.files, tmp_path / "attempts") as mine:
+        ledger.append(mine, 1, {"by": 1})
+    assert ledger.count() == 1
+    assert [entry["by"] for entry in ledger.entries() if entry] == [1]
+    assert ledger.superseded() == ()
+
+
 class TestRaces:
     def test_one_of_two_commits_wins_and_the_other_is_told(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "steps", Files())

@@ -266,7 +266,7 @@ def whole(count: int) -> int:
 
 
 def _numbers(names: tuple[str, ...]) -> list[int]:
-    return [int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()]
+    return [int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdecimal()]
 
 
 _FORGOTTEN = "forgotten-"
@@ -290,5 +290,5 @@ def span_name(span: Span) -> str:
 def named_spans(names: tuple[str, ...]) -> list[Span]:
     """The inverse of :func:`span_name`, for those of the names that it gives; shorter ranges first."""
     parts = (name[:-5].split("-") for name in names if "-" in name and name.endswith(".json"))
-    found = [(int(p[0]) - 1, int(p[1])) for p in parts if len(p) == 2 and all(map(str.isdigit, p))]
+    found = [(int(p[0]) - 1, int(p[1])) for p in parts if len(p) == 2 and all(map(str.isdecimal, p))]
     return sorted(found, key=lambda span: (span[1] - span[0], span))
