@@ -240,6 +240,15 @@ def test_files_of_others_in_a_ledger_are_no_entries(tmp_path: Path) -> None:
     assert ledger.superseded() == ()
 
 
+def test_a_file_in_the_place_of_a_folder_is_no_other_process(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "steps", Files())
+    (tmp_path / "steps").write_text("")
+    with pytest.raises(TempuraError) as error, attempt(ledger.files, tmp_path / "attempts") as mine:
+        ledger.append(mine, 1, {"by": 1})
+    assert error.value.code == "IO_FAILED"
+    assert f"{tmp_path / 'steps'}: Not a directory" in error.value.what
+
+
 class TestRaces:
     def test_one_of_two_commits_wins_and_the_other_is_told(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "steps", Files())

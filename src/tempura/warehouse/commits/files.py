@@ -4,6 +4,7 @@ Everything that a commit depends on goes through :class:`Files`. The rules of du
 before a name points to it, and a folder is flushed after a name in it has changed.
 """
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -27,12 +28,15 @@ class Files:
         self._before = before
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder and those above it, durably. No error when it is there."""
+        """Make a folder and those above it, durably. No error when it is there; NotADirectoryError where something else is."""
         if path.is_dir():
             return
         self.make_folder(path.parent)
         self._before("make_folder", path)
-        path.mkdir(exist_ok=True)
+        try:
+            path.mkdir(exist_ok=True)
+        except FileExistsError as error:  # which would mean that another process was first
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
         self.sync_folder(path.parent)
 
     def write(self, path: Path, data: bytes) -> None:
