@@ -443,6 +443,14 @@ def test_explain_of_one_step(tempura: Tempura, warehouse: FakeWarehouse) -> None
     assert wrong.stderr.startswith("[UNKNOWN_TIME]")
 
 
+def test_explain_of_one_step_as_json(tempura: Tempura, warehouse: FakeWarehouse) -> None:
+    whole = json.loads(tempura("explain", "revenue", "--json").stdout)
+    found = json.loads(tempura("explain", "revenue", "--step", "24:00", "--json").stdout)
+    assert found == whole | {"steps": whole["steps"][1:]}
+    wrong = tempura("explain", "revenue", "--step", "25:00", "--json")
+    assert (wrong.exit_code, wrong.stderr[:14]) == (1, "[UNKNOWN_TIME]")
+
+
 def test_result_as_a_table_and_as_json(tempura: Tempura, warehouse: FakeWarehouse) -> None:
     text = tempura("result", "revenue", "--limit", "2").stdout
     assert "1.50" in text

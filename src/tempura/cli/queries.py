@@ -152,7 +152,7 @@ def explain(
     with shell.progress("planning"):
         future = None if past else query.plan(method_names(methods), require=require)
     if future and as_json:
-        shell.json(future.to_json(show))
+        shell.json(future.to_json(show, step))
     elif past and as_json:
         shell.json([entry.to_json() for entry in query.history() if entry.n == past[-1].n])
     elif past:

@@ -74,7 +74,7 @@ class QueryPlan:
         only = None if step is None else self._time(step)
         beside, below = _shown(show)
         text = explain(self.plan, beside, self.labels, only, self.does, self.assumed, self.remarks)
-        plan = self.plan if only is None else replace(self.plan, steps=(self.plan.step_at(only),))
+        plan = self._only(step)
         sections = (section(name, plan, self._problem, self.methods, self.labels) for name in below)
         return "\n".join([text, *("\n".join(["", *lines]) for lines in sections)])
 
@@ -120,11 +120,18 @@ class QueryPlan:
         """Write the plan as an HTML page. Raises TempuraError FOLDER_MISSING when there is no folder for it."""
         save_html(self.explain(show), path)
 
-    def to_json(self, show: str | Collection[str] = ()) -> dict[str, Any]:
-        """The plan as plain data: costs in nanoseconds of one core. ``show``: memo, steps and rules as for :meth:`explain`."""
+    def to_json(self, show: str | Collection[str] = (), step: str | None = None) -> dict[str, Any]:
+        """The plan as plain data: costs in nanoseconds of one core. ``show``, of which memo, steps and rules count, and ``step`` are as for
+        :meth:`explain`.
+
+        Raises TempuraError UNKNOWN_SHOW, UNKNOWN_TIME.
+        """
         _, below = _shown(show)
+        plan = self._only(step)
         assumed = [asdict(forecast) for forecast in self.forecasts]
-        found = to_json(self.plan, self.labels, self.does) | {"assumed": assumed, "waiting": list(self.waiting)}
+        found: dict[str, Any] = to_json(self.plan, self.labels, self.does)
+        found["steps"] = [told for told, of in zip(found["steps"], self.plan.steps, strict=True) if of in plan.steps]
+        found |= {"assumed": assumed, "waiting": list(self.waiting)}
         found |= {
             "correction": asdict(self.correction),
             "followed": self.followed,
@@ -132,7 +139,11 @@ class QueryPlan:
             "put_off": list(self.put_off),
             "doubt": asdict(self.doubt),
         }
-        return found | {name: section_json(name, self.plan, self._problem, self.methods) for name in below}
+        return found | {name: section_json(name, plan, self._problem, self.methods) for name in below}
+
+    def _only(self, step: str | None) -> ProgressivePlan:
+        """The plan, or no more of it than a step."""
+        return self.plan if step is None else replace(self.plan, steps=(self.plan.step_at(self._time(step)),))
 
     def _time(self, label: str) -> int:
         for time, known in enumerate(self.labels):
