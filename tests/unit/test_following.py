@@ -156,6 +156,20 @@ def test_one_that_fails_is_told_once_and_tried_less_and_less_often(
     assert told[-2:] == ["summary: mended", "-"], "and then at each look"
 
 
+def test_a_clock_that_goes_back_is_told_once_until_it_is_right_again(world: World) -> None:
+    def goes(by: timedelta) -> Event:
+        return lambda: setattr(world, "now", world.now + by)
+
+    def comes_while_it_is_back() -> None:
+        world.put("b", SECOND)
+        goes(-timedelta(hours=2))()
+
+    events = [comes_while_it_is_back, *[nothing] * 70, goes(timedelta(hours=3)), *[nothing] * 30]
+    told = [line for line in followed(world, *events) if line != "-"]
+    assert [line[:26] for line in told] == ["summary: [CLOCK_WENT_BACK]", "summary: refresh 2", "above: refresh 2"]
+    assert world.wh.query("above").verify()
+
+
 def test_what_another_process_does_is_no_failure(world: World) -> None:
     query = world.wh.query("summary")
     held = alone(Files(), query.folder)

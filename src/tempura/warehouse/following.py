@@ -28,6 +28,9 @@ _SPARK_ENDED = "NO_SESSION"
 _OTHERS = ("RUN_IN_PROGRESS", "COMMIT_LOST")
 """Another process runs the query, or was quicker: the next look will see."""
 
+_WAITS_FOR_THE_CLOCK = "CLOCK_WENT_BACK"
+"""Each time that it is told it names another time, and is the same error."""
+
 
 def follow(
     choose: Callable[[], Sequence[Query]],
@@ -92,6 +95,11 @@ def _until_next_look(query: Query, every: float) -> float | None:
         return every
 
 
+def _told_apart_by(error: BaseException) -> str:
+    is_of_the_clock = isinstance(error, TempuraError) and error.code == _WAITS_FOR_THE_CLOCK
+    return _WAITS_FOR_THE_CLOCK if is_of_the_clock else str(error)
+
+
 @dataclass
 class _Trouble:
     """A query that failed: how often in a row, what was told of it, and how many looks it is left alone for."""
@@ -124,7 +132,7 @@ class _Troubles:
         trouble = self._of[name] = known or _Trouble("")
         trouble.times += 1
         trouble.left = min(2 ** (trouble.times - 1), self._most)
-        told, trouble.error = trouble.error, str(error)
+        told, trouble.error = trouble.error, _told_apart_by(error)
         return told != trouble.error
 
     def forget(self, name: str) -> None:
