@@ -7,11 +7,12 @@ from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StructType
 
 from tempura.errors import TempuraError
 
-_SAYS = re.compile(r"\bNOT\s+NULL\b|\bCHAR|\bVARCHAR", re.IGNORECASE)
+_SAYS = re.compile(r"\bNOT\s+NULL\b|\b(?:VAR)?CHAR(?:ACTER)?\s*\(", re.IGNORECASE)
 
 
 def may_limit(ddl: str) -> bool:
-    """Whether a text of columns may say such a thing."""
+    """Whether a text of columns may say such a thing. Spark is asked about those that do, and about no others: a command that only looks
+    starts none."""
     return bool(_SAYS.search(ddl))
 
 
