@@ -88,5 +88,5 @@ def _told(spent: Seconds) -> str:
 
 
 def _refused(what: str) -> TempuraError:
-    remedy = "Give a sum of the seconds at each time, each with its price, or use objective='c_v'."
+    remedy = "Give a sum of the seconds at each time, each with its price, or take the objective c_v."
     return TempuraError("BAD_SCHEDULE", f"A plan cannot be chosen by this cost. {what}", remedy)
