@@ -1,6 +1,5 @@
 """Random SQL through the warehouse, arrival by arrival, by methods and at prices that lead to other plans: each result is Spark's own."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -8,23 +7,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tempura.cost.model import SPARK
-from tempura.frontend.session import active, clone
 from tests.spark.random_queries import TABLES, Arrivals, Queries
-from tests.spark.test_hostile_queries import Trial
+from tests.spark.test_hostile_queries import Trial, session
+
+__all__ = ["session"]
 
 METHODS = ("all", "im1", "im2", "ojv", "hov")
 BY_ROWS = SPARK.scaled(0)
 """Prices of rows only: of tables that are small, too, what is new is joined and added."""
-
-
-@pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session for many small queries: nothing is compiled."""
-    own = clone(spark)
-    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    own.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
-    with active(own):
-        yield own
 
 
 def problems(session: SparkSession, folder: Path, seed: int, queries: int, times: int) -> list[str]:

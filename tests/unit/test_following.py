@@ -184,7 +184,9 @@ def test_what_another_process_does_is_no_failure(world: World) -> None:
     assert told == ["-", "-", "summary: refresh 2", "-", "-"]
 
 
-def test_declarations_that_cannot_be_read_are_waited_for(world: World) -> None:
+@pytest.mark.parametrize("half", ["tables = [", ""])
+def test_declarations_that_cannot_be_read_are_waited_for(world: World, half: str) -> None:
+    """Nothing declared, as while the file is written, is nothing to do, and would end it as if all were done."""
     file = world.wh.path / "tempura.toml"
     sound = file.read_text()
 
@@ -192,14 +194,13 @@ def test_declarations_that_cannot_be_read_are_waited_for(world: World) -> None:
         file.write_text(sound)
         world.put("b", SECOND)
 
-    told = followed(world, lambda: file.write_text("tables = ["), nothing, mended, nothing)
+    told = followed(world, lambda: file.write_text(half), nothing, mended, nothing)
     assert [line.split("]")[0] for line in told] == [
         "-", ": [BAD_TOML", "-", "-", "summary: refresh 2", "above: refresh 2", "-", "-",
     ]  # fmt: skip
 
 
 def test_a_warehouse_that_is_moved_away_is_waited_for(world: World) -> None:
-    """Nothing declared is nothing to do, and would end it as if all were done."""
     place, away = world.wh.path, world.wh.path.with_name("away")
 
     def back() -> None:
@@ -228,20 +229,6 @@ def test_declarations_that_the_system_does_not_give_are_waited_for(
     told = followed(world, lambda: monkeypatch.setattr(DeclarationFile, "read", denied), nothing, back, nothing)
     assert [line.split("]")[0] for line in told] == [
         "-", ": [IO_FAILED", "-", "-", "summary: refresh 2", "above: refresh 2", "-", "-",
-    ]  # fmt: skip
-
-
-def test_a_file_that_is_empty_while_it_is_written_does_not_end_it(world: World) -> None:
-    file = world.wh.path / "tempura.toml"
-    sound = file.read_text()
-
-    def mended() -> None:
-        file.write_text(sound)
-        world.put("b", SECOND)
-
-    told = followed(world, lambda: file.write_text(""), mended, nothing)
-    assert [line.split("]")[0] for line in told] == [
-        "-", ": [BAD_TOML", "-", "summary: refresh 2", "above: refresh 2", "-", "-",
     ]  # fmt: skip
 
 

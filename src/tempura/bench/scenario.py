@@ -14,20 +14,22 @@ from tempura.errors import TempuraError
 from tempura.rules.methods import TEMPURA
 from tempura.warehouse.times.schedule import Schedule
 
+_THREE_PARTS = Fraction(14, 24), Fraction(5, 24), Fraction(5, 24)
+_THREE_PRICES = 0.25, 0.3, 1.0
+
 SHARES = {
-    "pdw": (Fraction(14, 24), Fraction(5, 24), Fraction(5, 24)),
+    "pdw": _THREE_PARTS,
     "pdw9": (Fraction(1, 9),) * 9,
     "ivm": (Fraction(1, 100),),
+    "days": _THREE_PARTS,
 }
-SHARES["days"] = SHARES["pdw"]
 """By scenario, unless given: the part of a day's rows that comes by each time; for ivm what comes before each refresh, of what the first
 load brought."""
 
 DAILY = Fraction(1, 100)
 """What each of several days brings, of what the first one brought."""
 
-PRICES = {"pdw": (0.25, 0.3, 1.0), "pdw9": (*[EARLY_PRICE] * 8, 1.0), "ivm": ()}
-PRICES["days"] = PRICES["pdw"]
+PRICES = {"pdw": _THREE_PRICES, "pdw9": (*[EARLY_PRICE] * 8, 1.0), "ivm": (), "days": _THREE_PRICES}
 """What work costs at each time of the day."""
 
 PATTERNS = {"append": "append-big", "retract": "retract-both"}

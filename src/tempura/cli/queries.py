@@ -239,8 +239,8 @@ def plain(value: Any) -> Any:
 def history(shell: Shell, name: str, as_json: bool) -> None:
     """List the runs of a query and their cost.
 
-    Driver is Spark's driver with Python, beside all that is no step of a plan. Below, the last run by phase, and which of its joins Spark
-    carried out otherwise than planned. With --json all of each run.
+    Tasks and driver are CPU time of the plan's step: of Spark's tasks, and of Spark's driver with Python. Beside is the time before and
+    after the step. Below, the last run by phase, and which of its joins Spark carried out otherwise than planned. With --json all of it.
     """
     with shell.progress("reading"):
         entries = shell.warehouse.query(name).history()

@@ -49,6 +49,8 @@ public final class Rows implements QueryExecutionListener {
     private static final TreeNodeTag NAME = new TreeNodeTag("tempura.name");
 
     private final List plans = new ArrayList();
+    private final List looked = new ArrayList();
+    private int lookedAt;
 
     /** A plan whose top, a join, aggregation or filter, has a name; if there is none below mere projections, the plan as it is. */
     public LogicalPlan named(LogicalPlan plan, String name) {
@@ -127,15 +129,11 @@ public final class Rows implements QueryExecutionListener {
     /** A line per named operator that ran: its name, its rows, and the names of the joins that it ran over. */
     public synchronized String counted() {
         Map found = new LinkedHashMap();
-        for (Object plan : plans) {
-            Map here = new LinkedHashMap();
-            look((SparkPlan) plan, here);
-            for (Object entry : here.values()) {
-                Found one = (Found) entry;
-                Found known = (Found) found.get(one.name);
-                if (known == null || known.rows < one.rows) {
-                    found.put(one.name, one);
-                }
+        for (Object entry : named()) {
+            Found one = (Found) entry;
+            Found known = (Found) found.get(one.name);
+            if (known == null || known.rows < one.rows) {
+                found.put(one.name, one);
             }
         }
         StringBuilder text = new StringBuilder();
@@ -153,29 +151,35 @@ public final class Rows implements QueryExecutionListener {
     /** A line per named join that ran, parted by tabs: its name, and how Spark carried it out, each way once. */
     public synchronized String joined() {
         Map found = new LinkedHashMap();
-        for (Object plan : plans) {
-            Map here = new LinkedHashMap();
-            look((SparkPlan) plan, here);
-            for (Object entry : here.values()) {
-                Found one = (Found) entry;
-                if (one.ways.isEmpty()) {
-                    continue;
-                }
-                if (!found.containsKey(one.name)) {
-                    found.put(one.name, new TreeSet());
-                }
-                ((Set) found.get(one.name)).addAll(one.ways);
+        for (Object entry : named()) {
+            Found one = (Found) entry;
+            Found known = (Found) found.get(one.name);
+            if (known != null) {
+                known.ways.addAll(one.ways);
+            } else if (!one.ways.isEmpty()) {
+                found.put(one.name, one);
             }
         }
         StringBuilder text = new StringBuilder();
-        for (Object entry : found.entrySet()) {
-            text.append(((Map.Entry) entry).getKey());
-            for (Object way : (Set) ((Map.Entry) entry).getValue()) {
+        for (Object entry : found.values()) {
+            Found it = (Found) entry;
+            text.append(it.name);
+            for (Object way : it.ways) {
                 text.append('\t').append(way);
             }
             text.append('\n');
         }
         return text.toString();
+    }
+
+    /** What is named in the plans that ran, in each by itself. Each plan is looked through once. */
+    private List named() {
+        for (; lookedAt < plans.size(); lookedAt++) {
+            Map here = new LinkedHashMap();
+            look((SparkPlan) plans.get(lookedAt), here);
+            looked.addAll(here.values());
+        }
+        return looked;
     }
 
     /** How a join is carried out: the side that is sent to every task, or held in a table by each; or both are sorted. */
