@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tempura.execute.contract import Usage
-from tempura.explain.character import MAINTAINED, RECOMPUTED, Character
+from tempura.explain.character import BUILT, MAINTAINED, NOTHING, RECOMPUTED, Character
 from tempura.plan.progressive import Alternative, Course, ProgressivePlan
 from tempura.search.planner import make_plan
 from tempura.search.problem import MARGIN, Point, Problem
@@ -82,6 +82,15 @@ def test_a_slow_machine_is_none(runs: Runs) -> None:
     assert doubt([*runs(MAINTAINED, 9.0), *both]) == NO_DOUBT
     quick = [*runs(RECOMPUTED, 0.5, 0.5), *runs(MAINTAINED, 1.0, 1.0)]
     assert said([*runs(MAINTAINED, 9.0), *quick]) == (2.0, 2)
+
+
+def test_one_result_from_the_tables_tells_what_all_plans_take(runs: Runs) -> None:
+    """Days of which only the first computed its result from the tables: it took as many times what was estimated."""
+    lost = runs(MAINTAINED, 1.8, 1.7, 1.8)
+    nothing = runs(NOTHING, 0.1)
+    assert said([*nothing, *lost]) == (1.8, 3)
+    assert doubt([*nothing, *runs(BUILT, 1.5), *lost]) == NO_DOUBT
+    assert said([*nothing, *runs(BUILT, 0.9), *lost]) == (2.0, 3)
 
 
 def test_what_the_driver_takes_is_corrected_apart(runs: Runs) -> None:

@@ -276,11 +276,13 @@ def test_a_run_that_did_nothing_has_planned_the_rest_of_the_day(day: Day, asked:
     day.run(6)
     query = day.wh.query("q")
     assert [step.output is None for step in query.steps()] == [True, True, True, False]
-    _, second, *others = (step.choice for step in query.steps())
+    _, second, third, last = (step.choice for step in query.steps())
     assert second is not None
     assert len(second.later) == 2
-    assert others == [second] * 2
-    assert asked == [None, None, *[second.course] * 2], "nobody knew at first how many rows would come"
+    assert third == second
+    assert last is not None
+    assert last.n == 4, "with the result, the next day is looked at, too"
+    assert asked == [None, None, second.course, None], "nobody knew at first how many rows would come"
     assert query.verify().equal
     assert Choice.from_json(json.loads(json.dumps(second.to_json()))) == second
 

@@ -164,6 +164,22 @@ class TestInAWarehouse:
         world.put("3 14", rows(314, 30))
         assert next(f for f in query.plan().forecasts if f.table == "sales").arrivals == ((7, 0), (11, 0))
 
+    def test_the_last_run_of_a_day_expects_all_that_comes_the_next_day(self, world: World) -> None:
+        query = world.query(DAILY)
+        start = datetime(2026, 3, 1, tzinfo=UTC)
+        for day in range(3):
+            for hours, n in ((14, 30), (19, 7), (24, 11)):
+                world.now = start + timedelta(days=day, hours=hours)
+                world.put(f"{day} {hours}", rows(100 * day + hours, n))
+                if (day, hours) != (2, 24):
+                    query.run()
+        plan = query.plan()
+        assert plan.labels[-2:] == ("2026-03-03 24:00", "2026-03-04 24:00")
+        assert next(f for f in plan.forecasts if f.table == "sales").arrivals == ((30 + 7 + 11, 0),)
+        assert "sales: +48 rows by 2026-03-04 24:00" in str(plan)
+        assert "step 2026-03-03 24:00" in plan.explain(step="24:00"), "its own is meant, unless the next day's is named"
+        assert "step 2026-03-04 24:00" in plan.explain(step="2026-03-04 24:00")
+
     def test_it_can_be_declared_in_the_file_and_nonsense_is_refused(self, world: World) -> None:
         declared(world, expect="1%")
         path = world.wh.path / "tempura.toml"

@@ -1,7 +1,7 @@
 """A view is refreshed again and again: what a refresh leaves behind is what the next one needs, and no refresh recomputes in between."""
 
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +104,26 @@ def test_ten_refreshes_of_a_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert query.verify()
     assert all(step.states for step in query.steps()[1:])
     assert all("load agg" in step.plan for step in query.steps()[2:])
+
+
+@pytest.mark.slow
+def test_days_that_follow_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept with the result of a day is what the next day's results are made from: none is computed from the tables again."""
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    monkeypatch.setattr(bag_engine, "QUERIES", VIEWS)
+    wh = open_site(tmp_path / "wh", BagEngine(prices=as_if_large(50_000)), Files(), lambda: now)
+    sales = wh.add_table("sales", schema="o_id INT, cat STRING, price INT", append_only=True)
+    returns = wh.add_table("returns", schema="o_id INT, cost INT", append_only=True)
+    sales.append([(n, f"c{n % 6}", n % 100) for n in range(2000)])  # type: ignore[arg-type]
+    returns.append([(n, n % 20) for n in range(0, 2000, 4)])  # type: ignore[arg-type]
+    query = wh.add_query("inner", "inner", schedule=Schedule.progressive({"14:00": 0.9, "24:00": 1.0}))
+    for i in range(10):
+        now = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(days=i // 2, hours=24 if i % 2 else 14)
+        sales.append([(n, f"c{n % 6}", n % 100) for n in range(2000 + 20 * i, 2020 + 20 * i)])  # type: ignore[arg-type]
+        returns.append([(n, n % 20) for n in range(20 * i, 20 * (i + 1), 4)])  # type: ignore[arg-type]
+        query.run()
+    assert query.verify()
+    results = [step for step in query.steps() if step.output]
+    assert len(results) == 5
+    assert all(step.states for step in results)
+    assert all("load agg" in step.plan for step in results[1:])

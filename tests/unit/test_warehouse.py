@@ -557,13 +557,13 @@ class TestDamage:
 
     @pytest.mark.parametrize("harm", ["alter", "truncate", "unlink", "nothing"])
     def test_a_damaged_state_is_computed_anew(self, world: World, harm: str) -> None:
-        query = world.query(Schedule.progressive({"14:00": 0.1, "24:00": 1.0}))
+        query = world.query(Schedule(("14:00", "24:00"), (0.1, 1.0), (False, True)))
         world.put("a", FIRST)
-        query.run(at="14:00", force=True, methods="im1")
+        query.run(at="14:00", methods="im1")
         (state,) = (world.wh.path / "queries/summary/attempts").glob("*/states/*/rows.json")
         getattr(self, harm, Path.unlink)(state)
         world.push([(3, 3)])
-        report = query.run(at="24:00", force=True, methods="im1")
+        report = query.run(at="24:00", methods="im1")
         assert any("STATE_DAMAGED" in reason for reason in report.fallbacks) == (harm != "nothing")
         assert query.verify()
 

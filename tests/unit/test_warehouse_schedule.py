@@ -174,6 +174,20 @@ class TestPoints:
             (1.0, True, False),
         ]
 
+    def test_the_last_of_a_day_looks_at_the_result_of_the_next_one(self) -> None:
+        points = DAILY.points_from(2, done=True)
+        assert [(p.weight, p.output, p.done) for p in points] == [
+            (0.0, False, True),
+            (1.0, True, False),
+            (1.0, True, False),
+        ]
+        assert [p.weight for p in DAILY.points_from(2, done=False, extra=True)] == [1.0, 1.0], (
+            "what comes first is this day's"
+        )
+
+    def test_a_fixed_horizon_ends(self) -> None:
+        assert len(Schedule(("a", "b"), (1, 2), (False, True)).points_from(1, done=False)) == 1
+
     def test_view(self) -> None:
         assert [p.weight for p in Schedule.view(4).points_from(0, done=False)] == [0.25, 1.0]
         assert [p.weight for p in Schedule.view(4).points_from(3, done=True)] == [0.0, 1.0, 1.0]

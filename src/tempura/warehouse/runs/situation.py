@@ -36,9 +36,9 @@ from tempura.warehouse.tables.transaction import untorn
 from tempura.warehouse.tables.uses import Input, version_to_read
 from tempura.warehouse.times.correction import NONE, Correction, correction_of
 from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
-from tempura.warehouse.times.forecast import Forecast, intervals, of_a_view, points_to_come
+from tempura.warehouse.times.forecast import Forecast, intervals, intervals_to_come, of_a_view
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.times.slots import Slot
+from tempura.warehouse.times.slots import Slot, day_after
 from tempura.warehouse.times.steps import Name, SavedState, StepManifest, absolute, last_with_states
 
 LOOKED_BACK = 16
@@ -185,8 +185,10 @@ def assess(
     before = {name: past.inputs.get(name, versions[name]) for name in read} if past else {}
     pinned: tuple[Versions, ...] = (before, versions) if past else (versions,)
     past_runs = intervals(schedule, steps, slot, versions)
-    ahead = points_to_come(schedule, slot, len(points) - len(pinned))
-    forecasts = {name: forecast_of(table, versions[name], past_runs, ahead) for name, table in read.items()}
+    count = len(points) - len(pinned)
+    ahead = intervals_to_come(schedule, slot, count)
+    ends = range(len(ahead) - count, len(ahead))
+    forecasts = {n: forecast_of(table, versions[n], past_runs, ahead).before(ends) for n, table in read.items()}
     forecasts = of_a_view(forecasts) if schedule.kind == "view" else forecasts
     keys = kept(read, pinned)
     facts = {
@@ -289,6 +291,8 @@ def _check_static(tables: Mapping[str, Input], versions: Versions) -> None:
 def _labels(schedule: Schedule, slot: Slot) -> tuple[str, ...]:
     if schedule.kind == "view":
         return tuple(_refresh(slot.index + i) for i in (1, 2))
+    if schedule.ends_a_day(slot.index, slot.extra):
+        return str(slot), str(day_after(slot, schedule)[-1])
     return (str(slot), *schedule.times[slot.index + (not slot.extra) :])
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tempura.explain.character import IN_PART, MAINTAINED, PREPARED, RECOMPUTED
+from tempura.explain.character import BUILT, IN_PART, MAINTAINED, PREPARED, RECOMPUTED
 from tempura.warehouse.times.correction import Correction, runs_like
 from tempura.warehouse.times.steps import StepManifest
 
@@ -17,7 +17,7 @@ _RECENT = 16
 """Runs after which a loss is forgotten: tables and machines change, and only who tries knows."""
 
 _LAST, _LEAST = 5, 2
-"""So many runs of a kind count at most, and there have to be so many: one may have been unlucky."""
+"""So many runs of a kind count at most; of those with states there have to be so many: one may have been unlucky."""
 
 _NOISE, _MOST = 1.3, 8.0
 """A lesser factor is what measurements differ by; a greater one is no price any more."""
@@ -50,9 +50,10 @@ def doubt_of(runs: Sequence[StepManifest], steps_run: int, prices: str, correcti
     by_states = _off((r for r in like if r.does and r.does.kind in (MAINTAINED, IN_PART, PREPARED)), correction)
     if len(by_states) < _LEAST:
         return NO_DOUBT
-    recomputed = _off((r for r in like if r.does and r.does.kind == RECOMPUTED and not r.states), correction)
-    base = median(recomputed) if len(recomputed) >= _LEAST else 1.0
-    factor = median(by_states) / base
+    # One is enough, and a first result is one, too: what all plans take more than is estimated says nothing against those with states.
+    plain = (r for r in like if r.does and r.does.kind in (BUILT, RECOMPUTED) and not r.states)
+    from_tables = _off(plain, correction)
+    factor = median(by_states) / median(from_tables or [1.0])
     return Doubt(min(_MOST, factor), len(by_states)) if factor > _NOISE else NO_DOUBT
 
 

@@ -19,7 +19,7 @@ from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, totals
 from tempura.warehouse.batches.content import content
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.times.slots import Slot
+from tempura.warehouse.times.slots import Slot, day_after
 from tempura.warehouse.times.steps import StepManifest
 
 INTERVALS = 5
@@ -143,13 +143,17 @@ def of_a_view(forecasts: Mapping[str, Forecast]) -> dict[str, Forecast]:
     return {table: found.on_average() if silent else found for table, found in forecasts.items()}
 
 
-def points_to_come(schedule: Schedule, slot: Slot, count: int) -> list[tuple[str, int]]:
-    """The labels of the ``count`` points after a run in ``slot``, and how long the interval before each is."""
+def intervals_to_come(schedule: Schedule, slot: Slot, count: int) -> list[tuple[str, int]]:
+    """The intervals after a run in ``slot``, by label of the end and length: one before each of the ``count`` points of its plan that
+    come after it, or where the next one is the next day's result, those of that day."""
     if schedule.kind != "progressive":
         return [("", 1)] * count
-    # A run outside the schedule has the index of the time that comes next.
-    following = slot.index + (not slot.extra)
-    slots = [slot, *(Slot(slot.cycle, i, schedule.times[i]) for i in range(following, following + count))]
+    if schedule.ends_a_day(slot.index, slot.extra):
+        slots = [slot, *day_after(slot, schedule)]
+    else:
+        # A run outside the schedule has the index of the time that comes next.
+        following = slot.index + (not slot.extra)
+        slots = [slot, *(Slot(slot.cycle, i, schedule.times[i]) for i in range(following, following + count))]
     return [(after.label, _minutes(before, after)) for before, after in pairwise(slots)]
 
 

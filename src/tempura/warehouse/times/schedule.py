@@ -119,13 +119,14 @@ class Schedule:
         return self.n if self.kind == "view" else len(self.times)
 
     def points_from(self, index: int, done: bool, extra: bool = False) -> tuple[Point, ...]:
-        """The planning points of the run at ``times[index]`` and those that remain; for a view the refresh and the next one.
-        ``done``: a point of the past, whose states can be loaded, comes first. ``extra``: a run outside the schedule comes before
+        """The planning points of the run at ``times[index]`` and those up to the next result: for a view the refresh and the next one,
+        for the times of a day those that remain, for the last of them that and the last of the next day. A fixed horizon ends with its
+        times. ``done``: a point of the past, whose states can be loaded, comes first. ``extra``: a run outside the schedule comes before
         these, with a result, at the price of the time that comes next.
 
-        A view goes on for ever, so a horizon must not show in its plans. From one refresh to the next, what is saved pays if the next
-        refresh gets cheaper by more, and that one will ask the same of its own saves: each refresh loads what the one before left. A
-        longer horizon lets a plan recompute now in the hope of harvesting later, at every refresh again."""
+        Views and days go on for ever, so a horizon must not show in their plans. From one result to the next, what is saved pays if the
+        next one gets cheaper by more, and that one will ask the same of its own saves: each loads what the one before left. A
+        longer horizon lets a plan recompute now in the hope of harvesting later, at every result again."""
         past = (Point(0.0, False, done=True),) if done else ()
         if self.kind == "view":
             first = 1.0 if done else 1.0 / self.n
@@ -133,7 +134,12 @@ class Schedule:
         rest = range(index, len(self.times))
         weights = self.weights if self.objective == "c_w" else [_LEXICOGRAPHIC**i for i in range(len(self.times))]
         before = (Point(weights[min(index, len(weights) - 1)], True),) if extra else ()
-        return (*past, *before, *(Point(weights[i], self.outputs[i]) for i in rest))
+        next_day = (Point(weights[-1], True),) if self.ends_a_day(index, extra) else ()
+        return (*past, *before, *(Point(weights[i], self.outputs[i]) for i in rest), *next_day)
+
+    def ends_a_day(self, index: int, extra: bool = False) -> bool:
+        """Whether the run at ``times[index]`` gives the result of its day, so that the next one is the next day's."""
+        return self.kind == "progressive" and index == len(self.times) - 1 and not extra
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as kept in ``tempura.toml``."""

@@ -176,6 +176,12 @@ def _to_come(schedule: Schedule, last: Slot | None, now: datetime, zone: tzinfo)
     return next(s for s in slots if (last is None or s > last) and _instant(s, zone) > now)
 
 
+def day_after(slot: Slot, schedule: Schedule) -> list[Slot]:
+    """The runs of the day after that of a run."""
+    following = date.fromisoformat(slot.cycle) + timedelta(days=1)
+    return list(_slots(schedule, following, following))
+
+
 def _days(first: date, last: date) -> Iterator[date]:
     return (first + timedelta(days=i) for i in range((last - first).days + 1))
 
