@@ -8,11 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tempura.algebra.rel import Aggregate, Join, Rel, Scan
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
 from tempura.bench.planning import Coming, Planning, planned, summarised, table_facts
+from tempura.cli.main import main
 from tempura.cost.stats import TableFacts
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.parquet import inspect
@@ -115,6 +117,29 @@ def test_the_summary_counts_time_beyond_catalyst() -> None:
     assert found["by_one_method"] == {"p50": 1.2, "p80": 1.2, "max": 1.2}
     assert found["again_cpu"] == {"p50": 0.18, "p80": 0.27, "max": 0.33, "under_0.2_s": 0.545}
     assert found["worst"] == ["q11", "q10", "q9", "q8", "q7"]
+
+
+def test_memory_is_told_where_the_system_tells_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = {"sales": facts(3_000_000, True), "items": facts(100, False)}
+    known = {"error": None, "catalyst_s": 0.1, "lift_s": 0.1, "total_s": 0.3, **planned(query(), PLANNING, tables)}
+    if Path("/proc/self/clear_refs").exists():
+        assert 0 <= known["peak_mb"] < known["resident_mb"]
+    rows = [{"query": name, **known, "peak_mb": mb, "resident_mb": 100 + mb} for name, mb in (("q1", 4), ("q2", 6))]
+    untold = {"query": "q3", **known, "peak_mb": None, "resident_mb": None}
+    found = summarised([*rows, untold])
+    assert found["peak_mb"] == {"p50": 5, "p80": 5.6, "max": 6}
+    assert found["resident_mb"] == {"p50": 105, "p80": 105.6, "max": 106}
+    assert summarised([untold])["resident_mb"] == {"p50": None, "p80": None, "max": None}
+
+    def printed(rows: list[dict[str, Any]]) -> str:
+        monkeypatch.setattr("tempura.cli.bench.start_session", lambda *_, **__: None)
+        monkeypatch.setattr("tempura.cli.bench.plan_all", lambda *_: iter(rows))
+        result = CliRunner().invoke(main, ["bench", "planning", "--out", str(tmp_path / "out.json")])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    assert "resident mb: p50 105.0, p80 105.6, max 106" in printed(rows).splitlines()
+    assert "resident mb:" not in printed([untold])
 
 
 def test_where_prices_rise_no_time_waits() -> None:

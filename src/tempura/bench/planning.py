@@ -43,6 +43,9 @@ Row = dict[str, Any]
 AIMED_AT = (0.5, 3)
 """Seconds beyond Catalyst's own time in which most queries, and all, are to be planned."""
 
+MEMORY = ("peak_mb", "resident_mb")
+"""By how much the process grew while planning, and the most that it had in memory then."""
+
 _NO_SKETCHES: Mapping[str, ColumnSketch] = {}
 
 
@@ -211,7 +214,8 @@ def _tried(spark: SparkSession, planning: Planning, tables: Tables, sql: str) ->
 
 
 def measured(spark: SparkSession, planning: Planning, tables: Tables, sql: str) -> Row:
-    """Times in seconds and counts of one query. ``peak_mb``: by how much the process grew while planning."""
+    """Times in seconds and counts of one query. ``resident_mb``: the most that the process had in memory while planning, and ``peak_mb``
+    what of that it had not before."""
     catalyst_s = _catalyst_seconds(spark, tables.schemas, sql)
     started = time.perf_counter()
     lifted = lift_sql(spark, sql, tables.schemas)
@@ -240,7 +244,7 @@ def planned(query: Rel, planning: Planning, facts: Mapping[str, TableFacts]) -> 
     make_plan(problem, planning.methods, without=planning.without, course=plan.course)
     again_cpu_s = time.process_time() - started
     times = {"explore_s": clock.exploring, "choose_s": choose_s, "plan_cpu_s": cpu_s, "again_cpu_s": again_cpu_s}
-    known = {"method": plan.method, "cost": plan.cost, "peak_mb": memory.grown_mb}
+    known = {"method": plan.method, "cost": plan.cost, "peak_mb": memory.grown_mb, "resident_mb": memory.resident_mb}
     by_one = min((other.cost for other in plan.alternatives if "+" not in other.method), default=plan.cost)
     return {**times, **asdict(plan.effort), **known, "cost_by_one": by_one}
 
@@ -283,10 +287,11 @@ def _normal_mode(work: SparkSession) -> Any:
 
 
 class _PeakMemory:
-    """The growth of this process's resident memory, in MB, while the context is open; None where the system does not tell
-    (Linux does)."""
+    """The most that this process had in memory while the context was open, in MB, and by how much that is more than before; None where
+    the system does not tell (Linux does). The JVM is another process."""
 
     grown_mb: float | None = None
+    resident_mb: float | None = None
 
     def __enter__(self) -> "_PeakMemory":
         gc.collect()
@@ -299,7 +304,8 @@ class _PeakMemory:
 
     def __exit__(self, *_: object) -> None:
         if hasattr(self, "_before"):
-            self.grown_mb = (_status("VmHWM") - self._before) / 1024
+            most = _status("VmHWM")
+            self.grown_mb, self.resident_mb = (most - self._before) / 1024, most / 1024
 
 
 def _status(name: str) -> int:
@@ -309,8 +315,8 @@ def _status(name: str) -> int:
 
 
 def summarised(rows: Sequence[Row]) -> Row:
-    """Median, 80th percentile and maximum of the time that Tempura takes, whole and beyond Catalyst's own, in seconds; and of how many
-    times the plan's cost the cheapest plan by one method is estimated at."""
+    """Median, 80th percentile and maximum of the time that Tempura takes, whole and beyond Catalyst's own, in seconds; of how many times
+    the plan's cost the cheapest plan by one method is estimated at; and of memory, where that is known."""
     done = [row for row in rows if not row.get("error")]
     beyond = [row["total_s"] - row["catalyst_s"] for row in done]
     return {
@@ -324,6 +330,7 @@ def summarised(rows: Sequence[Row]) -> Row:
             "under_0.2_s": _share([row["again_cpu_s"] for row in done], 0.2),
         },
         "by_one_method": _spread([row["cost_by_one"] / max(1, row["cost"]) for row in done]),
+        **{name: _spread([row[name] for row in done if row.get(name) is not None]) for name in MEMORY},
         "worst": [row["query"] for row in sorted(done, key=lambda row: -row["total_s"])[:5]],
     }
 

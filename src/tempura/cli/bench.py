@@ -12,7 +12,7 @@ from tempura.bench.estimates import Estimates, estimate_all
 from tempura.bench.estimates import summarised as spread_of_estimates
 from tempura.bench.exactness import SCENARIOS, Sweep, run_sweep, session_settings
 from tempura.bench.operators import measure
-from tempura.bench.planning import Planning, plan_all
+from tempura.bench.planning import MEMORY, Planning, plan_all
 from tempura.bench.planning import summarised as spread
 from tempura.bench.record import Record, Row
 from tempura.bench.scenario import parts
@@ -203,7 +203,8 @@ def planning(
     off: tuple[str, ...],
     out: Path,
 ) -> None:
-    """Measure how long queries take to plan, and what plans cost by estimates. Nothing is executed.
+    """Measure how long queries take to plan, how much memory this process has meanwhile, and what plans cost by estimates. Nothing is
+    executed.
 
     Exit code 1 if a query cannot be planned.
     """
@@ -234,7 +235,9 @@ def print_planning(shell: Shell, rows: Sequence[Row]) -> None:
     shell.table([name.replace("_", " ") for name in columns], [tuple(row[name] for name in columns) for row in slowest])
     shell.say(*(f"{row['query']}: {row['error']}" for row in rows if row["error"]))
     summary = spread(rows)
-    for name, found in (("total", summary), ("beyond Catalyst", summary["beyond_catalyst"])):
+    told = {"total": summary, "beyond Catalyst": summary["beyond_catalyst"]}
+    told |= {name.replace("_", " "): summary[name] for name in MEMORY if summary[name]["max"] is not None}
+    for name, found in told.items():
         shell.say(f"{name}: " + ", ".join(f"{key} {found[key]}" for key in ("p50", "p80", "max")))
 
 
