@@ -320,6 +320,28 @@ def test_the_fixed_cost_is_told_of_all_queries_that_have_one() -> None:
     assert all(("fixed_wall_s" in row) == (row["query"] != "q4" and row["methods"] == "all") for row in found["ratios"])
 
 
+def test_of_measured_runs_it_is_told_how_long_planning_took() -> None:
+    def planned(query: str, *seconds: float, methods: str = "all", **known: Any) -> list[Row]:
+        return [
+            run(query, methods, 1.0, measured=n, phases={"looking": 9.0, "planning": s}, **known)
+            for n, s in enumerate(seconds)
+        ]
+
+    rows = [
+        *planned("q1", 0.05, 0.2, 0.1, 0.15),
+        *planned("q2", 7.0) * 2,
+        *(row | {"measured": None} for row in planned("q2", 9.0)),  # to warm up
+        run("q3", "all", 1.0),  # of an older file
+        run("q3", "all", 1.0, phases={"jobs": 0.5}),
+        *planned("q1", 0.1, methods="im1"),
+        run("q1", "batch", 1.0),
+    ]
+    found = summarised(rows, [row for n in range(1, 4) for row in batch(f"q{n}", 1.0)])["methods"]
+    assert found["all"]["planning"] == {"runs": 6, "median": 0.175, "under_0.2_s": 0.5}
+    assert found["im1"]["planning"] == {"runs": 1, "median": 0.1, "under_0.2_s": 1.0}
+    assert "planning" not in found["batch"]
+
+
 def test_a_refresh_that_does_nothing_has_a_place_in_the_mean() -> None:
     found = summarised([run("q1", "all", 0.0), run("q2", "all", 1.0)], [*batch("q1", 1.0), *batch("q2", 1.0)])
     assert found["methods"]["all"]["cpu_ratio"]["geomean"] == pytest.approx(math.sqrt(0.001), abs=1e-3)
@@ -478,6 +500,16 @@ def test_the_command_tells_the_fixed_cost(tmp_path: Path, monkeypatch: pytest.Mo
     assert code == 0, output
     line = "fixed cost, all: 0.75 (median 0.75) s beside jobs, 0.38 (median 0.38) CPU s beside tasks"
     assert output.splitlines().count(line) == 2, "of all queries, and of the large ones"
+
+
+@pytest.mark.usefixtures("lakeless")
+def test_the_command_tells_how_long_planning_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Comparison, "run", comparing([], phases={"planning": 0.125}))
+    code, output = command(tmp_path / "out.json")
+    assert code == 0, output
+    assert output.splitlines().count("planning, all: median 0.12 s, 100% under 0.2 s, of 2 runs") == 1
+    monkeypatch.setattr(Comparison, "run", comparing([]))
+    assert "planning, all" not in command(tmp_path / "other.json")[1]
 
 
 @pytest.mark.usefixtures("lakeless")

@@ -7,10 +7,14 @@ from statistics import StatisticsError, correlation, fmean, median
 from typing import Any
 
 from tempura.bench.record import Row
+from tempura.warehouse.times.phases import PLANNING
 
 RATIOS = ("cpu_ratio", "deadline_ratio", "wall_ratio", "wait_ratio", "all_cpu_ratio")
 FIXED = ("fixed_wall_s", "fixed_cpu_s")
 """What a run takes however few rows there are: time in which no Spark job runs, and CPU time that is no task's."""
+
+QUICK = 0.2
+"""Seconds in which most refreshes are to be planned."""
 
 _OF_THE_LAST_RUN = {"deadline": "cpu", "wait": "wall"}
 """What the last run of a day takes by itself, and what of plain Spark's it is compared with."""
@@ -103,8 +107,8 @@ def _all_cpu(row: Row) -> float:
 
 
 def summarised(rows: Sequence[Row], batch: Sequence[Row]) -> Row:
-    """What is wrong and what failed; per set of methods, the ratios; and the planner's choices. ``large``: the same, of queries whose
-    recomputation takes two CPU seconds or more."""
+    """What is wrong and what failed; per set of methods, the ratios and how long planning took; and the planner's choices. ``large``:
+    ratios and choices of queries whose recomputation takes two CPU seconds or more."""
     ratios = ratios_of(rows, batch)
     large = [row for row in ratios if row["recompute_s"] >= LARGE]
     sets = dict.fromkeys(row["methods"] for row in ratios)
@@ -112,7 +116,10 @@ def summarised(rows: Sequence[Row], batch: Sequence[Row]) -> Row:
         "queries": len({row["query"] for row in rows}),
         "wrong": [f"{row['query']} {row['methods']}" for row in rows if row["equal"] is False],
         "failed": {f"{row['query']} {row['methods']}": row["error"] for row in rows if row["error"]},
-        "methods": {asked: _counted(ratios, asked) | {"large": _counted(large, asked)} for asked in sets},
+        "methods": {
+            asked: _counted(ratios, asked) | _planning(rows, asked) | {"large": _counted(large, asked)}
+            for asked in sets
+        },
         **_choices(ratios),
         "wrong_choices": wrong_choices(ratios),
         "large": _choices(large),
@@ -134,6 +141,17 @@ def _fixed_of_all(own: Sequence[Row]) -> Row:
     return {
         "fixed": {name: {"mean": round(fmean(of), 3), "median": round(median(of), 3)} for name, of in seconds.items()}
     }
+
+
+def _planning(rows: Sequence[Row], asked: str) -> Row:
+    """``planning``: of the measured runs, in how many seconds half of them were planned, and which share in less than :data:`QUICK`;
+    nothing where none tells it, as in older files."""
+    runs = (row for row in rows if row["methods"] == asked and row["measured"] is not None)
+    took = [seconds for row in runs if (seconds := row.get("phases", {}).get(PLANNING)) is not None]
+    if not took:
+        return {}
+    share = sum(seconds < QUICK for seconds in took) / len(took)
+    return {PLANNING: {"runs": len(took), "median": round(median(took), 3), f"under_{QUICK:g}_s": round(share, 3)}}
 
 
 def _spread(values: Sequence[float]) -> Row:

@@ -9,13 +9,14 @@ from tempura.bench.arrivals import SPLITS
 from tempura.bench.effectiveness import run_effectiveness
 from tempura.bench.exactness import SQL_OF_SUITES
 from tempura.bench.figure import figure
-from tempura.bench.ratios import ABOVE, CHOICES, FIXED, LARGE, RATIOS, summarised
+from tempura.bench.ratios import ABOVE, CHOICES, FIXED, LARGE, QUICK, RATIOS, summarised
 from tempura.bench.record import Record, Row
 from tempura.bench.scenario import DAILY, DELETED, PATTERNS, PRICES, SHARES, Effectiveness, part, parts
 from tempura.bench.suites import SUITES
 from tempura.cli.bench import out_option, split_names
 from tempura.cli.shell import DONE, FAILED, Shell, example
 from tempura.frontend.start import start_session
+from tempura.warehouse.times.phases import PLANNING
 
 
 @click.command(
@@ -141,6 +142,7 @@ def print_ratios(shell: Shell, found: Row) -> None:
     shell.table(("query", *columns), [(query, *map(row.get, columns)) for query, row in table.items()])
     means = {methods: found["methods"][methods] for methods in sets}
     print_means(shell, "all queries", means, found)
+    shell.say(*(_planned(methods, own[PLANNING]) for methods, own in means.items() if PLANNING in own))
     large = {methods: figures["large"] for methods, figures in means.items()}
     print_means(shell, f"recomputed in {LARGE:g} CPU s or more", large, found["large"])
     shell.say("", *map(_told, found["wrong_choices"]))
@@ -161,6 +163,11 @@ def print_means(shell: Shell, heading: str, means: Mapping[str, Row], choices: R
 def _fixed(methods: str, fixed: Row) -> str:
     wall, cpu = (f"{fixed[name]['mean']:.2f} (median {fixed[name]['median']:.2f})" for name in FIXED)
     return f"fixed cost, {methods}: {wall} s beside jobs, {cpu} CPU s beside tasks"
+
+
+def _planned(methods: str, planning: Row) -> str:
+    share = f"{planning[f'under_{QUICK:g}_s']:.0%} under {QUICK:g} s"
+    return f"planning, {methods}: median {planning['median']:.2f} s, {share}, of {planning['runs']} runs"
 
 
 def _told(wrong: Row) -> str:
