@@ -12,11 +12,15 @@ from tempura.errors import Reason, TempuraError
 from tempura.execute.contract import StepOutcome
 from tempura.explain.character import BUILT, IN_PART, MAINTAINED, PREPARED, READ_AS_A_WHOLE, RECOMPUTED
 from tempura.physical.operators import Load
+from tempura.rules.methods import TEMPURA
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.engine import Work
-from tempura.warehouse.runs.required import character_of, check_maintainable, incremental_plan, is_maintainable
+from tempura.warehouse.runs.required import Demand, character_of, check_maintainable, incremental_plan, is_maintainable
 from tempura.warehouse.times.schedule import Schedule
+from tempura.warehouse.times.steps import StepManifest
+from tempura.warehouse.warehouse import open_site
 from tests.unit import bag_engine
 from tests.unit.bag_engine import COUNT, SUMMARY, columns_of, count_rel, summary_rel
 from tests.unit.test_churn import VIEWS
@@ -250,3 +254,64 @@ class TestAtARun:
             world.wh.replace_query("summary", "recursion")
         assert code(error) == "NOT_INCREMENTAL"
         assert world.wh.query("summary").sql == SUMMARY
+
+
+ANEW = replace(
+    TEMPURA,
+    methods={"anew" if name == "batch" else name: rules for name, rules in TEMPURA.methods.items()},
+    recomputing=frozenset({"anew"}),
+)
+"""A registry in which what recomputes has another name."""
+
+
+class TestWhatRecomputesIsKnownByTheRegistry:
+    def test_it_maintains_nothing(self) -> None:
+        with pytest.raises(TempuraError, match="METHODS: only anew may be used"):
+            check_maintainable("q", summary_rel(), ("anew",), ANEW)
+        check_maintainable("q", summary_rel(), ("all",), ANEW)
+
+    @pytest.mark.parametrize(
+        ("methods", "is_by_cost"), [("all", True), ("anew", True), ("im1,anew", True), ("im1", False)]
+    )
+    def test_what_may_recompute_is_planned_by_cost(self, methods: str, is_by_cost: bool) -> None:
+        asked = tuple(methods.split(","))
+        assert Demand(asked, incremental=False, anew=False).is_by_cost(ANEW) is is_by_cost
+        assert not Demand(asked, incremental=True, anew=False).is_by_cost(ANEW)
+        assert not Demand(asked, incremental=False, anew=True).is_by_cost(ANEW)
+
+    def test_a_result_that_fails_by_deltas_is_computed_by_it(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.wh = open_site(world.folder / "wh", world.engine, Files(), lambda: world.now, rules=ANEW)
+        query = world.query(Schedule.view(30))
+        world.put("a", FIRST)
+        query.run(methods="im1")
+        world.put("b", SECOND)
+        execute, failed = world.engine.execute, list[Work]()
+
+        def fails_once(work: Work) -> StepOutcome:
+            if not failed:
+                failed.append(work)
+                raise TempuraError("DIVIDE_BY_ZERO", "a row that is gone", "")
+            return execute(work)
+
+        monkeypatch.setattr(world.engine, "execute", fails_once)
+        assert query.run(methods="im1").method == "anew"
+        assert query.verify()
+        maintained, recomputed = query.steps()
+        assert (maintained.recomputes, recomputed.recomputes) == (False, True)
+        assert (replace(maintained, weight=0.1).has_begun, replace(recomputed, weight=0.1).has_begun) == (True, False)
+
+        noted = recomputed.to_json()
+        assert noted["recomputing"] == ["anew"]
+        assert StepManifest.from_json(noted) == recomputed
+
+    def test_of_tempuras_own_and_of_earlier_versions_nothing_is_noted(self, world: World) -> None:
+        query = world.query()
+        world.put("a", FIRST)
+        query.run(force=True, at="24:00", methods="batch")
+        (step,) = query.steps()
+        assert step.recomputes
+        assert not replace(step, method="batch+im1").recomputes
+        assert "recomputing" not in step.to_json()
+        assert StepManifest.from_json(step.to_json()) == step

@@ -192,7 +192,7 @@ class Query:
             return RunReport(self.name, nothing=True, why=f"nothing has arrived since {result.slot}")
         with watch.phase(PLANNING):
             # There is a plan by cost at each later time, too; whether others meet a demand is told early.
-            is_left_out = situation.idle and demand.is_by_cost and not dry_run
+            is_left_out = situation.idle and demand.is_by_cost(self._site.rules) and not dry_run
             planned = planning.nothing(situation) if is_left_out else planning.sound(situation)
             run = planning.run(found, planned, watch)
         if dry_run:

@@ -13,7 +13,7 @@ from tempura.explain.character import READ_AS_A_WHOLE, RECOMPUTED, Character, ch
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules.dsl import Rule
 from tempura.rules.methods import TEMPURA
-from tempura.rules.registry import ALL, Registry
+from tempura.rules.registry import Registry
 from tempura.search.budget import STATE_BUDGET
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
@@ -63,10 +63,9 @@ class Demand:
         wanted = check_require(query, require) if require is not None else spec.require
         return Demand(given, wanted is not None, anew=wanted is None and spec.require is not None)
 
-    @property
-    def is_by_cost(self) -> bool:
+    def is_by_cost(self, rules: Registry) -> bool:
         """Whether the cheapest plan of all meets it, and there is one: to recompute is among them."""
-        return not (self.incremental or self.anew) and not {ALL, "batch"}.isdisjoint(self.methods)
+        return not (self.incremental or self.anew) and not rules.recomputing.isdisjoint(rules.names_of(self.methods))
 
     @property
     def declared(self) -> dict[str, Any]:
@@ -113,7 +112,7 @@ def incremental_plan(
 def _search(problem: Problem, methods: Sequence[str], begun: bool) -> tuple[ProgressivePlan | None, Sequence[Reason]]:
     """The cheapest plan if it maintains the query, else the cheapest of those that have to; or why there is none."""
     known = problem.registry.names_of(methods)
-    names = tuple(name for name in known if name != "batch")
+    names = tuple(name for name in known if name not in problem.registry.recomputing)
     if not names:
         return None, [Reason("METHODS", f"only {', '.join(known)} may be used, which does not maintain anything")]
     if not is_maintainable(problem.query):

@@ -14,6 +14,7 @@ from tempura.explain.character import AS_WRITTEN, BY_OPERATORS, Character
 from tempura.physical.operators import StateKey
 from tempura.plan.progressive import NO_WORK, ProgressivePlan, Step
 from tempura.search.planner import make_plan
+from tempura.search.problem import Problem
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import attempt, discarding, discarding_if_refused
 from tempura.warehouse.commits.locks import HeldError
@@ -71,7 +72,8 @@ class Run:
     def recomputed(self, error: Exception) -> "Run":
         """The run with its result computed from the tables, after incremental work has failed for a row."""
         reason = Reason("FAILED_INCREMENTALLY", f"computed from the tables: {_said(error)}")
-        plan = make_plan(self.situation.problem, ("batch",))
+        problem = self.situation.problem
+        plan = make_plan(problem, _recomputing(problem))
         return self._instead(replace(plan, fallbacks=(*plan.fallbacks, reason)))
 
     def left_out(self, error: Exception) -> "Run":
@@ -168,6 +170,7 @@ class Run:
                 for key, state in saved.items()
                 if key not in kept
             ),
+            recomputing=_recomputing(problem),
             given_up=() if kept else self.situation.given_up,
         )
 
@@ -222,6 +225,11 @@ def dry_report(query: str, run: Run) -> RunReport:
         fallbacks=tuple(str(reason) for reason in run.plan.fallbacks),
         waiting=run.situation.waiting,
     )
+
+
+def _recomputing(problem: Problem) -> tuple[str, ...]:
+    """The methods that compute whatever is due from the tables."""
+    return tuple(sorted(problem.registry.recomputing))
 
 
 def first_step(plan: ProgressivePlan, situation: Situation) -> Step:

@@ -53,6 +53,10 @@ class SavedState:
         return SavedState(data["expression"], data["kind"], StoredState.from_json(data), data["label"])
 
 
+_RECOMPUTING = ("batch",)
+"""The methods that recompute, where none are noted: Tempura's own."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepManifest:
     """A committed step. ``inputs`` are the versions of the tables it read; ``logical_time`` is ISO in UTC; ``estimated_cost`` in
@@ -66,7 +70,8 @@ class StepManifest:
     cannot follow that). ``flush``: what it was a part of, of a query at paces. ``counted``: the rows of operators by name, and how many
     were expected (``search.counts``). ``held``: the bytes that its states were expected to take as rows, and those that they took;
     ``not_kept`` says which of them it could not keep for the state budget; ``given_up`` are the names of those of earlier steps
-    that are let go of for it, where the step saves none itself. ``joins``: how Spark carried them out.
+    that are let go of for it, where the step saves none itself. ``joins``: how Spark carried them out. ``recomputing``: the methods
+    that did nothing but recompute then.
     Paths of states and output are relative to the warehouse."""
 
     n: int
@@ -104,6 +109,7 @@ class StepManifest:
     not_kept: tuple[str, ...] = ()
     given_up: tuple[Name, ...] = ()
     joins: Joins = NO_JOINS
+    recomputing: tuple[str, ...] = _RECOMPUTING
 
     def damage(self, root: Path) -> str | None:
         """What is wrong with the files of its result, in the warehouse at ``root``; None when there is nothing, or no result."""
@@ -133,6 +139,7 @@ class StepManifest:
             **({"held": list(self.held)} if self.held else {}),
             **({"not_kept": list(self.not_kept)} if self.not_kept else {}),
             **({"given_up": [list(name) for name in self.given_up]} if self.given_up else {}),
+            **({"recomputing": list(self.recomputing)} if self.recomputing != _RECOMPUTING else {}),
             **({"joins": self.joins.to_json()} if self.joins else {}),
         }
 
@@ -159,6 +166,7 @@ class StepManifest:
             not_kept=tuple(data.get("not_kept", ())),
             given_up=tuple((expression, kind) for expression, kind in data.get("given_up", ())),
             joins=Joins.from_json(data["joins"]) if "joins" in data else NO_JOINS,
+            recomputing=tuple(data.get("recomputing", _RECOMPUTING)),
             counted={name: (float(rows), float(of)) for name, (rows, of) in data.get("counted", {}).items()},
             **{name: data[name] for name in _PLAIN},
         )
@@ -183,9 +191,14 @@ class StepManifest:
         return sum(state.stored.bytes_beside(self.output) for state in self.states)
 
     @property
+    def recomputes(self) -> bool:
+        """Whether its plan was by methods that do nothing but recompute."""
+        return set(self.recomputing).issuperset(self.method.split("+"))
+
+    @property
     def has_begun(self) -> bool:
         """Whether it built states to maintain the later results of a view from, and its cost was weighed as one that is paid once."""
-        return self.weight < 1 and bool(self.states) and self.method != "batch"
+        return self.weight < 1 and bool(self.states) and not self.recomputes
 
     def is_loadable(self, engine: str, settings: Mapping[str, str]) -> bool:
         """Whether the step's states mean the same under a version of the engine and its settings: only patch releases may differ."""
