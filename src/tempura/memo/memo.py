@@ -7,7 +7,7 @@ both sides of a self-join are one class each, reached by edges that name its col
 every two operators that only differed in them (congruence closure with deferred rebuilding: Willsey et al., POPL 2021).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 
@@ -245,6 +245,27 @@ class Memo:
 
     def __str__(self) -> str:
         return "\n".join(f"c{id}  {' | '.join(map(str, known.members))}" for id, known in self._classes.items())
+
+
+class AnyMember:
+    """Proves of classes what is so of all rows that any of their members computes. While it is asked, a class proves nothing of the same
+    columns by itself."""
+
+    def __init__(self, memo: Memo) -> None:
+        self._memo = memo
+        self._asked: set[tuple[int, tuple[int, ...]]] = set()
+
+    def proves(self, edge: Edge, columns: Iterable[Column], holds: Callable[[Rel, tuple[Column, ...]], bool]) -> bool:
+        """Whether something ``holds`` of a member and what it calls some columns of the class."""
+        places = tuple(map(edge.columns.index, columns))
+        asked = (edge.id, places)
+        if asked in self._asked:
+            return False
+        self._asked.add(asked)
+        rels = [member.rel for member in self._memo.members(edge)]
+        found = any(holds(rel, tuple(rel.columns[i] for i in places)) for rel in rels)
+        self._asked.discard(asked)
+        return found
 
 
 def _ids(rel: Rel) -> Iterator[int]:

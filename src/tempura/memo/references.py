@@ -16,7 +16,7 @@ from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Sor
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, conjuncts
 from tempura.algebra.window import Window
 from tempura.memo.edge import Edge
-from tempura.memo.memo import Memo
+from tempura.memo.memo import AnyMember, Memo
 from tempura.memo.unique import Unique
 from tempura.tvr.tvr import Tvr
 
@@ -81,7 +81,7 @@ class References:
         self._unique = Unique(memo, {name: of.unique for name, of in self._keys.items()})
         self._widest = max((len(r.key) for of in self._keys.values() for r in of.references), default=0)
         self._included: dict[tuple[int, tuple[int, ...]], frozenset[Inclusion]] = {}
-        self._asked: set[int] = set()
+        self._any_member = AnyMember(memo)
         self._seen = 0
 
     # --- questions of rules -------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class References:
         """Whether every key of a table, as ``wanted`` names its columns, is the value of some columns of a row."""
         match rel:
             case Edge():
-                return self._class_covers(rel, columns, wanted)
+                return self._any_member.proves(rel, columns, lambda own, of: self.covers(own, of, wanted))
             case Scan():
                 whole = set(wanted.key) == set(self._keys.get(rel.table, NO_KEYS).unique)
                 return whole and rel.table == wanted.table and fields_of(rel, columns) == wanted.key
@@ -190,20 +190,10 @@ class References:
                 return set(columns) <= set(side.columns) and self.covers(side, columns, wanted)
         return False
 
-    def _class_covers(self, edge: Edge, columns: tuple[Column, ...], wanted: Inclusion) -> bool:
-        if edge.id in self._asked:
-            return False  # a class proves nothing by itself
-        self._asked.add(edge.id)
-        places = [edge.columns.index(column) for column in columns]
-        rels = [member.rel for member in self._memo.members(edge)]
-        found = any(self.covers(rel, tuple(rel.columns[i] for i in places), wanted) for rel in rels)
-        self._asked.discard(edge.id)
-        return found
-
     def _never_null(self, rel: Rel, column: Column) -> bool:
         match rel:
             case Edge():
-                return self._class_never_null(rel, column)
+                return self._any_member.proves(rel, (column,), lambda own, of: self._never_null(own, *of))
             case Scan():
                 (name,), known = fields_of(rel, (column,)), self._keys.get(rel.table, NO_KEYS)
                 return any(reference.total and name in reference.columns for reference in known.references)
@@ -224,16 +214,6 @@ class References:
                 kept = rel.inputs if isinstance(rel, Join) and rel.kind == "inner" else rel.inputs[:1]
                 return any(column in side.columns and self._never_null(side, column) for side in kept)
         return False
-
-    def _class_never_null(self, edge: Edge, column: Column) -> bool:
-        if edge.id in self._asked:
-            return False
-        self._asked.add(edge.id)
-        place = edge.columns.index(column)
-        rels = [member.rel for member in self._memo.members(edge)]
-        found = any(self._never_null(rel, rel.columns[place]) for rel in rels)
-        self._asked.discard(edge.id)
-        return found
 
 
 def fields_of(scan: Scan, columns: tuple[Column, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, Project, Rel, Scan, Sort, TopK
 from tempura.algebra.scalar import Column, Ref
 from tempura.memo.edge import Edge
-from tempura.memo.memo import Memo
+from tempura.memo.memo import AnyMember, Memo
 from tempura.tvr.tvr import Tvr
 
 _NO_KEYS: Mapping[str, tuple[str, ...]] = {}
@@ -17,9 +17,8 @@ class Unique:
     that is certain."""
 
     def __init__(self, memo: Memo, keys: Mapping[str, tuple[str, ...]] = _NO_KEYS) -> None:
-        self._memo = memo
+        self._any_member = AnyMember(memo)
         self._keys = keys
-        self._asked: set[int] = set()
 
     def is_unique(self, tvr: Tvr, columns: tuple[Column, ...]) -> bool:
         """Whether no two rows have the same values in some columns."""
@@ -28,7 +27,8 @@ class Unique:
     def _is_unique(self, rel: Rel, columns: frozenset[Column]) -> bool:
         match rel:
             case Edge():
-                return self._of_class(rel, columns)
+                named = [column for column in rel.columns if column in columns]
+                return self._any_member.proves(rel, named, lambda own, of: self._is_unique(own, frozenset(of)))
             case One():
                 return True
             case Scan():
@@ -44,13 +44,3 @@ class Unique:
             case Join():
                 return all(self._is_unique(side, columns & side.column_set) for side in rel.inputs)
         return False
-
-    def _of_class(self, edge: Edge, columns: frozenset[Column]) -> bool:
-        if edge.id in self._asked:
-            return False  # a class proves nothing by itself
-        self._asked.add(edge.id)
-        places = [i for i, column in enumerate(edge.columns) if column in columns]
-        rels = (member.rel for member in self._memo.members(edge))
-        found = any(self._is_unique(rel, frozenset(rel.columns[i] for i in places)) for rel in rels)
-        self._asked.discard(edge.id)
-        return found

@@ -13,7 +13,7 @@ from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel,
 from tempura.algebra.scalar import Column, Expr, Ref
 from tempura.cost.stats import TableFacts
 from tempura.memo.edge import Edge
-from tempura.memo.memo import Memo
+from tempura.memo.memo import AnyMember, Memo
 from tempura.memo.references import Inclusion, References, fields_of
 from tempura.tvr.staircase import Staircase, Time
 
@@ -30,12 +30,11 @@ class Partners:
         self, tables: Mapping[str, TableFacts], memo: Memo, staircase: Staircase, unchanged: Unchanged
     ) -> None:
         self._tables = tables
-        self._memo = memo
+        self._any_member = AnyMember(memo)
         self._seen = staircase.seen
         self._unchanged = unchanged
         self._references = References(memo, {name: table.keys for name, table in tables.items()})
         self._none: dict[tuple[Rel, Rel, Expr, Time, Time, Time], bool] = {}
-        self._asked: set[tuple[int, tuple[int, ...]]] = set()
         self.are_known = any(table.keys.references for table in tables.values())
 
     def none(self, left: Rel, right: Rel, on: Expr, s: Time, t: Time, u: Time) -> bool:
@@ -65,7 +64,7 @@ class Partners:
             return True
         match rel:
             case Edge():
-                return self._class_apart(rel, columns, keys, p, t, u)
+                return self._any_member.proves(rel, columns, lambda own, of: self._apart(own, of, keys, p, t, u))
             case Scan():
                 return self._table_apart(rel, columns, keys, p, t, u)
             case Filter() | Sort() | Generate():
@@ -83,17 +82,6 @@ class Partners:
             case Join():
                 return self._join_apart(rel, columns, keys, p, t, u)
         return False
-
-    def _class_apart(self, edge: Edge, columns: tuple[Column, ...], keys: Inclusion, p: int, t: Time, u: Time) -> bool:
-        places = tuple(edge.columns.index(column) for column in columns)
-        asked = (edge.id, places)
-        if asked in self._asked:
-            return False
-        self._asked.add(asked)
-        rels = [member.rel for member in self._memo.members(edge)]
-        found = any(self._apart(rel, tuple(rel.columns[i] for i in places), keys, p, t, u) for rel in rels)
-        self._asked.discard(asked)
-        return found
 
     def _table_apart(self, scan: Scan, columns: tuple[Column, ...], keys: Inclusion, p: int, t: Time, u: Time) -> bool:
         table, old, new = self._tables[scan.table], self._seen(scan.table, t), self._seen(scan.table, u)
