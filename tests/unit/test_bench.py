@@ -12,8 +12,7 @@ import pytest
 
 import tempura as tp
 from tempura.bench.arrivals import CHANGE, FIRST, Cut, cut_facts
-from tempura.bench.exactness import Sweep
-from tempura.bench.knock_out import knocked_out
+from tempura.bench.exactness import Sweep, knocked_out
 from tempura.bench.lake import Lake
 from tempura.bench.record import Record, Row, summarised
 from tempura.bench.second import differences

@@ -10,11 +10,10 @@ from tempura.errors import TempuraError
 from tempura.pace.arrivals import arriving
 from tempura.pace.cut import cut
 from tempura.pace.goal import STRATEGIES, Goal
-from tempura.pace.replan import planned_again
 from tempura.pace.search import Search, incrementability, ladder
 from tempura.pace.simulate import FOLLOWS, Simulation
 from tempura.pace.statistics import estimated
-from tempura.pace.strategies import paces_by_name, plan_paces
+from tempura.pace.strategies import paces_by_name, plan_paces, planned_again
 from tempura.pace.work import nanoseconds
 from tests.unit.pace_queries import SALES, counted, dearest, facts, joined, per_item
 

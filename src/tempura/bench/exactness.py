@@ -4,22 +4,28 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 import tempura as tp
 from tempura.bench.arrivals import Cut
-from tempura.bench.knock_out import knocked_out
 from tempura.bench.lake import laid_out
 from tempura.bench.record import Record, Row, codes
 from tempura.bench.second import compare
 from tempura.bench.suites import SUITES, chosen
 from tempura.bench.trial import Trial
 from tempura.frontend.start import many_small_jobs
+from tempura.rules.core import recompute_snapshot
+from tempura.rules.methods import TEMPURA
+from tempura.rules.registry import Registry
 
 EARLY_PRICE = 0.3
 """What work costs before the deadline, in the scenario ``pdw``."""
+
+_TAKEN_AWAY = 0.15
+"""The probability with which a rule is taken away, where that is asked for: what a query gives must not depend on which rules there are."""
 
 _CHOICES = 20
 """How often rules are chosen again when those that are left have no plan."""
@@ -125,6 +131,23 @@ def _run_without(trial: Trial, seed: int) -> list[Row]:
         if rows[-1]["error"] != "NO_PLAN":
             break
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class KnockOut:
+    """The name of a method, and the names of the rules that it lacks."""
+
+    method: str
+    without: tuple[str, ...]
+
+
+def knocked_out(methods: Sequence[str], seed: str) -> tuple[KnockOut, Registry]:
+    """A method with the rules of ``methods``, some taken away, and Tempura's registry with it. To recompute everything is never among its
+    rules: it would often be the cheapest plan, and show nothing."""
+    random, rules = Random(seed), TEMPURA.rules_of(methods)
+    kept = tuple(rule for rule in rules if rule is not recompute_snapshot and random.random() >= _TAKEN_AWAY)
+    found = KnockOut(f"{'+'.join(methods)} without {seed}", tuple(rule.name for rule in rules if rule not in kept))
+    return found, replace(TEMPURA, methods={**TEMPURA.methods, found.method: kept})
 
 
 def described(rows: Sequence[Row]) -> str:

@@ -30,13 +30,12 @@ from tempura.pace.arrivals import Arrivals, arriving
 from tempura.pace.cut import Cut, cut
 from tempura.pace.flow import Array, Mask
 from tempura.pace.goal import MOST_PACE, STRATEGIES, Goal, Plan, StrategyName
-from tempura.pace.replan import planned_again
 from tempura.pace.rowwise import forget
 from tempura.pace.run import PacedRun
 from tempura.pace.sample import Sample, drawn, sampled
 from tempura.pace.simulate import Simulation
 from tempura.pace.statistics import Statistics, biased, estimated, measured
-from tempura.pace.strategies import plan_paces
+from tempura.pace.strategies import plan_paces, planned_again
 
 Row = dict[str, Any]
 

@@ -1,14 +1,22 @@
-"""Strategies: ways to choose the pace of each path (Thrifty Query Execution via Incrementability, 4 and 5)."""
+"""Strategies: ways to choose the pace of each path (Thrifty Query Execution via Incrementability, 4 and 5); and again while data comes,
+where the paper plans once.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from random import Random
 
+import numpy as np
+
 from tempura.errors import TempuraError
+from tempura.pace.arrivals import Arrivals
 from tempura.pace.cut import Cut
+from tempura.pace.flow import Array, Mask
 from tempura.pace.goal import STRATEGIES, Goal, Plan, Point, StrategyName
 from tempura.pace.search import Search
 from tempura.pace.simulate import Simulation
+from tempura.pace.statistics import Statistics
 
 _MOST = 100_000
 """Configurations that an exhaustive search goes through."""
@@ -43,6 +51,22 @@ def plan_paces(
     else:
         points, name = [search.point(paces_by_name(simulation.cut, strategy, simulation.arrivals.steps))], "hand"
     return _plan(search, name, points)
+
+
+def planned_again(cut: Cut, statistics: Statistics, arrivals: Arrivals, goal: Goal, flushes: Mask, step: int) -> Mask:
+    """The flushes of all steps, after so many of them: those that have been stay as they were, and paces of those to come are chosen anew.
+    What has come by then is known; what is to come is expected to come steadily."""
+    known = replace(arrivals, shares=_expected(arrivals, step))
+    whole = Simulation(cut, statistics, known)
+    batch = float(whole.run([[1] * len(cut.paths)]).total[0])
+    simulation = Simulation(cut, statistics, known, past=flushes[:, :step])
+    plan = plan_paces(simulation, goal, batch=batch)
+    return simulation.flushes(plan.paces)
+
+
+def _expected(arrivals: Arrivals, step: int) -> Array:
+    rest = np.linspace(arrivals.shares[step - 1], 1.0, arrivals.steps - step + 1)[1:]
+    return np.concatenate((arrivals.shares[:step], rest))
 
 
 def _plan(search: Search, name: StrategyName, points: list[Point]) -> Plan:
