@@ -1,9 +1,11 @@
 """Commits: killed at every file operation, failing at every file operation, and raced by another process."""
 
 import errno
+import fcntl
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,6 +16,7 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
+from tempura.warehouse.commits import locks
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.ledger import Ledger, attempt
 from tempura.warehouse.commits.locks import HeldError
@@ -271,6 +274,42 @@ class TestRaces:
         assert told == ["COMMIT_LOST"] * 7
         assert ledger.count() == 1
         assert list((tmp_path / "attempts").iterdir()) == []
+
+    def test_who_only_looks_at_a_lock_does_not_hold_it(self, tmp_path: Path) -> None:
+        lock, told = tmp_path / "run.lock", list[bool]()
+
+        def held(how: int, seconds: float, signed: str) -> None:
+            with lock.open("a+b") as file:
+                file.truncate(0)
+                file.write(signed.encode())
+                file.flush()
+                fcntl.flock(file, how)
+                told.append(True)
+                time.sleep(seconds)
+
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        dead = f'{{"host": "{socket.gethostname()}", "pid": {child}, "started": "2026-03-01"}}'
+        for how, signed in ((fcntl.LOCK_SH, ""), (fcntl.LOCK_EX, ""), (fcntl.LOCK_EX, dead)):
+            told.clear()
+            other = threading.Thread(target=held, args=(how, 0.1, signed))
+            other.start()
+            while not told:
+                time.sleep(0.001)
+            assert not locks.is_held(lock)
+            other.join()
+            told.clear()
+            other = threading.Thread(target=held, args=(how, 0.1, signed))
+            other.start()
+            while not told:
+                time.sleep(0.001)
+            with Files().lock(lock, wait=False):
+                assert locks.is_held(lock)
+                with pytest.raises(HeldError), Files().lock(lock, wait=False):
+                    pass
+            other.join()
 
     def test_a_lock_is_shared_or_held_alone(self, tmp_path: Path) -> None:
         files, lock, told = Files(), tmp_path / "a.lock", list[str]()

@@ -23,6 +23,10 @@ HEARTBEAT = 10.0
 PATIENCE = 60.0
 """Seconds without a heartbeat after which an owner on another machine is taken for dead."""
 
+_LOOK = 1.0
+"""Seconds after which a lock that is not free is no longer thought to be only looked at: to find out whether one is free is to take it for
+a moment, which is longer on a busy machine."""
+
 _STARTED = datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -53,7 +57,8 @@ class HeldError(Exception):
 
 @contextmanager
 def hold(path: Path, wait: bool = True) -> Iterator[None]:
-    """Hold a lock; ``wait`` for it, or raise :class:`HeldError`. The lock of a dead process is taken over."""
+    """Hold a lock; ``wait`` for it, or raise :class:`HeldError`. The lock of a dead process is taken over; who only looks at it is waited
+    for."""
     with _taken(path, fcntl.LOCK_EX, wait) as file:
         _sign(file, Owner.me())
         try:
@@ -74,28 +79,33 @@ def share(path: Path, wait: bool = True) -> Iterator[None]:
 @contextmanager
 def _taken(path: Path, how: int, wait: bool) -> Iterator[IO[bytes]]:
     """The file of a lock, locked as ``fcntl`` says and at its place. Raises HeldError."""
+    begun = time.monotonic()
     while True:
         with path.open("a+b") as file:
             free = _flock(file, how, wait) and not _lives_elsewhere(path)
             if free and _is_at(file.fileno(), path):
                 yield file
                 return
-            if not free and not wait:
+            if not free and not wait and not _may_be_looked_at(path, begun):
                 raise HeldError(owner_of(path))
         if not free:
-            time.sleep(0.2)
+            time.sleep(0.2 if wait else 0.01)
 
 
 def is_held(path: Path) -> bool:
     """Whether a living process holds the lock."""
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return _lives_elsewhere(path)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
+    begun = time.monotonic()
+    while True:
+        try:
+            with path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return _lives_elsewhere(path)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            if not _may_be_looked_at(path, begun):
+                return True
+        time.sleep(0.01)
 
 
 def remove_if_free(path: Path) -> bool:
@@ -125,6 +135,26 @@ def _flock(file: IO[bytes], how: int, wait: bool) -> bool:
         fcntl.flock(file, how if wait else how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    return True
+
+
+def _may_be_looked_at(path: Path, begun: float) -> bool:
+    """Whether a lock that was not free may be so in a moment, because somebody only looks at it: who holds it signs it. ``begun``: since
+    when it is tried, by the monotonic clock."""
+    return not _is_signed(path) and time.monotonic() < begun + _LOOK
+
+
+def _is_signed(path: Path) -> bool:
+    """Whether a lock is signed by another process than one that has died on this machine without taking its name back."""
+    owner = owner_of(path)
+    if owner is None or owner.host != socket.gethostname():
+        return owner is not None
+    try:
+        os.kill(owner.pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # it is another user's
     return True
 
 
