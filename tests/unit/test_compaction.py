@@ -4,7 +4,8 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from tempura.warehouse.commits import ledger, manifests
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.spans import spans
 from tempura.warehouse.engine import Source
+from tempura.warehouse.runs.run import alone
 from tempura.warehouse.tables.compact import compact
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.times.schedule import Schedule
@@ -329,6 +331,36 @@ def test_two_processes_store_the_same_together(churning: Churning, monkeypatch: 
     assert churning.bag(0, 17) == SignedBag.of([*churning.rows, (999, "z", 1)])
     churning.wh.gc()
     assert churning.wh.gc() == ()
+
+
+def test_versions_that_are_given_up_while_a_run_is_planned_are_not_read(
+    churning: Churning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until a run has the lock of its query, nothing tells ``gc`` of another process that it is at work."""
+    for _ in range(15):
+        churning.step()
+    q = churning.wh.add_query("q", sql=COUNT, schedule=Schedule.view())
+    q.run()
+    for _ in range(5):
+        churning.step(come=3, go=2)
+    done = list[int]()
+
+    @contextmanager
+    def later(files: Files, folder: Path) -> Iterator[None]:
+        if not done:
+            done.append(1)
+            for _ in range(40):
+                churning.step(come=3, go=2)
+            open_site(churning.folder / "wh", BagEngine(), Files(), lambda: NOON).gc()
+        with alone(files, folder):
+            yield
+
+    monkeypatch.setattr("tempura.warehouse.query.alone", later)
+    # Planned at version 21, which is in the middle of what is stored together by then.
+    report = q.run(methods="batch")
+    assert done
+    assert report.inputs == {"sales": 61}
+    assert q.result() == SignedBag.of([(len(churning.rows),)])
 
 
 @pytest.mark.slow

@@ -164,7 +164,8 @@ class Query:
         """
         self._check_declared()
         demand = Demand.of(self.name, self._spec, methods, require, self._rules)
-        report = self._ran(partial(self._agenda.due, at=at, now=now, force=force), demand, dry_run, progress)
+        due = partial(self._agenda.due, at=at, now=now, force=force)
+        report = _while_others_collect(lambda: self._ran(due, demand, dry_run, progress))
         if not dry_run:
             self.publish(progress)
         return report
@@ -570,6 +571,21 @@ class Query:
             raise TempuraError("RESULT_DAMAGED", f"The result of query {self.name} of {step.slot}: {wrong}.", remedy)
         assert step.output is not None
         return step.output.with_parts(absolute(part, self._site.root) for part in step.output.parts)
+
+
+_MOST_TRIES = 3
+
+
+def _while_others_collect(ran: Callable[[], RunReport]) -> RunReport:
+    """What a run gives. Nothing tells ``gc`` of another process, before the run has the lock of its query, at which versions of the tables
+    it has been planned; when these were given up meanwhile, because more has arrived, it is planned anew."""
+    for _ in range(_MOST_TRIES - 1):
+        try:
+            return ran()
+        except TempuraError as error:
+            if error.code != "VERSION_COLLECTED":
+                raise
+    return ran()
 
 
 def _published_at(spec: QuerySpec, output: OutputSpec) -> QuerySpec:
