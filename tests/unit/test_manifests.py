@@ -1,5 +1,6 @@
 """Manifests are read once by a process, and again as soon as something touches them."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -8,7 +9,10 @@ import pytest
 
 from tempura.errors import TempuraError
 from tempura.warehouse.commits import manifests
+from tempura.warehouse.commits.files import Files
 from tempura.warehouse.commits.manifests import FORMAT, Entry, read_manifest, sealed, to_bytes
+from tempura.warehouse.warehouse import open_site
+from tests.unit.bag_engine import BagEngine
 
 
 def put(path: Path, n: int) -> None:
@@ -48,6 +52,39 @@ def test_another_one_under_the_name_is_read(tmp_path: Path) -> None:
     (tmp_path / "1.json").unlink()
     with pytest.raises(TempuraError, match="LEDGER_CORRUPT"):
         read_manifest(tmp_path / "1.json")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.EACCES, "NO_ACCESS"),
+        (errno.EMFILE, "IO_FAILED"),
+        (errno.ESTALE, "IO_FAILED"),
+        (errno.ENOENT, "LEDGER_CORRUPT"),
+    ],
+)
+def test_one_that_the_system_does_not_let_be_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: str
+) -> None:
+    def refuse(path: Path) -> bytes:
+        raise OSError(number, os.strerror(number), str(path))
+
+    put(tmp_path / "1.json", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse)
+        with pytest.raises(TempuraError, match=rf"{code}.*1\.json"):
+            read_manifest(tmp_path / "1.json")
+    assert read_manifest(tmp_path / "1.json")["n"] == 1
+
+
+def test_nor_are_declarations_that_it_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, encoding: str) -> str:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    wh = open_site(tmp_path, BagEngine(), Files())
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(TempuraError, match=r"NO_ACCESS.*tempura\.toml"):
+        wh.query("q")
 
 
 def test_those_that_were_not_asked_for_are_forgotten(tmp_path: Path) -> None:

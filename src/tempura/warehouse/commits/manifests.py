@@ -5,12 +5,14 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tempura.errors import TempuraError
+from tempura.execute.failure import errors_by_code
 from tempura.warehouse.commits.changes import change, changed
 from tempura.warehouse.commits.seals import checksum
 
@@ -62,7 +64,7 @@ def sealed(data: Json) -> dict[str, Any]:
 
 def read_manifest(path: Path) -> Entry:
     """Read what a commit wrote. Raises TempuraError LEDGER_CORRUPT when it is anything else, FORMAT_NEWER or FORMAT_OLDER
-    when another version of Tempura wrote it."""
+    when another version of Tempura wrote it; NO_ACCESS or IO_FAILED when the system does not let it be read, which may be whole."""
     return _MEMORY.recall(path, _read)
 
 
@@ -86,9 +88,11 @@ def corrupt(what: str) -> TempuraError:
 
 def _read(path: Path) -> Entry:
     try:
-        written = path.read_bytes()
+        # What the system does not let be read is not damaged: who took it for that, and began the table anew, would lose its rows.
+        with errors_by_code(), _lost_is_damaged(path):
+            written = path.read_bytes()
         data = json.loads(written)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise corrupt(f"{path} cannot be read: {error}.") from error
     if not isinstance(data, dict) or not isinstance(data.get("format"), int):
         raise corrupt(f"{path} does not hold a manifest.")
@@ -103,6 +107,14 @@ def _read(path: Path) -> Entry:
     if not _is_as_sealed(written, data.pop("checksum", None)):
         raise corrupt(f"{path} was altered: its checksum does not fit.")
     return Entry(data)
+
+
+@contextmanager
+def _lost_is_damaged(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        raise corrupt(f"{path} cannot be read: {error}.") from error
 
 
 def _is_as_sealed(written: bytes, seal: object) -> bool:

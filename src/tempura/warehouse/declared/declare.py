@@ -247,7 +247,8 @@ class DeclarationFile:
             self._edit(lambda document: None)
 
     def read(self) -> Declarations:
-        """Read and check the file. Raises TempuraError BAD_TOML, BAD_NAME, BAD_SCHEDULE, and what is wrong with a value of its kind."""
+        """Read and check the file. Raises TempuraError BAD_TOML, BAD_NAME, BAD_SCHEDULE, NO_ACCESS, and what is wrong with a value of its
+        kind."""
         return _declarations(self.path, self._text())
 
     def put_table(self, name: str, spec: TableSpec) -> None:
@@ -277,6 +278,7 @@ class DeclarationFile:
             self.change(lambda document: _put(document, "query", name, spec.to_toml()))
         return spec
 
+    @errors_by_code()
     def _text(self) -> str:
         try:
             return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
