@@ -363,6 +363,27 @@ def test_versions_that_are_given_up_while_a_run_is_planned_are_not_read(
     assert q.result() == SignedBag.of([(len(churning.rows),)])
 
 
+@pytest.mark.parametrize("operation", ["link", "remove_tree"])
+def test_two_processes_collect_at_once(churning: Churning, operation: str) -> None:
+    q = churning.wh.add_query("q", sql=COUNT, schedule=Schedule.view())
+    for _ in range(3):
+        for _ in range(7):
+            churning.step(come=3, go=2)
+        q.run()
+    done = list[int]()
+
+    def other(upto: str, path: Path) -> None:
+        if upto == operation and path.suffix not in (".lock", ".tmp") and not done:
+            done.append(1)
+            open_site(churning.folder / "wh", BagEngine(), Files(), lambda: NOON).gc(keep=1)
+
+    open_site(churning.folder / "wh", BagEngine(), Files(other), lambda: NOON).gc(keep=1)
+    assert done
+    assert churning.wh.gc(keep=1) == ()
+    assert q.verify()
+    assert churning.bag(0, 22) == SignedBag.of(churning.rows)
+
+
 @pytest.mark.slow
 def test_killed_at_every_file_operation_while_storing_together_and_in_gc(tmp_path: Path) -> None:
     def prepare(folder: Path) -> Churning:

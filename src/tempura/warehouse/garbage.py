@@ -72,13 +72,22 @@ class Bin:
         self._bytes = Counter[str]()
 
     def put(self, paths: Iterable[Path], kind: Callable[[Path], str]) -> None:
-        """Remove files and folders; ``kind`` says what a file was."""
-        for path in paths:
-            for file in [f for f in path.rglob("*") if f.is_file()] if path.is_dir() else [path]:
-                self._bytes[kind(file)] += file.stat().st_size
+        """Remove files and folders; ``kind`` says what a file was. What another process, which collects as well, removes meanwhile is
+        left to it."""
+        for path in filter(os.path.lexists, paths):
+            for file in _files_at(path):
+                with suppress(FileNotFoundError):
+                    self._bytes[kind(file)] += file.stat().st_size
             self._paths.append(path)
             if not self.sweep.dry_run:
-                (self.site.files.remove_tree if path.is_dir() else self.site.files.remove)(path)
+                self._remove(path)
+
+    def _remove(self, path: Path) -> None:
+        while path.is_dir() and not path.is_symlink():
+            with suppress(FileNotFoundError):
+                self.site.files.remove_tree(path)
+                return
+        self.site.files.remove(path)
 
     def put_locks(self, locks: Iterable[Path]) -> None:
         """Remove the locks that no process holds."""
@@ -90,6 +99,13 @@ class Bin:
     def report(self) -> Removed:
         """All of it."""
         return Removed((os.path.relpath(path, self.site.root) for path in self._paths), self._bytes)
+
+
+def _files_at(path: Path) -> list[Path]:
+    """The file there, or all in the folder."""
+    if not path.is_dir():
+        return [path]
+    return [file for folder, _, names in os.walk(path) for file in map(Path(folder).joinpath, names) if file.is_file()]
 
 
 def collect(

@@ -19,7 +19,7 @@ from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, totals
 from tempura.warehouse.batches.content import last_reset
 from tempura.warehouse.commits.files import Files
-from tempura.warehouse.commits.ledger import Attempt, commit, named_spans, span_name
+from tempura.warehouse.commits.ledger import Attempt, commit, named_spans, span_name, whoever_is_first
 from tempura.warehouse.commits.manifests import read_manifest
 from tempura.warehouse.commits.spans import Span, spans
 
@@ -150,7 +150,8 @@ class Blocks:
 
     def give_up(self, work: Attempt, span: Span) -> None:
         """Commit that a block is sole."""
-        commit(self.files, work, self.folder / f"{_SOLE}{span_name(span)}", {})
+        with whoever_is_first():
+            commit(self.files, work, self.folder / f"{_SOLE}{span_name(span)}", {})
 
     def freed(self, plane: Plane, since: int = 0) -> tuple[Path, ...]:
         """The manifests of blocks, and of their being sole, that say nothing more since some are sole, and those of what a reset has

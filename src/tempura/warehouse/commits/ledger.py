@@ -98,7 +98,7 @@ def commit(files: Files, work: Attempt, target: Path, data: Json) -> None:
 
 
 @contextmanager
-def _whoever_is_first() -> Iterator[None]:
+def whoever_is_first() -> Iterator[None]:
     """Around the commit of what another process would say in the same words."""
     try:
         yield
@@ -166,7 +166,7 @@ class Ledger:
     def forget(self, work: Attempt, upto: int) -> None:
         """Commit that the first ``upto`` manifests are forgotten, a number that :func:`whole` gives; others follow them."""
         self._checkpoint(work, self.count(), upto)
-        with _whoever_is_first():
+        with whoever_is_first():
             commit(self.files, work, self._note(upto), {"forgotten": upto})
 
     def superseded(self, forgotten: int = 0) -> tuple[Path, ...]:
@@ -243,7 +243,7 @@ class Ledger:
             held = [self.settled(entry) for entry in entries[after:upto] if entry is not None]
             if len(held) < upto - after:
                 continue  # the ledger was begun anew
-            with _whoever_is_first():
+            with whoever_is_first():
                 commit(self.files, work, self._path((after, upto)), together(held))
 
     def _checkpointed(self, span: Span) -> tuple[Entry, ...]:
