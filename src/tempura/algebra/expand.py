@@ -1,8 +1,8 @@
 """Several rows from each row: what GROUPING SETS, ROLLUP and CUBE are made of."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from tempura.algebra.once import cached_property
 from tempura.algebra.rel import Unary
 from tempura.algebra.scalar import Column, Expr, Output
 

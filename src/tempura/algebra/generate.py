@@ -1,8 +1,8 @@
 """Generators: functions that make any number of rows of each row (explode, LATERAL VIEW, stack)."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from tempura.algebra.once import cached_property
 from tempura.algebra.rel import Unary
 from tempura.algebra.scalar import Call, Column, Expr
 

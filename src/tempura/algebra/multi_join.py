@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from tempura.algebra.once import cached_property
 from tempura.algebra.rel import Join, Many, Rel
 from tempura.algebra.scalar import Column, Expr, conjunction, conjuncts
 

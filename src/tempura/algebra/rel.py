@@ -8,12 +8,12 @@ must be *positive* (no negative weight): :attr:`Rel.set_like` says which, and th
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 from typing import Literal as OneOf
 
+from tempura.algebra.once import cached_property
 from tempura.algebra.scalar import TRUE, AggregateOutput, Column, Expr, Output, Ref, SortKey
 from tempura.errors import Reason
 
@@ -21,6 +21,7 @@ JoinKind = OneOf["inner", "left", "full", "semi", "anti", "exists", "single"]
 """Right joins are lifted as left joins with the inputs exchanged, cross joins as inner joins on TRUE."""
 
 
+_STORED: dict[type, tuple[str, ...]] = {}
 _COMPARED: dict[type, tuple[str, ...]] = {}
 _PARTS: dict[type, Callable[[object], object]] = {}
 
@@ -37,6 +38,19 @@ def _parts_of(node: type) -> Callable[[object], object]:
     if node not in _PARTS:
         _PARTS[node] = attrgetter(*compared(node)) if compared(node) else lambda rel: ()
     return _PARTS[node]
+
+
+Node = TypeVar("Node", bound="Rel")
+
+
+def over(node: Node, **inputs: object) -> Node:
+    """An operator with other inputs. ``dataclasses.replace`` makes the same, but looks at each field and sets each again."""
+    kind, known = type(node), node.__dict__
+    if kind not in _STORED:
+        _STORED[kind] = tuple(field.name for field in fields(node))  # type: ignore[arg-type]  # subclasses are dataclasses
+    made: Node = object.__new__(kind)
+    made.__dict__.update({name: known[name] for name in _STORED[kind]}, **inputs)
+    return made
 
 
 class Rel:
@@ -129,7 +143,7 @@ class Unary(Rel):
 
     def with_inputs(self, *inputs: Rel) -> Rel:
         (only,) = inputs
-        return self if only is self.input else replace(self, input=only)
+        return self if only is self.input else over(self, input=only)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -147,7 +161,7 @@ class Many(Rel):
         return self.terms
 
     def with_inputs(self, *inputs: Rel) -> Rel:
-        return replace(self, terms=inputs)
+        return over(self, terms=inputs)
 
 
 # --- leaves ---------------------------------------------------------------------------------------------------------
@@ -210,7 +224,7 @@ class Opaque(Rel):
         return self.tables
 
     def with_inputs(self, *inputs: Rel) -> Rel:
-        return replace(self, tables=inputs)
+        return over(self, tables=inputs)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -286,7 +300,7 @@ class Join(Rel):
 
     def with_inputs(self, *inputs: Rel) -> Rel:
         left, right = inputs
-        return self if left is self.left and right is self.right else replace(self, left=left, right=right)
+        return self if left is self.left and right is self.right else over(self, left=left, right=right)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

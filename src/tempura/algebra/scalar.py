@@ -7,7 +7,9 @@ expressions into ``function``, ``args``, ``type`` and ``detail``.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import reduce
+
+from tempura.algebra.once import cached_property
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ values and their total. Groups of signed bags have slots too, so the state of a 
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from math import nan
 from typing import Literal as OneOf
 
-from tempura.algebra.rel import Rel, Unary
+from tempura.algebra.once import cached_property
+from tempura.algebra.rel import Rel, Unary, over
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Expr, Literal, Output, Ref, conjunction
 from tempura.algebra.sql_order import equality_is_identity
 from tempura.errors import Reason
@@ -128,7 +129,7 @@ class MergeStates(Rel):
 
     def with_inputs(self, *inputs: Rel) -> Rel:
         left, right = inputs
-        return self if left is self.left and right is self.right else replace(self, left=left, right=right)
+        return self if left is self.left and right is self.right else over(self, left=left, right=right)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

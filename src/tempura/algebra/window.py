@@ -1,9 +1,9 @@
 """Window functions: values of a row that depend on other rows of its partition."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal as OneOf
 
+from tempura.algebra.once import cached_property
 from tempura.algebra.rel import Rel, Unary
 from tempura.algebra.scalar import AggregateCall, Column, Expr, Literal, Output, SortKey
 

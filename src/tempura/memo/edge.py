@@ -1,8 +1,8 @@
 """Classes of equal expressions as leaves, so that an operator over classes is an operator like any other."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from tempura.algebra.once import cached_property
 from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import Column
 

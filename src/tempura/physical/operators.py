@@ -1,8 +1,8 @@
 """The leaves that a plan adds to the algebra: where rows come from when a step runs."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from tempura.algebra.once import cached_property
 from tempura.algebra.rel import Rel, Scan
 from tempura.algebra.scalar import Column
 from tempura.tvr.views import Delta, Snapshot

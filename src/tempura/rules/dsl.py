@@ -31,10 +31,11 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Annotated, Protocol, TypeVar, get_type_hints
 
 from tempura.algebra.multi_join import MultiJoin
+from tempura.algebra.once import cached_property
 from tempura.algebra.rel import JoinKind, Rel, compared, empty
 from tempura.algebra.scalar import AggregateOutput, Call, Column, Expr, Output, SortKey
 from tempura.algebra.window import WindowOutput

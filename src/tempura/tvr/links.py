@@ -4,8 +4,8 @@
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from tempura.algebra.once import cached_property
 from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import Column
 

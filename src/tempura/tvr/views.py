@@ -6,12 +6,12 @@ Aggregations have a second pair of views, in the attribute perspective: ``R.stat
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil
 
 from tempura.algebra.expand import Expand
 from tempura.algebra.generate import Generate
 from tempura.algebra.multi_join import MultiJoin
+from tempura.algebra.once import cached_property
 from tempura.algebra.one import One
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Sort, TopK, Union
 from tempura.algebra.scalar import Column
