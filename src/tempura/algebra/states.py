@@ -252,13 +252,14 @@ def state_layout(keys: tuple[Output, ...], aggregates: tuple[AggregateOutput, ..
     base = prefix[0] if prefix else Column("none", "none", "int")
     # Not ".rows": without keys, COUNT(*) FILTER as the first aggregate has a slot of that name.
     slots = [Slot(base.derived("group", "bigint"), "rows")]
+    first = {slot.value: slot.column for slot in slots}
     kept: dict[Column, Column] = {}
     for output in aggregates:
         for slot in _slots(output, output.call):
-            same = next((known for known in slots if known.value == slot.value), None)
-            kept[slot.column] = same.column if same else slot.column
-            if same is None:
-                slots.append(replace(slot, of=tuple(kept[column] for column in slot.of)))
+            if slot.value not in first:
+                first[slot.value] = slot.column
+                slots.append(replace(slot, of=tuple(kept[column] for column in slot.of)) if slot.of else slot)
+            kept[slot.column] = first[slot.value]
     return StateLayout(tuple(k.column for k in keys), tuple(slots))
 
 

@@ -55,6 +55,7 @@ class Origins:
         self._meaning = meaning
         self._rows = rows
         self._insides: dict[Rel, tuple[Rel, dict[Column, Column]]] = {}
+        self._defined: dict[tuple[Rel, Snapshot], Rel] = {}
         self._stats: dict[tuple[Rel, Column], ColumnStats | None] = {}
         self._sources: dict[tuple[Rel, Column], float] = {}
         self._origins: dict[tuple[Rel, tuple[Column, ...]], tuple[str, tuple[str, ...]] | None] = {}
@@ -69,8 +70,10 @@ class Origins:
         rel = self._meaning(view.tvr)
         if not isinstance(view.at, Snapshot) or isinstance(rel, Scan):
             return None
-        own = [rel.columns[view.columns.index(column)] for column in columns]
-        return rel.with_inputs(*(View(i, view.at) for i in rel.inputs)), own
+        key = (rel, view.at)
+        if key not in self._defined:
+            self._defined[key] = rel.with_inputs(*(View(i, view.at) for i in rel.inputs))
+        return self._defined[key], [rel.columns[view.columns.index(column)] for column in columns]
 
     def inside(self, rel: Rel, column: Column) -> tuple[Rel, Column]:
         """A column of a class, or of a view of one, as a column of what the class stands for."""

@@ -334,6 +334,16 @@ class Rule:
             pattern=function(**_holes(parameters)).lhs,
         )
 
+    @cached_property
+    def given(self) -> tuple[tuple[str, str], ...]:
+        """The metavariables that a planner gives, with their kinds."""
+        return tuple((name, kind) for name, kind in self.parameters.items() if kind in GIVEN_KINDS)
+
+    @cached_property
+    def times(self) -> tuple[tuple[str, str], ...]:
+        """The metavariables that are times, with their kinds."""
+        return tuple((name, kind) for name, kind in self.parameters.items() if kind in ("Time", "Between"))
+
     @property
     def is_fallback(self) -> bool:
         """Whether it computes, at any time, what could not be maintained, and says why."""
@@ -412,7 +422,7 @@ def rule(
 
 def times_of(rule: Rule, bindings: Mapping[str, object]) -> tuple[Moment, ...]:
     """The times that a rule's metavariables stand for."""
-    found = (bindings.get(name) for name, kind in rule.parameters.items() if kind in ("Time", "Between"))
+    found = (bindings.get(name) for name, _ in rule.times)
     return tuple(time for time in found if isinstance(time, Moment))
 
 

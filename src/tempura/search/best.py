@@ -42,7 +42,7 @@ class Best:
             if goal in self.cost:
                 return
             way = alternatives[goal][number]
-            needed = sum(self.cost[child] for child in dict.fromkeys(way.goals) if way.rule or not is_result(child))
+            needed = sum(self.cost[child] for child in way.goals if way.rule or not is_result(child))
             needed += self._written(goal, way) - (0 if way.rule else sum(map(self._left_out, way.goals)))
             if needed > found.get(goal, needed):
                 return
@@ -52,11 +52,10 @@ class Best:
 
         for goal, ways in alternatives.items():
             for number, way in enumerate(ways):
-                needed = dict.fromkeys(way.goals)
-                missing[goal, number] = len(needed)
-                for child in needed:
+                missing[goal, number] = len(way.goals)
+                for child in way.goals:
                     users[child].append((goal, number))
-                if not needed:
+                if not way.goals:
                     offer(goal, number)
         while queue:
             cost, _, goal, number = heappop(queue)

@@ -46,6 +46,7 @@ class Search:
 class Alternative:
     """A way to reach a goal. ``rule`` made it of ``member``, an operator that computes the goal's TVR; both are None when the view is
     loaded; then ``goals`` is the goal that saves it, or nothing when it is stored already; what that costs depends on how it was saved.
+    Of others ``goals`` are what ``rhs`` reads, each once.
     ``searches`` are the bits of those that may use it. It has no price until somebody asks (``Graph.work``)."""
 
     rule: Rule | None

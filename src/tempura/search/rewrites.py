@@ -145,8 +145,8 @@ class Rewriter:
         """Bind facts and links, the points that stand on the right side only, one that is earlier, or between, and the table that
         moves."""
         given = {"Facts": self.facts, "Links": links, **self._space.given}
-        bound = bindings | {name: given[kind] for name, kind in rule.parameters.items() if kind in given}
-        free = {n: kind for n, kind in rule.parameters.items() if kind in ("Time", "Between") and n not in bindings}
+        bound = bindings | {name: given[kind] for name, kind in rule.given}
+        free = {name: kind for name, kind in rule.times if name not in bindings}
         points = [self._earlier(view) if kind == "Time" else self._between(view) for kind in free.values()]
         for chosen in product(*points):
             all_bound = bound | dict(zip(free, chosen, strict=True))

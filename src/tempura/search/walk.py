@@ -96,7 +96,7 @@ class WholePlan(Walk):
         if way.rule is None:
             self.loaded[goal] = way
             self._unbuilt.extend(way.goals)
-        elif all(map(self._needs, dict.fromkeys(way.goals))):
+        elif all(map(self._needs, way.goals)):
             self.count(goal, way)
         else:
             return False
@@ -142,7 +142,7 @@ class Exchange(Walk):
             self.loaded[goal] = way
         else:
             self.count(goal, way)
-        return all(map(self._needs, dict.fromkeys(way.goals)))
+        return all(map(self._needs, way.goals))
 
     def _needs(self, goal: Goal) -> bool:
         is_new = self.use(goal) == 1
@@ -167,7 +167,7 @@ class Exchange(Walk):
         way = self._plan.chosen(goal)
         if way.rule is not None:
             self.count(goal, way, -1)
-        for needed in dict.fromkeys(way.goals):
+        for needed in way.goals:
             if self.use(needed, -1) == 0:
                 self.loaded.pop(needed, None)
                 self._leave(needed)
