@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -93,6 +93,24 @@ def test_files_are_made_with_the_permissions_that_hadoop_gives_them(spark: Spark
             jvm.org.apache.hadoop.fs.Path(f"{here}/written"), jvm.org.apache.hadoop.fs.permission.FsPermission(mode)
         )
         assert (tmp_path / "written").stat().st_mode & 0o7777 == mode
+
+
+def test_settings_of_hadoop_are_sent_without_the_files_that_they_are_from(spark: SparkSession, tmp_path: Path) -> None:
+    """Each would be packed by itself, for each scan; all other settings are there, and what is set later says where."""
+    hadoop = cast(Any, spark._jvm).org.apache.hadoop
+    spark.range(1).write.parquet(f"file://{tmp_path}/written")  # what is loaded for that has settings of its own
+    ours = spark._jsc.hadoopConfiguration()
+    anew = hadoop.conf.Configuration(ours)
+    anew.reloadConfiguration()
+    sizes = []
+    for settings in (ours, anew):
+        sent = hadoop.io.DataOutputBuffer()
+        settings.write(sent)
+        sizes.append(sent.getLength())
+    assert ours.getPropertySources("io.file.buffer.size") is None
+    assert list(anew.getPropertySources("io.file.buffer.size")) == ["core-default.xml"]
+    assert ours.size() == anew.size()
+    assert sizes[0] < sizes[1]
 
 
 @pytest.mark.slow

@@ -241,8 +241,9 @@ def start_session(
         for key, value in settings.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
-    if is_new:  # what a program's own session does to files stays as it is
+    if is_new:  # a program's own session stays as it is
         compiled_alone(session, "Disk").serve(session._jsparkSession)
+        compiled_alone(session, "Origins").forget(session._jsparkSession)
     if archive and noting:
         jvm: Any = session._jvm
         machine, modules = jvm.java.lang, jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptionArray()
