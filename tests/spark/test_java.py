@@ -11,10 +11,9 @@ from tempura.algebra.rel import Rel
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref
 from tempura.algebra.states import Finalize, Partial
 from tempura.execute import functions as fn
-from tempura.execute import metrics
 from tempura.execute.draft import Draft
 from tempura.execute.metrics import Meter
-from tempura.frontend.later import call
+from tempura.frontend.compiled import compiled
 from tests.spark.bags import executor, read
 
 
@@ -110,6 +109,6 @@ def test_a_stage_that_the_store_has_dropped_is_left_out(spark: SparkSession) -> 
         spark.range(0, 100, 1, 3).rdd.count()
     store: Any = spark.sparkContext._jsc.sc().statusStore()
     (job,) = meter.jobs
-    (stage,) = metrics._numbers([call(store, "job", job).stageIds()])[0]
-    assert [found.tasks for found in metrics._stages(store, [10**6, stage, 10**6 + 1])] == [3]
-    assert metrics._stages(store, []) == []
+    stage = store.job(job).stageIds().head()
+    found = [compiled(spark, "Stages").stage(store, id) for id in (10**6, stage, 10**6 + 1)]
+    assert [told.partition(" ")[0] for told in found] == ["", "3", ""]

@@ -13,7 +13,7 @@ from tempura.algebra.rel import Aggregate, Consolidate, Filter, Join, Negate, Pr
 from tempura.algebra.states import Partial
 from tempura.execute.contract import Joins
 from tempura.execute.sharing import shared, sinks_of
-from tempura.frontend.compiled import compiled
+from tempura.frontend.compiled import END, compiled
 from tempura.plan.progressive import Step
 from tempura.search.counts import COUNTED
 
@@ -59,13 +59,12 @@ class RowCounter:
         if self._listener is None:
             return
         try:
-            if error is None:
-                # Events reach listeners asynchronously.
-                self._session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-                self._found = self._as_planned(dict(_parsed(self._listener.counted())))
-                lines = (line.split("\t") for line in self._listener.joined().splitlines())
-                self._ways = {name: tuple(ways) for name, *ways in lines}
-            self._listener.end(self._session._jsparkSession)
+            if error is not None:
+                self._listener.end(self._session._jsparkSession)
+                return
+            counted, joined = str(self._listener.told(self._session._jsparkSession)).split(END)
+            self._found = self._as_planned(dict(_parsed(counted)))
+            self._ways = {name: tuple(ways) for name, *ways in (line.split("\t") for line in joined.splitlines())}
         except Py4JError:
             # What is not known makes estimates worse, and no run fails for that.
             _log.debug("rows were not counted", exc_info=True)

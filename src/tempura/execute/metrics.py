@@ -1,20 +1,18 @@
 """What a piece of work on Spark took, read from Spark's own status store (it works with the web UI disabled)."""
 
-import json
 import time
 import uuid
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from tempura.execute.contract import Clocks, Usage
+from tempura.frontend.compiled import compiled_by
 from tempura.frontend.java import java
-from tempura.frontend.later import Later, call, made, seq, static
 
 
 class Meter:
@@ -60,16 +58,10 @@ class Meter:
 
     def _measure(self, spent: Clocks) -> Usage:
         scala_context: Any = self._context._jsc.sc()
-        # Events reach the status store asynchronously: without waiting, the last stages would be missing.
-        scala_context.listenerBus().waitUntilEmpty()
-        store = scala_context.statusStore()
-        # The JVM picks them: a session may have run thousands of jobs before.
-        jobs = call(scala_context.statusTracker(), "getJobIdsForTag", self._tag)
-        self.jobs = tuple(json.loads(str(made(static("java.util.Arrays", "toString", jobs)))))
-        ids = {
-            stage for stages in _numbers([call(store, "job", id).stageIds() for id in self.jobs]) for stage in stages
-        }
-        ran = [stage for stage in _stages(store, sorted(ids)) if stage.tasks]
+        # The JVM picks the jobs: a session may have run thousands before.
+        jobs, *stages = str(compiled_by(self._context._gateway, "Stages").of(scala_context, self._tag)).splitlines()
+        self.jobs = tuple(map(int, jobs.split()))
+        ran = [_Stage(*map(int, stage.split())) for stage in stages]
         tasks_cpu = sum(stage.cpu for stage in ran) / 1e9
         # In a local session tasks run in the driver's JVM.
         other = tasks_cpu if scala_context.isLocal() else 0.0
@@ -99,30 +91,10 @@ def clocks(context: SparkContext) -> Clocks:
 
 
 class _Stage(NamedTuple):
-    """What a stage took: completed tasks, nanoseconds, bytes."""
+    """What a stage took, as ``Stages.java`` tells it: completed tasks, nanoseconds, bytes."""
 
     tasks: int
     cpu: int
     shuffled: int
     read: int
     written: int
-
-
-_TOLD = ("numCompleteTasks", "executorCpuTime", "shuffleWriteBytes", "inputBytes", "outputBytes")
-"""What Spark calls the fields of a stage, in their order."""
-
-
-def _stages(store: Any, ids: Sequence[int]) -> list[_Stage]:
-    """What is known of stages, in one call if the store has kept them all."""
-    asked = [call(store, "lastStageAttempt", id) for id in ids]
-    try:
-        return [_Stage(*told) for told in _numbers([seq(*(call(stage, name) for name in _TOLD)) for stage in asked])]
-    except Py4JJavaError:  # NoSuchElementException: the store has dropped one
-        halves = (ids[: len(ids) // 2], ids[len(ids) // 2 :]) if len(ids) > 1 else ()
-        return [stage for half in halves for stage in _stages(store, half)]
-
-
-def _numbers(sequences: Sequence[Later]) -> list[list[int]]:
-    """The numbers of Scala's sequences, in one call."""
-    text = str(made(seq(*(call(one, "mkString", " ") for one in sequences)).mkString("\n")))
-    return [[int(number) for number in line.split()] for line in text.splitlines()]

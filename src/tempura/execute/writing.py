@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tempura.frontend.compiled import compiled, ended
 from tempura.frontend.session import clone
 
 _WRITING = {
@@ -32,8 +33,8 @@ def writer_of(
 ) -> SparkSession:
     """A copy of a session for writing. ``marked``: a folder in which all was written has a file ``_SUCCESS``. ``also``: more settings."""
     writer = clone(session)
-    for name, value in (_WRITING | ({} if marked else _UNMARKED) | dict(also)).items():
-        writer.conf.set(name, value)
+    given = _WRITING | ({} if marked else _UNMARKED) | dict(also)
+    compiled(session, "Settings").add(writer._jsparkSession, ended(text for item in given.items() for text in item))
     return writer
 
 

@@ -15,7 +15,7 @@ from tempura.frontend.java import Java, java
 
 _SOURCES = (
     "Given", "Tables", "Walk", "Names", "Rules", "Tree", "Script", "Plans", "Leaves", "Settings", "Rows", "Answers",
-    "Definitions",
+    "Definitions", "Stages",
 )  # fmt: skip
 """The classes. Each may use those before it."""
 

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.TimeoutException;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedSubqueryColumnAliases;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -112,6 +113,17 @@ public final class Rows implements QueryExecutionListener {
     /** Look no longer. */
     public void end(SparkSession session) {
         session.listenerManager().unregister(this);
+    }
+
+    /** Look no longer, once all that ran was heard of; what was {@link #counted}, and after an end what was {@link #joined}. */
+    public String told(SparkSession session) throws TimeoutException {
+        try {
+            // Events reach listeners asynchronously.
+            session.sparkContext().listenerBus().waitUntilEmpty();
+            return counted() + Given.END + joined();
+        } finally {
+            end(session);
+        }
     }
 
     public synchronized void onSuccess(String function, QueryExecution execution, long nanoseconds) {

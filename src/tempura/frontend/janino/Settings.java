@@ -35,6 +35,11 @@ public final class Settings {
                 session.conf().unset(name);
             }
         }
+        add(session, settings);
+    }
+
+    /** Set some, and leave all others. */
+    public void add(SparkSession session, String settings) {
         String[] given = Given.texts(settings);
         for (int i = 0; i < given.length; i += 2) {
             session.conf().set(given[i], given[i + 1]);

@@ -1,9 +1,10 @@
 """The engine of a warehouse on Spark."""
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -237,9 +238,7 @@ class SparkEngine:
 
     def _text(self, schema: StructType) -> str:
         self._require_spark()
-        found = nullable(schema)
-        assert isinstance(found, StructType)
-        return str(found.toDDL())
+        return _spelled(schema.json())
 
     def infer_schema(self, files: FileSet) -> StructType:
         return reading.infer(clone(self._session), files)
@@ -449,6 +448,14 @@ class SparkEngine:
 
     def frame(self, source: Source, table: str) -> DataFrame:
         return marked_rows(self._session, source, table)
+
+
+@lru_cache(maxsize=1_000)
+def _spelled(schema: str) -> str:
+    """Columns (JSON of a StructType) as Spark spells them. Each run tells those of each table, which seldom change."""
+    found = nullable(StructType.fromJson(json.loads(schema)))
+    assert isinstance(found, StructType)
+    return str(found.toDDL())
 
 
 def _without_spark() -> Clocks:
