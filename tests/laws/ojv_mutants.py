@@ -1,9 +1,11 @@
 """Wrong splits by table, and wrong deltas of what is directly and indirectly affected; the printed form for deletions among them."""
 
-from tempura.algebra.scalar import Output, Ref, conjunction, conjuncts
+from tempura.algebra.scalar import TRUE, Call, Expr, Output, Ref, conjunction, conjuncts, substitute
+from tempura.memo.references import equated
 from tempura.rules.dsl import (
     INTER_TVR,
     TVR_GENERATING,
+    Always,
     AnyMarker,
     Facts,
     How,
@@ -212,6 +214,62 @@ def gains_looked_up_for_rows_that_cancel(L: Tvr, R: Tvr, on: On, t: Time, u: Tim
     )
 
 
+# --- preserved rows with a key ----------------------------------------------------------------------------------------
+
+
+class _Stored:
+    """``delta_left_join_of_stored`` taken apart: what the join as it was tells of the rows of L that match a change of R."""
+
+    def __init__(self, L: Tvr, R: Tvr, on: Expr, t: Time, u: Time) -> None:
+        pairs = equated(on, L.columns, R.columns)
+        changed = R[t:u].support().project(tuple(Output(c.primed(), Ref(c)) for c in R.columns))
+        V = L.left_join(R, on)[:t].semi_join(changed, substitute(on, {c: Ref(c.primed()) for c in R.columns}))
+        self.A = _own(V, L).support()
+        self.gained = self.A.join(R[t:u], on)
+        self.matched, self.unmatched = (
+            V.filter(Call(test, (Ref(pairs[0][1]),), "boolean") if pairs else TRUE) for test in ("IsNotNull", "IsNull")
+        )
+        self.fits = bool(pairs) and is_safe(L.columns, R.columns, on)
+
+
+@rule(TVR_GENERATING)
+def stored_left_join_without_a_key(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always) -> Rewrite:
+    """Δ(L ⟕ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match)      WRONG: of a row that L has twice, A has one"""
+    was = _Stored(L, R, on, t, u)
+    S = _own(was.matched + was.gained, R)
+    return rewrite(
+        L.left_join(R, on)[t:u],
+        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched,
+        where=was.fits and facts.unchanged(L, t, u) and not always.is_unique(L, L.columns),
+    )
+
+
+@rule(TVR_GENERATING)
+def stored_left_join_that_asks_the_old_matches(
+    L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always
+) -> Rewrite:
+    """Δ(L ⟕ R) = A ⋈ ΔR + pad(A ▷ (V with a match)) - (V without a match)      WRONG: the match may be what was lost"""
+    was = _Stored(L, R, on, t, u)
+    S = _own(was.matched, R)
+    return rewrite(
+        L.left_join(R, on)[t:u],
+        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched,
+        where=was.fits and facts.unchanged(L, t, u) and always.is_unique(L, L.columns),
+    )
+
+
+@rule(TVR_GENERATING)
+def stored_left_join_while_both_sides_move(L: Tvr, R: Tvr, on: On, t: Time, u: Time, always: Always) -> Rewrite:
+    """Δ(L ⟕ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match)      WRONG: forgets ΔL"""
+    was = _Stored(L, R, on, t, u)
+    S = _own(was.matched + was.gained, R)
+    return rewrite(
+        L.left_join(R, on)[t:u],
+        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched,
+        where=was.fits and always.is_unique(L, L.columns),
+    )
+
+
 # --- by keys ----------------------------------------------------------------------------------------------------------
 
 
@@ -266,6 +324,9 @@ OJV_MUTANTS: tuple[Rule, ...] = (
     gains_that_matched_before,
     gains_of_an_old_left_side,
     gains_against_the_stored_part_with_new_rows_looked_up_before,
+    stored_left_join_without_a_key,
+    stored_left_join_that_asks_the_old_matches,
+    stored_left_join_while_both_sides_move,
     semi_join_as_inner,
     semi_join_by_some_keys,
     anti_join_by_keys_that_forgets_new_rows,

@@ -54,3 +54,16 @@ def test_two_equal_rows_come_back_when_their_match_is_deleted(rule: Rule, verdic
 
 def test_with_a_key_the_printed_form_is_right() -> None:
     assert _kind(ojv_mutants.indirect_delta_as_printed, ([(1,)], [(1,)]), ([(1,)], [])) == "holds"
+
+
+@pytest.mark.parametrize(
+    ("left", "law", "mutant"),
+    [(TWICE, "vacuous", "refuted"), ([(1,), (2,)], "holds", "vacuous")],
+    ids=["there twice", "with a key"],
+)
+def test_of_a_lost_match_the_join_as_it_was_tells_where_the_rows_have_a_key(
+    left: list[Row], law: str, mutant: str
+) -> None:
+    right: tuple[list[Row], list[Row]] = ([(1,), (2,), (2,)], [(2,)])
+    assert _kind(ojv_deltas.delta_left_join_of_stored, (left, left), right) == law
+    assert _kind(ojv_mutants.stored_left_join_without_a_key, (left, left), right) == mutant

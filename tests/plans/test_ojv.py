@@ -16,11 +16,12 @@ from tempura.cost.model import CostModel
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.laws.definition import Definition
 from tempura.memo.memo import Memo
+from tempura.memo.references import NO_KEYS, Keys
 from tempura.physical.operators import Read
 from tempura.rules.keys import look_up_distinct_keys
 from tempura.rules.methods import TEMPURA
 from tempura.rules.ojv import SPLITS
-from tempura.rules.ojv_deltas import DELTAS, delta_join_all_at_once
+from tempura.rules.ojv_deltas import DELTAS, delta_join_all_at_once, delta_left_join_of_stored
 from tempura.search.best import explore
 from tempura.search.facts import PlanFacts
 from tempura.search.graph import Graph
@@ -33,6 +34,8 @@ from tempura.tvr.links import Linked
 from tempura.tvr.staircase import TOGETHER
 from tempura.tvr.views import Delta
 from tests.plans.random_queries import ANY_STYLE, QueryGenerator, Table, random_table
+from tests.plans.references import UNIQUE, ReferringQueries
+from tests.plans.references import random_tables as keyed_tables
 from tests.plans.simulate import States, run_replanned, run_step, truth
 from tests.plans.test_master_law import random_prices
 
@@ -331,6 +334,51 @@ def test_a_table_on_both_sides_is_told() -> None:
     ]
 
 
+def test_rows_with_a_key_are_padded_again_by_what_is_stored() -> None:
+    """Whatever things cost, and when plans are made again: left joins of what has a key, with what comes and goes. Other ways
+    that make no use of the key are not to be had."""
+    used = Counter[str]()
+    others = ("delta_of_affected_parts", "delta_left_join_of_gains", "difference_of_snapshots")
+    for seed in range(CASES):
+        random = Random(600 + seed)
+        tables = keyed_tables(random, TIMES)
+        generator = KeyedLeft(random, tuple(tables))
+        left, right = generator.with_key(), generator.query(seed % 2)
+        on = equal(generator.ref(left), generator.ref(right))
+        residual = (generator.predicate(right),) if seed % 5 == 0 else ()
+        query = generator.above(Join(left, right, "left", conjunction(on, *residual)))
+        model = random_prices(random)
+        facts = {name: table.facts(TIMES) for name, table in tables.items()}
+        plan = make_plan(Problem(query, VIEW, facts, prices=model), ("ojv",), without=others)
+        states: States = {}
+        expected = [truth(query, tables, t) for t in range(TIMES)]
+        told = f"seed {seed}, query {query}, {model}"
+        assert [run_step(step, tables, states) for step in plan.steps] == expected, told
+        assert run_replanned(query, tables, VIEW, ("ojv",)) == expected, told
+        used.update({note.rule for step in plan.steps for note in step.notes.values()})
+    assert used[delta_left_join_of_stored.name] > CASES / 8, used
+
+
+class KeyedLeft(ReferringQueries):
+    """Tables that are filtered, or not; and what stands above a join."""
+
+    def with_key(self) -> Rel:
+        rel = self.query(0)
+        while not (isinstance(rel, Scan) and UNIQUE[rel.table]):
+            rel = self.query(0)
+        return Filter(rel, self.predicate(rel)) if self.random.random() < 0.3 else rel
+
+    def above(self, join: Rel) -> Rel:
+        match self.random.randrange(3):
+            case 0:
+                return Project(join, tuple(Output(self.column(c.type), Ref(c)) for c in join.columns[:-1]))
+            case 1:
+                key, count = self.ref(join), AggregateCall("Count", (self.ref(join),), "bigint")
+                kept = (Output(self.column(key.type), key),)
+                return Aggregate(join, kept, (AggregateOutput(self.column("bigint"), count),))
+        return join
+
+
 # --- where it pays ------------------------------------------------------------------------------------------------------
 
 LARGE = {
@@ -363,3 +411,34 @@ def test_who_has_a_match_is_maintained_by_keys(kind: JoinKind) -> None:
     assert all(isinstance(read.at, Delta) for read in later)
     assert plan.cost < 0.6 * min(costs.values())
     assert make_plan(Problem(query, VIEW, LARGE)).cost <= plan.cost
+
+
+def bought(customers: int, purchases: int, key: bool = True) -> Problem:
+    """What each customer bought, if anything. Few purchases are taken back, and fewer come."""
+    r, s = (Scan(name, ("x", "y"), tuple(Column(f"{name}.{c}", c, "int") for c in "xy")) for name in "rs")
+    keys = Keys(unique=("x",)) if key else NO_KEYS
+    stays, few = (customers,) * 3, {"x": ColumnStats(purchases // 4), "y": ColumnStats(2_000)}
+    facts = {
+        "r": TableFacts(stays, (0,) * 3, 1, static=True, columns={"x": ColumnStats(customers)}, keys=keys),
+        "s": TableFacts((purchases, purchases + 500, purchases + 1_000), (0, 1_000, 2_000), 1, columns=few),
+    }
+    return Problem(Join(r, s, "left", equal(Ref(r.columns[0]), Ref(s.columns[0]))), VIEW, facts)
+
+
+def test_a_lost_match_is_told_by_the_stored_join_where_rows_have_a_key() -> None:
+    """Of many purchases few are of these customers: what these bought is stored, and the purchases are not read again."""
+    law = delta_left_join_of_stored.name
+    problem = bought(200_000, 100_000_000)
+    plan, without = make_plan(problem), make_plan(problem, without=(law,))
+    for step, other in zip(plan.steps[1:], without.steps[1:], strict=True):
+        assert law in {note.rule for note in step.notes.values()}
+        assert all(isinstance(rel.at, Delta) for rel in step.operators if isinstance(rel, Read))
+        assert step.cost < 0.15 * other.cost
+    assert make_plan(bought(200_000, 100_000_000, key=False)).cost == without.cost
+
+
+def test_a_stored_join_that_is_larger_than_what_it_is_made_of_is_not_asked() -> None:
+    problem = bought(100_000_000, 1_000_000)
+    plan = make_plan(problem)
+    assert delta_left_join_of_stored.name not in {note.rule for step in plan.steps for note in step.notes.values()}
+    assert plan.cost == make_plan(problem, without=(delta_left_join_of_stored.name,)).cost

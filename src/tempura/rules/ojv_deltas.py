@@ -1,19 +1,20 @@
 """OJV: deltas of what one table affects indirectly, which is an anti join, and of the joins that ask whether there is a match.
 
 What R gains can only take from L ▷ R, and what R loses can only give: the rows of L that match a *gained* row are looked up in R[:t], those
-that match a lost one in R[:u] (``delta_join.delta_anti_join``). The authors take the second from the directly affected delta. That is wrong
-for rows that are there twice, and needs keys that are enforced; so it is not done. Where the condition is nothing but equalities, a semi,
-anti or existence join asks which keys R has, and these are a set: L ⋉ R = L ⋈ keys(R), which is linear in both.
+that match a lost one in R[:u] (``delta_join.delta_anti_join``). The authors take the second from the directly affected delta and the view.
+That is wrong for rows that are there twice, so it is done where L has a key (``delta_left_join_of_stored``). Where the condition is nothing
+but equalities, a semi, anti or existence join asks which keys R has, and these are a set: L ⋉ R = L ⋈ keys(R), which is linear in both.
 """
 
 from dataclasses import replace
 
 from tempura.algebra.rel import Join, Rel, scans
-from tempura.algebra.scalar import FALSE, TRUE, Expr
+from tempura.algebra.scalar import FALSE, TRUE, Call, Column, Expr, Output, Ref, conjuncts, substitute
 from tempura.errors import Reason
 from tempura.rules.delta_join import delta_join
 from tempura.rules.dsl import (
     TVR_GENERATING,
+    Always,
     AnyMarker,
     Facts,
     Marker,
@@ -28,7 +29,7 @@ from tempura.rules.dsl import (
 from tempura.rules.helpers import is_safe, only_matching
 from tempura.rules.keys import ByKeys
 from tempura.tvr.staircase import Time as Moment
-from tempura.tvr.tvr import Tvr
+from tempura.tvr.tvr import Bag, Tvr
 from tempura.tvr.views import short_name
 
 # --- gains ------------------------------------------------------------------------------------------------------------
@@ -83,6 +84,49 @@ def delta_left_join_of_gains(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Fa
         L.left_join(R, on)[t:u],
         A.join(R[t:u], on) + L[t:u].left_join(S, on) - A.anti_join(S, on).pad_right(R),
         where=_gains(L, R, on, t, u, facts),
+    )
+
+
+# --- preserved rows with a key ----------------------------------------------------------------------------------------
+
+
+def _never_null_in_a_match(on: Expr, R: Tvr) -> Column | None:
+    """A column of R that is not NULL in any row for which the condition is TRUE."""
+    equated = (part.operands for part in conjuncts(on) if isinstance(part, Call) and part.function == "EqualTo")
+    read = (side.column for sides in equated for side in sides if isinstance(side, Ref))
+    return next((column for column in read if column in R.columns), None)
+
+
+def _only(joined: Bag, side: Tvr) -> Bag:
+    """What rows of a join have of one of its sides."""
+    return joined.project(tuple(Output(c, Ref(c)) for c in side.columns))
+
+
+def _test(function: str, column: Column | None) -> Expr:
+    return Call(function, (Ref(column),), "boolean") if column else TRUE
+
+
+@rule(TVR_GENERATING, cite=(3,))
+def delta_left_join_of_stored(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always) -> Rewrite:
+    """Δ(L ⟕ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match)      when L has a key, and only R changes
+
+    V = (L ⟕ R)[:t] ⋉ support(ΔR), A = the rows of L in V, S = the rows of R in (V with a match) + A ⋈ ΔR: all that A matches now. Which
+    rows have lost their last match, or got a first one, the join as it was tells: neither L nor R is read. Without a key L may have a
+    row twice, and A has it once; and some column of R has to tell whether there was a match.
+    """
+    witness = _never_null_in_a_match(on, R)
+    changed = R[t:u].support().project(tuple(Output(c.primed(), Ref(c)) for c in R.columns))
+    V = L.left_join(R, on)[:t].semi_join(changed, substitute(on, {c: Ref(c.primed()) for c in R.columns}))
+    A = _only(V, L).support()
+    gained = A.join(R[t:u], on)
+    S = _only(V.filter(_test("IsNotNull", witness)) + gained, R)
+    return rewrite(
+        L.left_join(R, on)[t:u],
+        gained + A.anti_join(S, on).pad_right(R) - V.filter(_test("IsNull", witness)),
+        where=witness is not None
+        and facts.unchanged(L, t, u)
+        and always.is_unique(L, L.columns)
+        and is_safe(L.columns, R.columns, on),
     )
 
 
@@ -151,6 +195,7 @@ DELTAS: tuple[Rule, ...] = (
     delta_anti_join_of_gains,
     delta_anti_join_of_stored,
     delta_left_join_of_gains,
+    delta_left_join_of_stored,
     delta_semi_join_by_keys,
     delta_anti_join_by_keys,
     delta_exists_join_by_keys,
