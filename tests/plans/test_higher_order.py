@@ -4,16 +4,22 @@ import os
 from collections import Counter
 from random import Random
 
-from tempura.algebra.rel import Rel
+import pytest
+
+from tempura.algebra.rel import Aggregate, Join, JoinKind, Rel, Scan
+from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
+from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.errors import TempuraError
 from tempura.laws.definition import Definition
+from tempura.physical.operators import Read
 from tempura.rules import hov
 from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
 from tempura.search.graph import Graph
 from tempura.search.planner import make_plan
-from tempura.search.problem import Problem
+from tempura.search.problem import Point, Problem
 from tempura.search.space import Space
+from tempura.tvr.views import Delta
 from tests.plans.joined_queries import JoinedQueries, crowded, large
 from tests.plans.random_queries import random_table
 from tests.plans.simulate import States, Tables, run_step, truth
@@ -65,3 +71,28 @@ def test_every_output_equals_a_recompute() -> None:
         outputs = [run_step(step, tables, states) for step in plan.steps]
         assert outputs == [truth(query, tables, t) for t in range(TIMES)], f"seed {seed}, query {query}, {tables}"
     assert CASES < 25 or sum(used[rule.name] for rule in hov.HIGHER_ORDER) > 2, f"few plans have views: {used}"
+
+
+@pytest.mark.parametrize("methods", ["hov", "ojv", "all"])
+@pytest.mark.parametrize("kind", ["semi", "anti"])
+def test_who_has_a_match_is_added_up_by_views_without_a_rule_of_their_own(kind: JoinKind, methods: str) -> None:
+    """What is added up is aggregated by the key and the group; of the other side the rows of each key are counted. Then only keys whose
+    count leaves or reaches zero matter, and no rows are read but those that came or went."""
+    r, s = (Scan(name, tuple("xyz"), tuple(Column(f"{name}.{c}", c, "int") for c in "xyz")) for name in "rs")
+    total = AggregateCall("Sum", (Ref(r.columns[2]),), "bigint")
+    query = Aggregate(
+        Join(r, s, kind, equal(Ref(r.columns[0]), Ref(s.columns[0]))),
+        (Output(Column("k", "k", "int"), Ref(r.columns[1])),),
+        (AggregateOutput(Column("total", "total", "bigint"), total),),
+    )
+    few = {"x": ColumnStats(50_000), "y": ColumnStats(20), "z": ColumnStats(1_000)}
+    tables = {
+        "r": TableFacts((100_000_000, 100_010_000, 100_020_000), (0, 0, 0), 1, columns=few),
+        "s": TableFacts((10_000_000, 10_002_000, 10_004_000), (0, 1_000, 2_000), 1, columns=few),
+    }
+    points = (Point(0.0, output=True), Point(1.0, output=True), Point(1.0, output=True))
+    plan = make_plan(Problem(query, points, tables), (methods,))
+    recomputed = make_plan(Problem(query, points, tables), ("batch",))
+    for step, other in zip(plan.steps[1:], recomputed.steps[1:], strict=True):
+        assert all(isinstance(rel.at, Delta) for rel in step.operators if isinstance(rel, Read))
+        assert step.cost < 0.3 * other.cost
