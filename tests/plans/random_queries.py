@@ -147,6 +147,11 @@ class QueryGenerator:
         marker = self.column("boolean") if kind == "exists" else None
         return Join(left, right, kind, conjunction(condition, residual), marker)
 
+    def preserving_groups(self, depth: int) -> Rel:
+        """A left join whose preserved side has a key."""
+        left, right = self.aggregate(depth), self.query(depth)
+        return Join(left, right, "left", equal(self.ref(left), self.ref(right)))
+
     def aggregate(self, depth: int) -> Rel:
         rel = self.query(depth)
         keys = tuple(self._key(rel) for _ in range(self.random.choice((0, 1, 1, 2))))

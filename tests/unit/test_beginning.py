@@ -86,6 +86,30 @@ def test_states_are_begun_once_little_comes_to_much(wh: Warehouse) -> None:
     assert all(step.estimated_cost < 0.9 * steps[begun - 1].estimated_cost for step in later)
 
 
+def test_days_begin_with_states_while_work_is_cheap(wh: Warehouse) -> None:
+    """Once, at the first time of a day, for many days: what it takes is charged at the price of then."""
+    query = wh.add_query("days", "q", schedule=Schedule.progressive({"14:00": 0.5, "24:00": 1.0}))
+    sales, at = wh.table("sales"), 0
+    for rows in (FEW, MANY, *[A_FEW] * 5):
+        for time in ("14:00", "24:00"):
+            sales.append([(n % 500, f"c{n % 6}", n % 100) for n in range(at, at + rows)])  # type: ignore[arg-type]
+            at += rows
+            query.run(at=time, force=True)
+        assert query.verify()
+    steps = list(query.steps())
+    (begun,) = (i for i, step in enumerate(steps) if step.begun)
+    assert steps[begun].slot.label == "14:00"
+    assert steps[begun].weight == 0.5
+    assert StepManifest.from_json(steps[begun].to_json()) == steps[begun]
+    results = [step for step in steps if step.output]
+    before = [step for step in results if step.n < steps[begun].n]
+    later = [step for step in results if step.n > steps[begun].n]
+    assert {step.method for step in before} == {"batch"}
+    assert len(later) > 1
+    assert all(step.method != "batch" for step in later)
+    assert all(step.estimated_cost < 0.9 * before[-1].estimated_cost for step in later)
+
+
 def test_without_asking_they_never_are(wh: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(situation, "_uses", lambda n, steps: 1)
     steps = filled(wh, FEW, MANY, *[A_FEW] * 5)

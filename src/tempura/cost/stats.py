@@ -163,10 +163,11 @@ class TableFacts:
     notes_places: bool = False
     together: Mapping[frozenset[str], float] = field(default_factory=dict)
 
-    def and_once_more(self) -> "TableFacts":
-        """The same with one point more, before which as much is expected as before the last."""
-        inserted, deleted = ((*n, n[-1] + (n[-1] - n[-2])) for n in (self.inserted, self.deleted))
-        return replace(self, inserted=inserted, deleted=deleted)
+    def and_then(self, rows: tuple[int, int] | None = None) -> "TableFacts":
+        """The same with one point more, before which so many rows are expected to come and to go, or as many as before the last."""
+        inserted, deleted = self.inserted, self.deleted
+        came, went = rows or (inserted[-1] - inserted[-2], deleted[-1] - deleted[-2])
+        return replace(self, inserted=(*inserted, inserted[-1] + came), deleted=(*deleted, deleted[-1] + went))
 
     def at(self, points: Sequence[int]) -> "TableFacts":
         """The same over some of the points, in order. As many count as known as did: where one of these is left out, what is expected at

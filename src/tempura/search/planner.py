@@ -75,7 +75,7 @@ def make_plan(
     computed, whatever that costs. ``course``: only what an earlier plan went about it by is tried, and nothing is compared, unless that
     leads nowhere here; such a plan has this very course. ``usual``: how the last run went about it, which stays unless what is cheapest
     promises to save the ``margin`` of what that costs: Spark has its code compiled, and another's has to be first. ``uses``: where a plan
-    for two refreshes recomputes, it is also asked what would be cheapest if so many paid for the first (``ProgressivePlan.begun``).
+    up to the next result recomputes, it is also asked what would be cheapest if so many paid for its first run (``ProgressivePlan.begun``).
 
     Raises TempuraError ``UNKNOWN_METHOD``, ``NO_PLAN`` when the methods cannot compute the query, and ``STATE_BUDGET`` when none of their
     plans keeps to that.
@@ -138,11 +138,13 @@ def _rewritten(query: Rel, problem: Problem) -> Rel:
 
 
 def _begun(graph: Graph, sets: Sequence[tuple[str, ...]], uses: int) -> int:
-    """What the cheapest plan for two refreshes costs if the first is paid by so many, and the next one is done twice: for the one after it,
-    too. All ways and their sizes are known, only prices are others."""
-    *past, now, later = graph.problem.points
-    weighed = replace(now, weight=now.weight / uses), replace(later, weight=2 * later.weight)
-    return min(found.candidate.cost for found in found_by(graph.weighing((*past, *weighed)), sets))
+    """What the cheapest plan up to the next result costs if the first run is paid by so many, and that result is made twice: for the one
+    after it, too. All ways and their sizes are known, only prices are others."""
+    points = list(graph.problem.points)
+    first, last = graph.problem.first, len(points) - 1
+    points[first] = replace(points[first], weight=points[first].weight / uses)
+    points[last] = replace(points[last], weight=2 * points[last].weight)
+    return min(found.candidate.cost for found in found_by(graph.weighing(tuple(points)), sets))
 
 
 def _outlined(

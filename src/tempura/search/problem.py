@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from tempura.algebra.rel import Rel
 from tempura.cost.model import SPARK, CostModel
@@ -17,7 +18,11 @@ MARGIN = 0.15
 """The part of what the usual way costs that another has to promise to save: estimates are not surer than that."""
 
 MARGIN_OF_VIEWS = 0.1
-"""The same of the states of a view, which show at each refresh whether they keep their promise (``times.doubt``)."""
+"""The same of the states of a view, or of days after the first, which show at each result whether they keep their promise
+(``times.doubt``)."""
+
+
+_AS_BEFORE: Mapping[str, tuple[int, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +71,16 @@ class Problem:
         """Whether states of so many bytes are within the budget."""
         return self.state_budget is None or state_bytes <= self.state_budget
 
-    def beginning(self, uses: int) -> "Problem":
-        """The same refresh of a view, asked as a first one: what it builds is expected to be of use so many times. The next one is planned
-        with a third, for which it keeps what it would keep; else states were begun that nobody goes on with."""
-        points = (*self.points[: self.first], Point(1.0 / uses, True), Point(1.0, True), Point(1.0, True))
-        last = len(self.points) - 1
+    def beginning(self, uses: int, more: Mapping[str, tuple[int, int]] = _AS_BEFORE) -> "Problem":
+        """The same run asked as a first one: what it builds is expected to be of use so many times. The next result is planned with one
+        after it, for which it keeps what it would keep; else states were begun that nobody goes on with. ``more``: the rows that are
+        expected to come to tables, and to go, before that; as many as before the last point where it says nothing."""
+        now, last = self.points[self.first], len(self.points) - 1
+        begun = replace(now, weight=now.weight / uses)
         return replace(
             self,
-            points=points,
-            tables={name: table.and_once_more() for name, table in self.tables.items()},
+            points=(*self.points[: self.first], begun, *self.points[self.first + 1 :], self.points[last]),
+            tables={name: table.and_then(more.get(name)) for name, table in self.tables.items()},
             as_written=self.as_written | ({last + 1} if last in self.as_written else set()),
         )
 

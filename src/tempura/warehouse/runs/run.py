@@ -140,7 +140,7 @@ class Run:
             output=output.with_parts(map(committed, output.parts)) if output else None,
             attempt=id,
             method=self.plan.method,
-            weight=self.situation.point.weight,
+            weight=self.situation.price,
             estimated_cost=self.step.cost,
             estimated_fixed=self.situation.correction.before(self.step),
             prices=self.situation.problem.prices.origin,
@@ -161,6 +161,7 @@ class Run:
             choice=self.choice,
             counted=dict(outcome.counted) if outcome else {},
             joins=outcome.joins if outcome else NO_JOINS,
+            begun=self.situation.begins and bool(kept),
             flush=self.flush,
             held=(self.step.state_bytes / problem.stored_share, sum(s.bytes_beside(output) for s in saved.values()))
             if saved
@@ -216,7 +217,7 @@ def dry_report(query: str, run: Run) -> RunReport:
         dry_run=True,
         method=run.plan.method,
         does=run.does,
-        weight=run.situation.point.weight,
+        weight=run.situation.price,
         plan=run.explained,
         estimated_cost=run.step.cost,
         inputs=dict(run.situation.versions),

@@ -1,7 +1,7 @@
 """Where a query stands: the run to be planned, its pinned inputs, and the states that can be loaded."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -36,9 +36,9 @@ from tempura.warehouse.tables.transaction import untorn
 from tempura.warehouse.tables.uses import Input, version_to_read
 from tempura.warehouse.times.correction import NONE, Correction, correction_of
 from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
-from tempura.warehouse.times.forecast import Forecast, intervals, intervals_to_come, of_a_view
+from tempura.warehouse.times.forecast import Forecast, Rows, intervals, intervals_to_come, of_a_view
 from tempura.warehouse.times.schedule import Schedule
-from tempura.warehouse.times.slots import Slot, day_after
+from tempura.warehouse.times.slots import Slot, result_after
 from tempura.warehouse.times.steps import Name, SavedState, StepManifest, absolute, last_with_states
 
 LOOKED_BACK = 16
@@ -47,26 +47,29 @@ LOOKED_BACK = 16
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """How many refreshes of a view are expected to use what one of them begins with: as many as there were since states were begun last, at
-    most as many as the first one is expected to serve. So who changes its mind at each refresh has to get back at the next what it
-    builds. ``after``: the label of the refresh after the next."""
+    """How many results are expected to use what a run begins with: as many as there were since states were begun last, at
+    most as many as the first one is expected to serve. So who changes its mind each time has to get back at the next what it
+    builds. ``after``: the label of the result after the next; ``more``: what is expected to arrive before that, for all tables or as
+    before the next. ``price``: what is charged for the run, where that is not what its cost is weighed by."""
 
     uses: int
     after: str
     margin: float
+    more: Mapping[str, Rows] = field(default_factory=dict)
+    price: float | None = None
 
     def may_be_worth(self, otherwise: ProgressivePlan) -> bool:
-        """Whether it would be if nothing had to be kept for the refresh after the next: else nobody need look for such a plan."""
+        """Whether it would be if nothing had to be kept for the result after the next: else nobody need look for such a plan."""
         return otherwise.begun is not None and self._saves(otherwise.begun, otherwise)
 
     def is_worth(self, begun: ProgressivePlan, otherwise: ProgressivePlan) -> bool:
-        """Whether a plan saves clearly against one that was not asked to begin with states, whose refresh after the next is taken to cost
+        """Whether a plan saves clearly against one that was not asked to begin with states, whose result after the next is taken to cost
         what the next one does."""
         return self._saves(begun.cost, otherwise)
 
     def _saves(self, cost: int, otherwise: ProgressivePlan) -> bool:
-        now, later = (step.cost for step in otherwise.steps)
-        return cost <= (1 - self.margin) * (now / self.uses + 2 * later)
+        now, *later = (weight * step.cost for weight, step in zip(otherwise.weights, otherwise.steps, strict=True))
+        return cost <= (1 - self.margin) * (now / self.uses + sum(later) + later[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ class Situation:
     ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
     that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by; ``steps_run`` by the
     session before; ``doubt`` is what earlier runs say of plans with states; ``given_up`` are states that are over the budget;
-    ``beginning``: what there is to know for a refresh of a view to begin with states; None for what is none. ``put_off``: the times at
+    ``beginning``: what there is to know for a run to begin with states; None where it is not to be asked. It ``begins`` if that is what it
+    was asked, and ``paid`` is what is charged for it then. ``put_off``: the times at
     which nothing is planned, because it may as well be done at the next one that is a time point. If that of the run is among them, it is
     ``idle``, and the plan is of what is expected at the next one."""
 
@@ -95,6 +99,8 @@ class Situation:
     doubt: Doubt = NO_DOUBT
     given_up: tuple[Name, ...] = ()
     beginning: "Beginning | None" = None
+    begins: bool = False
+    paid: float | None = None
     put_off: tuple[str, ...] = ()
     idle: Point | None = None
 
@@ -107,6 +113,11 @@ class Situation:
     def point(self) -> Point:
         """What the run to be executed is to give, and at what price."""
         return self.idle or self.problem.points[self.now]
+
+    @property
+    def price(self) -> float:
+        """What is charged for work of the run to be executed. Of a view that begins with states, which are paid once, a part."""
+        return self.point.weight if self.paid is None else self.paid
 
     @property
     def versions(self) -> Versions:
@@ -137,10 +148,16 @@ class Situation:
         return replace(self, problem=replace(self.problem, points=points))
 
     def as_first(self, begins: "Beginning") -> "Situation":
-        """The same refresh of a view, asked as a first one: whether to begin with states that earlier runs have not left."""
-        forecasts = tuple(replace(f, arrivals=(*f.arrivals, *f.arrivals[-1:])) for f in self.forecasts)
-        problem, labels = self.problem.beginning(begins.uses), (*self.labels, begins.after)
-        return replace(self, problem=problem, labels=labels, forecasts=forecasts, beginning=None)
+        """The same run asked as a first one: whether to begin with states that earlier runs have not left. Of the times before the next
+        result none but its own is looked at."""
+        last = len(self.labels) - 1
+        looked_at = (*range(self.now + 1), last)
+        problem = self.problem.at(looked_at).beginning(begins.uses, begins.more)
+        labels = (*(self.labels[t] for t in looked_at), begins.after)
+        until = (forecast.before([last - self.now - 1]) for forecast in self.forecasts)
+        forecasts = tuple(forecast.and_then(begins.more.get(forecast.table)) for forecast in until)
+        asked = replace(self, problem=problem, labels=labels, forecasts=forecasts, beginning=None)
+        return replace(asked, begins=True, paid=begins.price)
 
     def without_damaged(self, step: Step) -> "Situation":
         """The situation without those of the states that a step loads whose files are not what was committed; itself when all
@@ -188,7 +205,11 @@ def assess(
     count = len(points) - len(pinned)
     ahead = intervals_to_come(schedule, slot, count)
     ends = range(len(ahead) - count, len(ahead))
-    forecasts = {n: forecast_of(table, versions[n], past_runs, ahead).before(ends) for n, table in read.items()}
+
+    def expected_in(intervals: Sequence[tuple[str, int]]) -> dict[str, Forecast]:
+        return {name: forecast_of(table, versions[name], past_runs, intervals) for name, table in read.items()}
+
+    forecasts = {name: found.before(ends) for name, found in expected_in(ahead).items()}
     forecasts = of_a_view(forecasts) if schedule.kind == "view" else forecasts
     keys = kept(read, pinned)
     facts = {
@@ -207,7 +228,8 @@ def assess(
     counted = counted_by(steps)
     share = stored_share(steps[-LOOKED_BACK:])
     given = (lifted.rel, points, facts, frozenset(states), stored, prices, rules, counted, as_written)
-    margin = MARGIN_OF_VIEWS if schedule.kind == "view" else MARGIN
+    goes_on = schedule.kind == "view" or (schedule.kind == "progressive" and any(step.output for step in steps))
+    margin = MARGIN_OF_VIEWS if goes_on else MARGIN
     problem = Problem(*given, state_budget=budget, stored_share=share, margin=margin, storage_price=storage_price)
     worth = problem.worth_working
     now = len(pinned) - 1
@@ -219,14 +241,37 @@ def assess(
     waiting = tuple(table.waiting for table in read.values() if isinstance(table, Prospect) and table.waiting)
     known = (problem, pinned, read, states, labels, site.root, time)
     said = (tuple(over.values()), tuple(forecasts.values()), waiting, correction, run, doubt)
-    uses = _uses(schedule.n, steps) if past is not None and schedule.kind == "view" and not slot.extra else 1
-    beginning = Beginning(uses, _refresh(slot.index + 3), margin) if uses > 1 else None
+    beginning = None
+    # A first refresh of a view is asked that anyway.
+    if goes_on and not slot.extra and idle is None and (past is not None or schedule.kind != "view"):
+        beginning = _beginning(schedule, slot, steps, margin, expected_in)
     return Situation(*known, *said, given_up=tuple(over), beginning=beginning, put_off=put_off, idle=idle)
 
 
+def _beginning(
+    schedule: Schedule,
+    slot: Slot,
+    steps: Sequence[StepManifest],
+    margin: float,
+    expected_in: Callable[[Sequence[tuple[str, int]]], Mapping[str, Forecast]],
+) -> Beginning | None:
+    """What there is to know for a refresh to begin with states, or for the run of a day at which work costs least."""
+    uses = _uses(schedule.results_to_come, steps)
+    if uses <= 1:
+        return None
+    if schedule.kind == "view":
+        return Beginning(uses, _refresh(slot.index + 3), margin)
+    if not schedule.is_cheapest(slot.index):
+        return None
+    day = intervals_to_come(schedule, replace(slot, index=len(schedule.times) - 1), 1)
+    more = {name: found.before([len(day) - 1]).arrivals[0] for name, found in expected_in(day).items()}
+    return Beginning(uses, result_after(slot, schedule), margin, more, schedule.weights[slot.index])
+
+
 def _uses(n: int, steps: Sequence[StepManifest]) -> int:
-    since = next((i for i, step in enumerate(reversed(steps), 1) if step.has_begun), n)
-    return min(n, since)
+    """How many results there were since states were begun last, at most ``n``; so many if they never were."""
+    begun = next((i for i in reversed(range(len(steps))) if steps[i].has_begun), None)
+    return n if begun is None else min(n, sum(1 for step in steps[begun:] if step.output))
 
 
 def without_deletions(facts: Mapping[str, TableFacts], points: int) -> frozenset[int]:
@@ -292,7 +337,7 @@ def _labels(schedule: Schedule, slot: Slot) -> tuple[str, ...]:
     if schedule.kind == "view":
         return tuple(_refresh(slot.index + i) for i in (1, 2))
     if schedule.ends_a_day(slot.index, slot.extra):
-        return str(slot), str(day_after(slot, schedule)[-1])
+        return str(slot), result_after(slot, schedule)
     return (str(slot), *schedule.times[slot.index + (not slot.extra) :])
 
 

@@ -70,6 +70,10 @@ class Forecast:
         parts = [self.arrivals[begin + 1 : end + 1] for begin, end in ends]
         return replace(self, arrivals=tuple((sum(i for i, _ in part), sum(d for _, d in part)) for part in parts))
 
+    def and_then(self, rows: Rows | None = None) -> "Forecast":
+        """The same with one point more, before which so much is expected, or as much as before the last."""
+        return replace(self, arrivals=(*self.arrivals, *((rows,) if rows else self.arrivals[-1:])))
+
     def on_average(self) -> "Forecast":
         """The mean in the place of the median: of a table in which something comes at times."""
         why = "the mean of what came before each of the last runs: a view is refreshed when something has come"

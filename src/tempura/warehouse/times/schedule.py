@@ -21,6 +21,9 @@ _LEXICOGRAPHIC = 1e12
 
 _MOST_REFRESHES = 10**9
 
+_DAYS = 30
+"""So many days are expected to use the states that one of them begins with, as refreshes of a view unless it says otherwise."""
+
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d|24:00")
 
 
@@ -118,6 +121,11 @@ class Schedule:
         """How often a state is expected to be read: at each refresh that pays for it, or at each time of a cycle."""
         return self.n if self.kind == "view" else len(self.times)
 
+    @property
+    def results_to_come(self) -> int:
+        """Of how many results to come a part of what states are begun at is taken to be paid."""
+        return self.n if self.kind == "view" else _DAYS if self.kind == "progressive" else 1
+
     def points_from(self, index: int, done: bool, extra: bool = False) -> tuple[Point, ...]:
         """The planning points of the run at ``times[index]`` and those up to the next result: for a view the refresh and the next one,
         for the times of a day those that remain, for the last of them that and the last of the next day. A fixed horizon ends with its
@@ -136,6 +144,10 @@ class Schedule:
         before = (Point(weights[min(index, len(weights) - 1)], True),) if extra else ()
         next_day = (Point(weights[-1], True),) if self.ends_a_day(index, extra) else ()
         return (*past, *before, *(Point(weights[i], self.outputs[i]) for i in rest), *next_day)
+
+    def is_cheapest(self, index: int) -> bool:
+        """Whether work costs nowhere less than at ``times[index]``."""
+        return self.weights[index] == min(self.weights)
 
     def ends_a_day(self, index: int, extra: bool = False) -> bool:
         """Whether the run at ``times[index]`` gives the result of its day, so that the next one is the next day's."""

@@ -177,9 +177,15 @@ def _to_come(schedule: Schedule, last: Slot | None, now: datetime, zone: tzinfo)
 
 
 def day_after(slot: Slot, schedule: Schedule) -> list[Slot]:
-    """The runs of the day after that of a run."""
-    following = date.fromisoformat(slot.cycle) + timedelta(days=1)
-    return list(_slots(schedule, following, following))
+    """The runs of the day after that of a run, on no day where that is on none, because a plan is only asked for."""
+    following = (date.fromisoformat(slot.cycle) + timedelta(days=1)).isoformat() if slot.cycle else ""
+    return [Slot(following, index, label) for index, label in enumerate(schedule.times)]
+
+
+def result_after(slot: Slot, schedule: Schedule) -> str:
+    """What the last of these is called."""
+    last = day_after(slot, schedule)[-1]
+    return str(last) if last.cycle else f"{last} of the next day"
 
 
 def _days(first: date, last: date) -> Iterator[date]:

@@ -71,7 +71,7 @@ class StepManifest:
     were expected (``search.counts``). ``held``: the bytes that its states were expected to take as rows, and those that they took;
     ``not_kept`` says which of them it could not keep for the state budget; ``given_up`` are the names of those of earlier steps
     that are let go of for it, where the step saves none itself. ``joins``: how Spark carried them out. ``recomputing``: the methods
-    that did nothing but recompute then.
+    that did nothing but recompute then. ``begun``: its states were built to be of use for many results (not noted of before that was).
     Paths of states and output are relative to the warehouse."""
 
     n: int
@@ -110,6 +110,7 @@ class StepManifest:
     given_up: tuple[Name, ...] = ()
     joins: Joins = NO_JOINS
     recomputing: tuple[str, ...] = _RECOMPUTING
+    begun: bool = False
 
     def damage(self, root: Path) -> str | None:
         """What is wrong with the files of its result, in the warehouse at ``root``; None when there is nothing, or no result."""
@@ -141,6 +142,7 @@ class StepManifest:
             **({"given_up": [list(name) for name in self.given_up]} if self.given_up else {}),
             **({"recomputing": list(self.recomputing)} if self.recomputing != _RECOMPUTING else {}),
             **({"joins": self.joins.to_json()} if self.joins else {}),
+            **({"begun": True} if self.begun else {}),
         }
 
     @staticmethod
@@ -167,6 +169,7 @@ class StepManifest:
             given_up=tuple((expression, kind) for expression, kind in data.get("given_up", ())),
             joins=Joins.from_json(data["joins"]) if "joins" in data else NO_JOINS,
             recomputing=tuple(data.get("recomputing", _RECOMPUTING)),
+            begun=data.get("begun", False),
             counted={name: (float(rows), float(of)) for name, (rows, of) in data.get("counted", {}).items()},
             **{name: data[name] for name in _PLAIN},
         )
@@ -197,8 +200,9 @@ class StepManifest:
 
     @property
     def has_begun(self) -> bool:
-        """Whether it built states to maintain the later results of a view from, and its cost was weighed as one that is paid once."""
-        return self.weight < 1 and bool(self.states) and not self.recomputes
+        """Whether it built states to make many later results from, and its cost was weighed as one that is paid once. Or it kept some while
+        work was cheap, of which nobody noted for how long: these have to show it first."""
+        return self.begun or (self.weight < 1 and bool(self.states) and not self.recomputes)
 
     def is_loadable(self, engine: str, settings: Mapping[str, str]) -> bool:
         """Whether the step's states mean the same under a version of the engine and its settings: only patch releases may differ."""
