@@ -9,13 +9,13 @@ Frequent values are counted by weight (Misra and Gries, 1982). The sketches are 
 """
 
 from base64 import b64decode, b64encode
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from math import gcd
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasketches import (
@@ -24,10 +24,11 @@ from datasketches import (
     frequent_strings_sketch,
     theta_intersection,
     theta_union,
-    update_theta_sketch,
 )
+from numpy.typing import NDArray
 
-from tempura.cost.stats import number, spelled
+from tempura.cost.stats import spelled
+from tempura.warehouse.batches.hashes import Hashes, hashes, least
 
 _LG_VALUES = 9
 """Binary logarithm of how many hashes a sketch of values keeps: its standard error is 4.4 %."""
@@ -189,12 +190,16 @@ def _apart(spans: Iterable[tuple[float, float]]) -> Spans:
     return tuple(found)
 
 
-def _grid(values: Collection[Any]) -> Grid | None:
+def _grid(values: pa.Array) -> Grid | None:
     """The coarsest grid on which all values lie; None of no integers."""
-    if not values or not all(type(value) is int for value in values):
+    if not pa.types.is_integer(values.type):
         return None
-    base = min(values)
-    return base, gcd(*(value - base for value in values))
+    numbers = values.to_numpy()
+    base = numbers.min()
+    # As words, of which each difference has its place.
+    apart = numbers.view(np.uint64) - base.view(np.uint64)
+    step = int(np.gcd.reduce(apart[:_ON_A_GRID]))
+    return int(base), step if step == 1 else int(np.gcd.reduce(apart))
 
 
 def _both(one: Grid | None, other: Grid | None) -> Grid | None:
@@ -222,54 +227,89 @@ def _common(left: Any, right: Any) -> Any:
     return intersection.get_result()
 
 
-def _of(values: Iterable[Any]) -> Any:
-    sketch = update_theta_sketch(_LG_VALUES)
-    for value in values:
-        sketch.update(value)
-    sketch.trim()
-    return sketch.compact()
-
-
 def sketched(pieces: Sequence[pa.Array], rows: int) -> ColumnSketch | None:
     """The sketch of a column of ``rows`` rows, of which some pieces were read; None for a type whose values are no numbers or texts."""
-    filled = [piece for piece in pieces if piece.null_count < len(piece)]
-    plain = [values for piece in filled if (values := _plain(piece)) is not None]
-    if len(plain) < len(filled) or not pieces:
+    filled = [piece for piece in map(_told, pieces) if piece.null_count < len(piece)]
+    if not pieces or not all(_is_plain(piece.type) for piece in filled):
         return None
-    covered, seen = sum(map(len, pieces)), Counter[Any]()
-    spans: list[tuple[float, float]] = []
-    for piece in plain:
-        values = piece.unique().to_pylist()
-        seen.update(values)
-        spans += _span(values)
-    again = [value for value, pieces_with in seen.items() if pieces_with > 1]
-    frequent = frequent_strings_sketch(_LG_FREQUENT)
-    if plain:
-        for value, count in _often(pa.chunked_array(plain), seen, len(pieces), covered >= rows):
-            frequent.update(value, round(count * rows / covered))
-    counts = (rows, covered, seen.total(), float(len(seen)), float(len(again)))
-    runs = sum(len(pc.run_end_encode(piece).values) for piece in plain)
-    return ColumnSketch(*counts, _of(seen), _of(again), frequent, _apart(spans), _grid(seen), runs, len(plain))
+    covered = sum(map(len, pieces))
+    nothing, frequent = _least(np.empty(0, np.uint64)), frequent_strings_sketch(_LG_FREQUENT)
+    if not filled:
+        return ColumnSketch(rows, covered, 0, 0.0, 0.0, nothing, nothing, frequent)
+    looked = _Looked.at(filled)
+    of_values = hashes(looked.values)
+    for value, count in looked.often(len(pieces), covered >= rows):
+        frequent.update(value, round(count * rows / covered))
+    again = looked.pieces_with > 1
+    counts = (rows, covered, int(looked.pieces_with.sum()), float(len(again)), float(np.count_nonzero(again)))
+    seen = (_least(of_values), _least(of_values[again]) if again.any() else nothing)
+    spans, grid = _apart(looked.spans()), _grid(looked.values)
+    return ColumnSketch(*counts, *seen, frequent, spans, grid, looked.runs, len(filled))
 
 
-def _span(values: Sequence[Any]) -> Iterator[tuple[float, float]]:
-    """Where the values of a piece lie: from the least to where the one after the greatest would be."""
-    low, high = (number(pick(values, default=None)) for pick in (min, max))
-    if low is not None and high is not None and high > low:
-        yield low, high + (high - low) / (len(values) - 1)
+def _least(found: Hashes) -> Any:
+    return least(found, _LG_VALUES)
 
 
-def _often(values: pa.ChunkedArray, pieces_with: Counter[Any], pieces: int, whole: bool) -> Iterator[tuple[str, int]]:
-    """The most frequent values and how often they were seen. In a part of the rows a value counts that is in half of the pieces: where
-    equal values lie side by side, one of them may fill a piece."""
-    counts = values.value_counts()
-    most = pc.select_k_unstable(counts.field("counts"), _FREQUENT, [("", "descending")]) if len(counts) else ()
-    for at in most:
-        value, count = counts[at.as_py()].as_py().values()
-        name = spelled(value)
-        often = count > 1 if whole else count >= _OFTEN and 2 * pieces_with[value] >= pieces
-        if name is not None and (often or (whole and len(counts) <= _FREQUENT)):
-            yield name, count
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """The values that are there in pieces, which have some each, one piece after the other: the different ones in the order in which they
+    come, and for each row which it has; the rows at which pieces begin, and all in number; in how many pieces each value is."""
+
+    values: pa.Array
+    rows: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    in_pieces: tuple[NDArray[np.int64], NDArray[np.int64]]
+    """Which values are in which pieces: of each pair the value, and the piece."""
+    pieces_with: NDArray[np.int64]
+
+    @staticmethod
+    def at(filled: Sequence[pa.Array]) -> "_Looked":
+        """What is in pieces of plain types."""
+        there = np.cumsum([0, *(len(piece) - piece.null_count for piece in filled)])
+        found = _plain(filled).dictionary_encode()
+        values, rows = found.dictionary, found.indices.to_numpy().astype(np.int64)
+        bits = len(values).bit_length()
+        pairs = np.sort(np.repeat(np.arange(len(filled)) << bits, np.diff(there)) | rows)
+        pairs = pairs[_changes(pairs)]
+        with_it, pieces = pairs & ((1 << bits) - 1), pairs >> bits
+        return _Looked(values, rows, there[:-1], (with_it, pieces), np.bincount(with_it, minlength=len(values)))
+
+    @property
+    def runs(self) -> int:
+        """How many runs of equal values there are in the pieces, of which each begins with one."""
+        begins = _changes(self.rows)
+        begins[self.starts] = True
+        return int(np.count_nonzero(begins))
+
+    def spans(self) -> list[tuple[float, float]]:
+        """Where the values of each piece lie, if they are numbers: from the least to where the one after the greatest would be."""
+        if pa.types.is_string(self.values.type) or pa.types.is_boolean(self.values.type):
+            return []
+        of_rows = self.values.to_numpy()[self.rows]
+        lows, highs = (pick.reduceat(of_rows, self.starts).astype(float) for pick in (np.minimum, np.maximum))
+        different = np.bincount(self.in_pieces[1])
+        lies = np.isfinite(lows) & np.isfinite(highs) & (highs > lows)
+        ends = highs[lies] + (highs[lies] - lows[lies]) / (different[lies] - 1)
+        return list(zip(lows[lies].tolist(), ends.tolist(), strict=True))
+
+    def often(self, pieces: int, whole: bool) -> Iterator[tuple[str, int]]:
+        """The most frequent values and how often they were seen. In a part of the rows a value counts that is in half of the pieces: where
+        equal values lie side by side, one of them may fill a piece."""
+        counts = np.bincount(self.rows)
+        fewest = _OFTEN if not whole else 1 if len(counts) <= _FREQUENT else 2
+        most = pc.select_k_unstable(pa.array(counts), _FREQUENT, [("", "descending")]).to_numpy()
+        most = most[(counts[most] >= fewest) & (whole | (2 * self.pieces_with[most] >= pieces))]
+        for value, count in zip(self.values.take(pa.array(most)).to_pylist(), counts[most].tolist(), strict=True):
+            if (name := spelled(value)) is not None:
+                yield name, count
+
+
+def _changes(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where another value than before begins, at the first, too."""
+    found = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
 
 
 def decoded(values: pa.Array) -> pa.Array:
@@ -280,7 +320,7 @@ def decoded(values: pa.Array) -> pa.Array:
 def _told(values: pa.Array) -> pa.Array:
     """Values as they are, and bytes as text that spells them, unless they are too many to be what rows are told by."""
     found = decoded(values)
-    if not any(is_of_bytes(found.type) for is_of_bytes in _OF_BYTES) or found.nbytes > _WIDE * len(found):
+    if not _is_of_bytes(found.type) or found.nbytes > _WIDE * len(found):
         return found
     return pa.array([None if value is None else value.hex() for value in found.to_pylist()], pa.string())
 
@@ -291,30 +331,56 @@ _WIDE = 256
 _OF_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
 
 
-def _plain(values: pa.Array) -> pa.Array | None:
-    """Values that are there, as integers, floats or texts: of dates and times as :func:`tempura.cost.stats.number` has them."""
-    present = _told(values).drop_null()
-    type = present.type
+_TYPES = 256
+"""Types of columns that are remembered: each piece of each column is asked for its."""
+
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_date32, pa.types.is_timestamp)
+
+
+@lru_cache(_TYPES)
+def _is_of_bytes(type: pa.DataType) -> bool:
+    return any(is_of_bytes(type) for is_of_bytes in _OF_BYTES)
+
+
+@lru_cache(_TYPES)
+def _is_plain(type: pa.DataType) -> bool:
+    return pa.types.is_boolean(type) or any(holds(type) for holds in (*_NUMBERS, *_TEXTS))
+
+
+def _plain(filled: Sequence[pa.Array]) -> pa.Array:
+    """The values that are there in pieces of plain types, as integers, floats or texts: of dates and times as
+    :func:`tempura.cost.stats.number` has them."""
+    if all(piece.type == filled[0].type for piece in filled):
+        return _of_one_type(pa.concat_arrays(filled))
+    return pa.concat_arrays([_of_one_type(piece) for piece in filled])
+
+
+def _of_one_type(values: pa.Array) -> pa.Array:
+    present, type = values.drop_null(), values.type
     if pa.types.is_boolean(type):
         return present
     if pa.types.is_integer(type) and type != pa.uint64():
         return present.cast(pa.int64())
-    if pa.types.is_floating(type) or pa.types.is_decimal(type) or type == pa.uint64():
-        return present.cast(pa.float64(), safe=False)
-    if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type):
-        return present.cast(pa.string())
     if pa.types.is_date32(type):
         return present.cast(pa.int32()).cast(pa.int64())
     if pa.types.is_timestamp(type):
         return present.cast(pa.timestamp("us", type.tz), safe=False).cast(pa.int64())
-    return None
+    if any(is_text(type) for is_text in _TEXTS):
+        return present.cast(pa.string())
+    # Negative zero is zero, and what is no number is one value.
+    floats = present.cast(pa.float64(), safe=False).to_numpy() + 0.0
+    floats[np.isnan(floats)] = np.nan
+    return pa.array(floats)
 
 
 def as_one_text(columns: Sequence[pa.Array]) -> pa.Array:
     """What several columns of a row have, as one text, NULL where one is NULL; a column that cannot be sketched, if there is one."""
-    if (unknown := next((column for column in columns if _plain(column) is None), None)) is not None:
+    told = [_told(column) for column in columns]
+    if (unknown := next((column for column in told if not _is_plain(column.type)), None)) is not None:
         return unknown
-    return pc.binary_join_element_wise(*(_told(column).cast(pa.string()) for column in columns), "\x1f")
+    return pc.binary_join_element_wise(*(column.cast(pa.string()) for column in told), "\x1f")
 
 
 def merged(sketches: Sequence[ColumnSketch]) -> ColumnSketch:
