@@ -76,16 +76,16 @@ def _distinct(frame: DataFrame, stats: Mapping[str, ColumnStats], columns: Colle
 
 
 def totals(rows: Sequence[Row]) -> Row:
-    """All tables together, those of a million rows or more, and the spread of the errors of distinct values."""
-    errors = [found["q_error"] for row in rows for found in row["distinct"].values()]
+    """All tables together, those of a million rows or more, and the spread of the errors of distinct values, if they were counted."""
+    errors = sorted(found["q_error"] for row in rows for found in row["distinct"].values())
     large = [row for row in rows if row["rows"] >= 1_000_000]
     return {
         "share": _share(rows),
         "share_of_large": _share(large),
         "q_error": {
             "n": len(errors),
-            "median": round(median(errors), 2),
-            "p95": round(errors[len(errors) * 95 // 100], 2),
+            "median": round(median(errors), 2) if errors else None,
+            "p95": round(errors[len(errors) * 95 // 100], 2) if errors else None,
         },
     }
 
