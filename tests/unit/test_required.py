@@ -24,7 +24,7 @@ from tempura.warehouse.warehouse import open_site
 from tests.unit import bag_engine
 from tests.unit.bag_engine import COUNT, SUMMARY, columns_of, count_rel, summary_rel
 from tests.unit.test_churn import VIEWS
-from tests.unit.test_warehouse import DAILY, FIRST, SECOND, World, code, world
+from tests.unit.test_warehouse import DAILY, FIRST, SECOND, World, code, fails_once, world
 
 __all__ = ["world"]
 
@@ -287,15 +287,7 @@ class TestWhatRecomputesIsKnownByTheRegistry:
         world.put("a", FIRST)
         query.run(methods="im1")
         world.put("b", SECOND)
-        execute, failed = world.engine.execute, list[Work]()
-
-        def fails_once(work: Work) -> StepOutcome:
-            if not failed:
-                failed.append(work)
-                raise TempuraError("DIVIDE_BY_ZERO", "a row that is gone", "")
-            return execute(work)
-
-        monkeypatch.setattr(world.engine, "execute", fails_once)
+        fails_once(world, monkeypatch)
         assert query.run(methods="im1").method == "anew"
         assert query.verify()
         maintained, recomputed = query.steps()

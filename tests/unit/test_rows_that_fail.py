@@ -15,10 +15,9 @@ from tempura.physical.operators import Read
 from tempura.rules.core import has_delta
 from tempura.search.planner import make_plan
 from tempura.search.problem import Point, Problem
-from tempura.warehouse.engine import Work
 from tempura.warehouse.times.schedule import Schedule
 from tests.unit.bag_engine import SHARES
-from tests.unit.test_warehouse import DAILY, RETURNS, World, code, result
+from tests.unit.test_warehouse import DAILY, RETURNS, World, code, fails_once, result
 
 S, N, B = Column("s", "s", "string"), Column("i", "i", "int"), Column("b", "b", "bigint")
 D = Column("d", "d", "decimal(12,2)")
@@ -131,16 +130,7 @@ def test_a_result_that_fails_by_deltas_is_computed_from_the_tables(
     world.push([(1, 10)])
     query.run(methods="im1")
     world.push([(1, 20)])
-    execute = world.engine.execute
-    failed: list[Work] = []
-
-    def fails_once(work: Work) -> object:
-        if not failed:
-            failed.append(work)
-            raise TempuraError("DIVIDE_BY_ZERO", "a row that is gone", "")
-        return execute(work)
-
-    monkeypatch.setattr(world.engine, "execute", fails_once)
+    fails_once(world, monkeypatch)
     report = query.run(methods="im1")
     assert report.method == "batch"
     assert "FAILED_INCREMENTALLY" in [reason.partition(":")[0] for reason in report.fallbacks]

@@ -13,10 +13,11 @@ import pytest
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import scans
 from tempura.errors import TempuraError
+from tempura.execute.contract import StepOutcome
 from tempura.physical.operators import Read, StateKey
 from tempura.tvr.views import Snapshot
 from tempura.warehouse.commits.files import Files
-from tempura.warehouse.engine import Check, Verification
+from tempura.warehouse.engine import Check, Verification, Work
 from tempura.warehouse.query import Query
 from tempura.warehouse.runs.required import Demand
 from tempura.warehouse.times.history import History
@@ -66,6 +67,19 @@ class World:
     def push(self, inserts: list[Row], deletes: list[Row] | None = None) -> None:
         changes = [(*r, "insert") for r in inserts] + [(*r, "delete") for r in deletes or []]
         self.wh.table("returns").apply(changes)  # type: ignore[arg-type]
+
+
+def fails_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on the next step fails for a row that is gone, and none after it."""
+    execute, failed = world.engine.execute, list[Work]()
+
+    def executed(work: Work) -> StepOutcome:
+        if not failed:
+            failed.append(work)
+            raise TempuraError("DIVIDE_BY_ZERO", "a row that is gone", "")
+        return execute(work)
+
+    monkeypatch.setattr(world.engine, "execute", executed)
 
 
 @pytest.fixture
