@@ -47,13 +47,15 @@ def test_arrivals_are_as_many_as_refreshes() -> None:
 
 
 def test_a_command_that_stays_is_read_and_measured_while_it_goes_on(tmp_path: Path) -> None:
-    """What its child takes is counted with it."""
-    busy = _BUSY + "print('done', flush=True)\ntime.sleep(60)"
+    """What its child takes is counted with it. The child begins when what was taken before has been read."""
+    waiting = "import os, time\nwhile not os.path.exists('read'): time.sleep(0.01)\n"
+    busy = f"{waiting}begun = time.process_time()\nwhile time.process_time() - begun < 0.3: pass\nprint('done', flush=True)\ntime.sleep(60)"
     child = f"import subprocess, sys\nprint('begun', flush=True)\nsubprocess.run([sys.executable, '-c', {busy!r}])"
     command = f"import signal, os\nsignal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))\n{child}"
     with staying([sys.executable, "-c", command], tmp_path, {}) as process:
         assert process.line() == "begun\n"
         before = process.cpu_s()
+        (tmp_path / "read").touch()
         assert process.line() == "done\n"
         after = process.cpu_s()
         if sys.platform.startswith("linux"):
