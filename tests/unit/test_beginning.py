@@ -23,7 +23,7 @@ from tempura.warehouse.times.steps import StepManifest
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit import bag_engine
 from tests.unit.bag_engine import BagEngine, Row
-from tests.unit.test_churn import sums
+from tests.unit.test_churn import outer, sums
 from tests.unit.test_steady import as_if_large
 
 FEW, MANY, A_FEW = 1, 400, 4
@@ -100,6 +100,7 @@ def test_days_begin_with_states_while_work_is_cheap(wh: Warehouse) -> None:
     (begun,) = (i for i, step in enumerate(steps) if step.begun)
     assert steps[begun].slot.label == "14:00"
     assert steps[begun].weight == 0.5
+    assert [i for i, step in enumerate(steps) if "begins with states for 30 results" in step.plan] == [begun]
     assert StepManifest.from_json(steps[begun].to_json()) == steps[begun]
     results = [step for step in steps if step.output]
     before = [step for step in results if step.n < steps[begun].n]
@@ -155,6 +156,39 @@ def test_it_may_pay_wherever_it_does(query: Callable[[], Rel], uses: int, came: 
     is_worth = beginning.is_worth(make_plan(problem.beginning(uses)), plan)
     assert beginning.may_be_worth(plan) or not is_worth
     assert is_worth or came > 300 or query is of_shares, "or there would be nothing to tell"
+
+
+@pytest.mark.parametrize("back", [2_000, 10_000])
+def test_who_keeps_a_state_may_begin_with_another(back: int) -> None:
+    """What one of two states is brought up to date from each time costs more than the other takes, over many results."""
+    tables = {
+        "sales": TableFacts((1_000, 1_040, 1_080), (0,) * 3, known=2, append_only=True),
+        "returns": TableFacts((back,) * 3, (0,) * 3, known=2, static=True),
+    }
+    points = (Point(0.0, False, done=True), Point(1.0, True), Point(1.0, True))
+    problem, beginning = Problem(outer(), points, tables, prices=as_if_large(20_000)), Beginning(30, "", 0.1)
+    both = make_plan(problem.beginning(30)).steps[0].saves
+    (one,) = (save for save in both if save.key.kind == "state")
+    problem = replace(problem, states=frozenset({replace(one.key, time=0)}))
+    plan, begun = make_plan(problem, uses=30, margin=0.1), make_plan(problem.beginning(30))
+    assert not plan.recomputes
+    assert [len(step.saves) for step in plan.steps] == [1, 0], "it goes on with the one"
+    assert (len(both), len(begun.steps[0].saves)) == (2, 2)
+    assert beginning.may_be_worth(plan)
+    assert beginning.is_worth(begun, plan)
+
+
+def test_to_bring_states_up_to_date_is_no_beginning(wh: Warehouse) -> None:
+    steps = filled(wh, FEW, MANY, *[A_FEW] * 3)
+    (at,) = begun_by(steps)
+    two = replace(steps[at], weight=0.5, begun=False)
+    assert len(two.states) > 1
+    plain, one = replace(steps[0], states=()), replace(two, states=two.states[:1])
+    none = replace(one, states=())
+    assert situation._uses(30, [plain, one, one, none, one]) == 4
+    assert situation._uses(30, [plain, one, two, two]) == 2
+    assert situation._uses(30, [plain, two, one, one]) == 3, "fewer are none that is new"
+    assert situation._uses(30, [plain, one, replace(none, given_up=(one.states[0].name,)), one]) == 1
 
 
 def test_what_was_begun_and_given_up_is_taken_to_serve_as_long_as_it_did(wh: Warehouse) -> None:

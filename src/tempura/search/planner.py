@@ -74,8 +74,8 @@ def make_plan(
     incremental work begins with the first point (a past one, if there is one), and what was current before a run is loaded by it, not
     computed, whatever that costs. ``course``: only what an earlier plan went about it by is tried, and nothing is compared, unless that
     leads nowhere here; such a plan has this very course. ``usual``: how the last run went about it, which stays unless what is cheapest
-    promises to save the ``margin`` of what that costs: Spark has its code compiled, and another's has to be first. ``uses``: where a plan
-    up to the next result recomputes, it is also asked what would be cheapest if so many paid for its first run (``ProgressivePlan.begun``).
+    promises to save the ``margin`` of what that costs: Spark has its code compiled, and another's has to be first. ``uses``: of a plan
+    up to the next result it is also asked what would be cheapest if so many paid for its first run (``ProgressivePlan.begun``).
 
     Raises TempuraError ``UNKNOWN_METHOD``, ``NO_PLAN`` when the methods cannot compute the query, and ``STATE_BUDGET`` when none of their
     plans keeps to that.
@@ -126,7 +126,7 @@ def make_plan(
         best = replace(before, cheapest=best.cost if best.cost < before.cost else None)
     compared = [plan for plan in (*plans, *far) if problem.allows(plan.state_bytes)]
     best = told(best, compared, counter.effort, registry)
-    is_asked = uses > 1 and best.recomputes and not registry.only_recomputes(names)
+    is_asked = uses > 1 and not registry.only_recomputes(names)
     return replace(best, begun=_begun(graph, tried, uses)) if is_asked else best
 
 

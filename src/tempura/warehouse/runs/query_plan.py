@@ -30,7 +30,7 @@ class QueryPlan:
     what its prices were multiplied by. ``followed`` is the number of the run that compared all plans, where this one goes on as that chose
     (``times.follow``). ``problem`` is what it was planned for, by which ``methods``; ``prices`` are built in, or were calibrated
     at some time; ``doubt`` is what earlier runs say of plans with states. ``put_off`` are times that are no time points, because what could
-    be done then may as well be done at the next one."""
+    be done then may as well be done at the next one. Its first step begins with states for so many results as it has ``uses``."""
 
     plan: ProgressivePlan
     labels: tuple[str, ...]
@@ -44,6 +44,7 @@ class QueryPlan:
     prices: str = BUILT_IN
     doubt: Doubt = NO_DOUBT
     put_off: tuple[str, ...] = ()
+    uses: int = 1
 
     @property
     def cost(self) -> int:
@@ -86,8 +87,8 @@ class QueryPlan:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """From what prices it is, what they were multiplied by, whether it was compared with others, and at which times nothing is to be
-        done, a line for each."""
+        """From what prices it is, what they were multiplied by, whether it was compared with others, for how many results it begins with
+        states, and at which times nothing is to be done, a line for each."""
         stays = (
             f"goes on as the last run did: the cheapest plan, of {seconds(self.plan.cheapest)}, promises to save too little"
             if self.plan.cheapest is not None
@@ -103,6 +104,9 @@ class QueryPlan:
                     self.doubt.text,
                     follows if self.followed else "",
                     stays,
+                    f"begins with states for {self.uses} results, each of which is taken to pay its part"
+                    if self.uses > 1
+                    else "",
                     f"nothing at {', '.join(self.put_off)}: {_THE_NEXT}" if self.put_off else "",
                 ),
             )
@@ -138,6 +142,7 @@ class QueryPlan:
             "prices": self.prices,
             "put_off": list(self.put_off),
             "doubt": asdict(self.doubt),
+            "uses": self.uses,
         }
         return found | {name: section_json(name, plan, self._problem, self.methods) for name in below}
 
@@ -180,7 +185,8 @@ def plan_of(
     known = (situation.forecasts, situation.waiting, situation.correction)
     prices = situation.problem.prices.origin
     told = (prices, situation.doubt, situation.put_off)
-    return QueryPlan(plan, situation.labels, does, *known, followed, situation.problem, methods, *told)
+    uses = situation.begins.uses if situation.begins else 1
+    return QueryPlan(plan, situation.labels, does, *known, followed, situation.problem, methods, *told, uses)
 
 
 def does_now(shown: QueryPlan, situation: Situation) -> Character:

@@ -161,7 +161,7 @@ class Run:
             choice=self.choice,
             counted=dict(outcome.counted) if outcome else {},
             joins=outcome.joins if outcome else NO_JOINS,
-            begun=self.situation.begins and bool(kept),
+            begun=self.situation.begins is not None and bool(kept),
             flush=self.flush,
             held=(self.step.state_bytes / problem.stored_share, sum(s.bytes_beside(output) for s in saved.values()))
             if saved

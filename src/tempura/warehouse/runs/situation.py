@@ -39,7 +39,7 @@ from tempura.warehouse.times.doubt import NO_DOUBT, Doubt, doubt_of
 from tempura.warehouse.times.forecast import Forecast, Rows, intervals, intervals_to_come, of_a_view
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.times.slots import Slot, result_after
-from tempura.warehouse.times.steps import Name, SavedState, StepManifest, absolute, last_with_states
+from tempura.warehouse.times.steps import Name, SavedState, StepManifest, absolute, last_begun, last_with_states
 
 LOOKED_BACK = 16
 """Of so many runs is known what they counted."""
@@ -79,10 +79,9 @@ class Situation:
     ``time`` the logical time of the run. ``forecasts`` are what is assumed to arrive before the points to come; ``waiting``: the rows
     that a plan counts on and no one has registered yet. ``correction`` is what the prices were multiplied by; ``steps_run`` by the
     session before; ``doubt`` is what earlier runs say of plans with states; ``given_up`` are states that are over the budget;
-    ``beginning``: what there is to know for a run to begin with states; None where it is not to be asked. It ``begins`` if that is what it
-    was asked, and ``paid`` is what is charged for it then. ``put_off``: the times at
-    which nothing is planned, because it may as well be done at the next one that is a time point. If that of the run is among them, it is
-    ``idle``, and the plan is of what is expected at the next one."""
+    ``beginning``: what there is to know for a run to begin with states; None where it is not to be asked; ``begins``: by what it was asked
+    that. ``put_off``: the times at which nothing is planned, because it may as well be done at the next one that is a time point. If that
+    of the run is among them, it is ``idle``, and the plan is of what is expected at the next one."""
 
     problem: Problem
     pinned: tuple[Versions, ...]
@@ -98,9 +97,8 @@ class Situation:
     steps_run: int = 0
     doubt: Doubt = NO_DOUBT
     given_up: tuple[Name, ...] = ()
-    beginning: "Beginning | None" = None
-    begins: bool = False
-    paid: float | None = None
+    beginning: Beginning | None = None
+    begins: Beginning | None = None
     put_off: tuple[str, ...] = ()
     idle: Point | None = None
 
@@ -117,7 +115,8 @@ class Situation:
     @property
     def price(self) -> float:
         """What is charged for work of the run to be executed. Of a view that begins with states, which are paid once, a part."""
-        return self.point.weight if self.paid is None else self.paid
+        paid = self.begins.price if self.begins else None
+        return self.point.weight if paid is None else paid
 
     @property
     def versions(self) -> Versions:
@@ -147,7 +146,7 @@ class Situation:
         points = tuple(Point(weight, False) if t == self.now else point for t, point in enumerate(self.problem.points))
         return replace(self, problem=replace(self.problem, points=points))
 
-    def as_first(self, begins: "Beginning") -> "Situation":
+    def as_first(self, begins: Beginning) -> "Situation":
         """The same run asked as a first one: whether to begin with states that earlier runs have not left. Of the times before the next
         result none but its own is looked at."""
         last = len(self.labels) - 1
@@ -156,8 +155,7 @@ class Situation:
         labels = (*(self.labels[t] for t in looked_at), begins.after)
         until = (forecast.before([last - self.now - 1]) for forecast in self.forecasts)
         forecasts = tuple(forecast.and_then(begins.more.get(forecast.table)) for forecast in until)
-        asked = replace(self, problem=problem, labels=labels, forecasts=forecasts, beginning=None)
-        return replace(asked, begins=True, paid=begins.price)
+        return replace(self, problem=problem, labels=labels, forecasts=forecasts, beginning=None, begins=begins)
 
     def without_damaged(self, step: Step) -> "Situation":
         """The situation without those of the states that a step loads whose files are not what was committed; itself when all
@@ -270,7 +268,7 @@ def _beginning(
 
 def _uses(n: int, steps: Sequence[StepManifest]) -> int:
     """How many results there were since states were begun last, at most ``n``; so many if they never were."""
-    begun = next((i for i in reversed(range(len(steps))) if steps[i].has_begun), None)
+    begun = last_begun(steps)
     return n if begun is None else min(n, sum(1 for step in steps[begun:] if step.output))
 
 

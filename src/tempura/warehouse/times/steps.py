@@ -209,6 +209,18 @@ class StepManifest:
         return _minor(self.engine) == _minor(engine) and dict(self.settings) == dict(settings)
 
 
+def last_begun(steps: Sequence[StepManifest]) -> int | None:
+    """The place of the last step that has begun with states: that left some which the ones before it had not left for it. To bring those
+    that there are up to date is to go on with them. What is left by recomputing is nothing that was begun with."""
+    found, left = None, frozenset[Name]()
+    for i, step in enumerate(steps):
+        names = frozenset(state.name for state in step.states)
+        if step.begun or (step.has_begun and not names <= left):
+            found = i
+        left = frozenset() if step.recomputes else names or left - frozenset(step.given_up)
+    return found
+
+
 def last_with_states(steps: Sequence[StepManifest]) -> StepManifest | None:
     """The last of some steps that left states, with those that no later one has given up; None when none is left."""
     at = next((i for i in reversed(range(len(steps))) if steps[i].states), None)
