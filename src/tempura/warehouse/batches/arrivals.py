@@ -232,8 +232,10 @@ def united(arrivals: Sequence[Arrival]) -> Arrival:
     known = {a.places for a in arrivals if a.deleted}
     places = known.pop() if len(known) == 1 else ()
     hit = tuple(sorted({name for a in arrivals for name in a.hit})) if places else ()
+    compared = {a.unique for a in arrivals if a.inserted}
+    unique = compared.pop() if len(compared) == 1 else ()
     columns = summarise(a.columns for a in arrivals)
-    sides = replace(arrivals[-1], inserted=inserted, deleted=deleted, places=places, hit=hit)
+    sides = replace(arrivals[-1], inserted=inserted, deleted=deleted, unique=unique, places=places, hit=hit)
     return replace(sides, columns=columns, pushed=counted)
 
 

@@ -209,7 +209,7 @@ def assess(
 
     forecasts = {name: found.before(ends) for name, found in expected_in(ahead).items()}
     forecasts = of_a_view(forecasts) if schedule.kind == "view" else forecasts
-    keys = kept(read, pinned)
+    keys = kept(lifted.rel, read, pinned)
     facts = {
         n: table_facts(t, [v[n] for v in pinned], forecasts[n], _sketches(t, versions[n], lifted), keys.get(n, NO_KEYS))
         for n, t in read.items()

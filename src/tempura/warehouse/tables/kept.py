@@ -1,31 +1,26 @@
-"""References that are kept: what a step pins is looked at before it is planned, and noted with its versions, so that only what has come
-since is looked at again.
+"""Keys and references that are kept: what a step pins is looked at before it is planned, and noted with its versions, so that only what has
+come since is looked at again.
 
-``tables/NAME/references.json`` says of which versions of two tables all rows were found to have their partners. It is a cache: a file that
-is missing, damaged, or of other tables is made anew by looking at all rows. What is declared and was not looked at is no fact.
+``tables/NAME/references.json`` says of which versions of two tables all rows were found to have their partners; of keys arrivals say it
+themselves (``keyed.py``). What is declared and was not looked at is no fact.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tempura.algebra.rel import Join, Rel, scans
 from tempura.errors import TempuraError
 from tempura.memo.references import NO_KEYS, Keys, Reference
 from tempura.warehouse.batches.arrivals import Rows
-from tempura.warehouse.commits.manifests import Entry, read_manifest, sealed, to_bytes
 from tempura.warehouse.declared.references import check_reference, references_of, written
 from tempura.warehouse.engine import Lookup, Source, Unmatched
+from tempura.warehouse.tables.clock import Clock
+from tempura.warehouse.tables.keyed import DeclaredKey
+from tempura.warehouse.tables.noted import Notes, findings
 from tempura.warehouse.tables.prospect import Prospect
 from tempura.warehouse.tables.table import Arrivals
-from tempura.warehouse.tables.uses import Input
-
-VERSION = 1
-"""The version of what is stored; others are made anew."""
-
-_REMEMBERED = 64
-"""So many pairs of versions are kept of a reference, the newest: queries that run apart have looked at different ones."""
+from tempura.warehouse.tables.uses import Input, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +37,22 @@ class Pair:
 NOTHING = Pair(0, "", 0, "", total=True)
 """Of no rows nothing is missing."""
 
+
+def _made(entry: Mapping[str, Any]) -> dict[str, list[Pair]]:
+    return findings("references", Pair, entry)
+
+
+NOTES = Notes("references", _made)
+
 Versions = Mapping[str, int]
 
 
-def kept(tables: Mapping[str, Input], pinned: Sequence[Versions]) -> dict[str, Keys]:
-    """The keys and references of some tables, as far as they are facts at all of the ``pinned`` versions, of which the last are those of
-    the step. Of what is only looked at, for a plan, they are taken to be kept.
+def kept(query: Rel, tables: Mapping[str, Input], pinned: Sequence[Versions]) -> dict[str, Keys]:
+    """The keys and references of the tables of a query, as far as they are facts at all of the ``pinned`` versions, of which the last are
+    those of the step. Of what is only looked at, for a plan, they are taken to be kept. A key is asked about where a law could.
 
-    Raises TempuraError BAD_REFERENCES, and REFERENCE_BROKEN when rows of the step have no partner, or two.
+    Raises TempuraError BAD_REFERENCES, REFERENCE_BROKEN when rows of the step have no partner, or two, and DUPLICATE_KEY when two have one
+    key.
     """
     asked = [(table, reference) for table in tables.values() for reference in _references(table, tables)]
     found: dict[str, Keys] = {}
@@ -58,7 +61,36 @@ def kept(tables: Mapping[str, Input], pinned: Sequence[Versions]) -> dict[str, K
             own = found.get(table.name, NO_KEYS)
             found[table.name] = replace(own, references=(*own.references, fact))
             found[fact.table] = replace(found.get(fact.table, NO_KEYS), unique=fact.key)
+    for name in _joined_with_keys(query, tables):
+        known = found.get(name, NO_KEYS)
+        if not known.unique and _is_unique(tables[name], [versions[name] for versions in pinned]):
+            found[name] = replace(known, unique=tables[name].spec.keys)
     return found
+
+
+def _joined_with_keys(query: Rel, tables: Mapping[str, Input]) -> Iterable[str]:
+    """The tables that are joined with others, with all columns of their keys: laws ask of no others whether rows are unique."""
+    joined = (scan for join in query.walk() if isinstance(join, Join) for scan in scans(join))
+    read = {(scan.table, frozenset(scan.fields)) for scan in joined}
+    return sorted({name for name, fields in read if (keys := tables[name].spec.keys) and fields.issuperset(keys)})
+
+
+def _is_unique(table: Input, versions: Sequence[int]) -> bool:
+    """Whether no two rows of a table have one key at some versions, the last of which is to be run."""
+    assert not isinstance(table, Clock)
+    stored = table.table if isinstance(table, Use) else table
+    if isinstance(stored, Prospect):
+        return True
+    *past, now = versions
+    key = DeclaredKey(stored, stored.spec.keys)
+    twice = key.twice(now)
+    if twice is not None:
+        what = f"Table {stored.name}: more than one row has the key {twice}."
+        remedy = (
+            "Nothing is lost. Delete one of them, or take keys from its declaration in tempura.toml, and run again."
+        )
+        raise TempuraError("DUPLICATE_KEY", what, remedy)
+    return all(map(key.was_kept, past))
 
 
 def _references(table: Input, tables: Mapping[str, Input]) -> Iterable[Reference]:
@@ -104,7 +136,7 @@ def _looked_up(asked: Sequence["Kept"], versions: Versions) -> list[Looked]:
         base = reference.last_looked_at(versions)
         if (base.rows, base.partners) == reference.of(versions):
             found[i] = base
-        elif broken := reference.without_key(base, versions):
+        elif broken := reference.without_key(versions):
             found[i] = broken
         else:
             open.append((i, base))
@@ -136,7 +168,7 @@ class Kept:
     @property
     def was_total(self) -> bool:
         """Whether no reference was NULL when it was looked at last."""
-        pairs = _read(self.rows).get(self.name, [])
+        pairs = NOTES.of(self.rows, self.name)
         return bool(pairs) and pairs[-1].total
 
     def fact(self, pairs: Sequence[Looked]) -> Reference | None:
@@ -147,7 +179,7 @@ class Kept:
     def last_looked_at(self, versions: Versions) -> Pair:
         """The last of the pairs that were looked at, up to some versions."""
         rows, partners = self.of(versions)
-        before = [p for p in _read(self.rows).get(self.name, []) if p.rows <= rows and p.partners <= partners]
+        before = [p for p in NOTES.of(self.rows, self.name) if p.rows <= rows and p.partners <= partners]
         newest = sorted(before, key=lambda p: p.rows + p.partners, reverse=True)
         return next(filter(self._goes_on, newest), NOTHING)
 
@@ -155,16 +187,9 @@ class Kept:
         """Whether both tables have gone on from what was looked at: none was reset or made anew."""
         return self.rows.follows(pair.rows, pair.rows_mark) and self.partners.follows(pair.partners, pair.partners_mark)
 
-    def without_key(self, base: Pair, versions: Versions) -> TempuraError | None:
-        """What is wrong if rows that became partners since have no key of their own. Arrivals say whether that was looked at when they
-        came: of those that came before the keys were declared it was not."""
-        _, upto = self.of(versions)
-        arrivals, key = self.partners.arrivals()[base.partners : upto], self.reference.key
-        if all(set(arrival.unique) == set(key) for arrival in arrivals if arrival.inserted):
-            return None
-        before = self.partners.source(0, base.partners) if base.partners else Source(self.partners.schema, Rows())
-        since = self.partners.source(base.partners, upto)
-        twice = self.partners.site.engine.duplicate(before, since.rows, key)
+    def without_key(self, versions: Versions) -> TempuraError | None:
+        """What is wrong if rows of the other table have no key of their own."""
+        twice = DeclaredKey(self.partners, self.reference.key).twice(self.of(versions)[1])
         if twice is None:
             return None
         what = f"{self._told}, and more than one row of {self.partners.name} has the key {twice}"
@@ -190,8 +215,7 @@ class Kept:
         rows, partners = self.of(versions)
         marks = self.rows.mark(rows), self.partners.mark(partners)
         pair = Pair(rows, marks[0], partners, marks[1], base.total and not answer.nulls)
-        known = _read(self.rows)
-        _write(self.rows, {**known, self.name: [*known.get(self.name, []), pair][-_REMEMBERED:]})
+        NOTES.add(self.rows, self.name, pair)
         return pair
 
     def _broken(self, what: str, remedy: str) -> TempuraError:
@@ -207,36 +231,3 @@ class Kept:
 
 def _since(table: Arrivals, after: int, upto: int) -> Source:
     return table.source(after, upto) if after < upto else Source(table.schema, Rows())
-
-
-# --- what is noted ----------------------------------------------------------------------------------------------------
-
-_UNREADABLE = (OSError, TempuraError, LookupError, ValueError, TypeError)
-
-
-def _read(table: Arrivals) -> dict[str, list[Pair]]:
-    with suppress(*_UNREADABLE):
-        if _file(table).exists():
-            return read_manifest(_file(table)).made(_made)
-    return {}
-
-
-def _made(entry: Mapping[str, Any]) -> dict[str, list[Pair]]:
-    if entry.get("references") != VERSION:
-        return {}
-    return {name: [Pair(**pair) for pair in pairs] for name, pairs in entry["kept"].items()}
-
-
-def _write(table: Arrivals, known: Mapping[str, Sequence[Pair]]) -> None:
-    """Of two processes that write at once one wins; a mixture has no checksum that fits."""
-    data = {name: [asdict(pair) for pair in pairs] for name, pairs in known.items()}
-    path, files = _file(table), table.site.files
-    temporary = path.with_suffix(".new")
-    files.make_folder(path.parent)  # a table in which nothing has arrived has none
-    files.write(temporary, to_bytes(sealed(Entry({"references": VERSION, "kept": data}))))
-    with suppress(FileNotFoundError):
-        files.replace(temporary, path)
-
-
-def _file(table: Arrivals) -> Path:
-    return table.home / "references.json"
