@@ -1,15 +1,19 @@
 """Cardinalities against what the data would give: keys, filters and joins whose answer can be counted by hand."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 from math import inf
 from random import Random
 
 import pytest
 
+from tempura.algebra.bag import SignedBag
+from tempura.algebra.evaluate import evaluate
 from tempura.algebra.multi_join import MultiJoin
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan, Union, empty
 from tempura.algebra.scalar import Call, Column, Expr, Literal, Output, Ref, conjunction, disjunction, equal
@@ -608,3 +612,30 @@ def test_what_was_counted_gives_no_more_rows_than_there_can_be() -> None:
     estimate = Estimator(tables, known=lambda rel: None if isinstance(rel, Scan) else 1e12)
     assert [estimate.rows(rel) for rel in (few, some)] == [1_000_000] * 2
     assert estimate.rows(Join(S, D, "inner", few.on)) == 1e12, "that may have more rows than both"
+
+
+@pytest.mark.parametrize("moves", ["l", "r"])
+def test_a_full_join_changes_by_what_its_sides_change_by(moves: str) -> None:
+    """However many rows of the side that stays are padded."""
+    before = {"l": range(300), "r": range(200, 4_200)}
+    gone, come = range(before[moves].start, before[moves].start + 10), range(4_200, 4_220)
+    after = {**before, moves: [key for key in (*before[moves], *come) if key not in gone]}
+    left, right = (Scan(name, ("k",), (Column(f"{name}.k", "k", "int"),)) for name in "lr")
+    join = Join(left, right, "full", equal(Ref(left.columns[0]), Ref(right.columns[0])))
+    old, new = (evaluate(join, partial(_keys_of, rows)) for rows in (before, after))
+    changed = sum(abs(weight) for _, weight in (new - old).items())
+    tables = {
+        name: TableFacts(
+            (len(keys), len(keys) + (len(come) if name == moves else 0)),
+            (0, len(gone) if name == moves else 0),
+            2,
+            columns={"k": ColumnStats(len(keys), low=keys.start, high=keys.stop - 1)},
+        )
+        for name, keys in before.items()
+    }
+    assert changed / 3 < Estimator(tables).rows(View(join, Delta(0, 1))) < 3 * changed
+
+
+def _keys_of(rows: Mapping[str, Iterable[int]], leaf: Rel) -> SignedBag:
+    assert isinstance(leaf, Scan)
+    return SignedBag.of((key,) for key in rows[leaf.table])

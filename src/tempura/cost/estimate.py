@@ -6,6 +6,7 @@ rows join (``cost.keys``, ``cost.matches``), how many groups there are (``cost.g
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from math import inf
 from weakref import proxy
@@ -310,8 +311,11 @@ class Estimator:
     def _delta_join(self, join: Join, t: Time, u: Time) -> float:
         old_right, new_left = (self.rows(View(join.right, Snapshot(t))), self.rows(View(join.left, Snapshot(u))))
         left, right = (self.rows(View(side, Delta(t, u))) for side in join.inputs)
-        from_left = self._matches.joined(join, left, old_right)
+        # What a full join pads of its right side it pads of the changed rows, and of those that a change of the left side meets.
+        by_left = replace(join, kind="left") if join.kind == "full" else join
+        from_left = self._matches.joined(by_left, left, old_right)
         if join.kind == "inner":
             return from_left + self._matches.joined(join, new_left, right)
         affected = min(new_left, self._matches.inner(join, new_left, right))
-        return from_left + 2 * affected + (2 * right if join.kind == "full" else 0)
+        padded = 2 * right + min(old_right, self._matches.inner(join, left, old_right)) if join.kind == "full" else 0
+        return from_left + 2 * affected + padded
