@@ -220,10 +220,12 @@ def gains_looked_up_for_rows_that_cancel(L: Tvr, R: Tvr, on: On, t: Time, u: Tim
 class _Stored:
     """``delta_left_join_of_stored`` taken apart: what the join as it was tells of the rows of L that match a change of R."""
 
+    joins = Tvr.left_join
+
     def __init__(self, L: Tvr, R: Tvr, on: Expr, t: Time, u: Time) -> None:
         pairs = equated(on, L.columns, R.columns)
         changed = R[t:u].support().project(tuple(Output(c.primed(), Ref(c)) for c in R.columns))
-        V = L.left_join(R, on)[:t].semi_join(changed, substitute(on, {c: Ref(c.primed()) for c in R.columns}))
+        V = type(self).joins(L, R, on)[:t].semi_join(changed, substitute(on, {c: Ref(c.primed()) for c in R.columns}))
         self.A = _own(V, L).support()
         self.gained = self.A.join(R[t:u], on)
         self.matched, self.unmatched = (
@@ -267,6 +269,67 @@ def stored_left_join_while_both_sides_move(L: Tvr, R: Tvr, on: On, t: Time, u: T
         L.left_join(R, on)[t:u],
         was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched,
         where=was.fits and always.is_unique(L, L.columns),
+    )
+
+
+class _StoredFull(_Stored):
+    """The same of a full join."""
+
+    joins = Tvr.full_join
+
+
+@rule(TVR_GENERATING)
+def stored_full_join_like_left(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always) -> Rewrite:
+    """Δ(L ⟗ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match)      WRONG: forgets pad(ΔR ▷ A)"""
+    was = _StoredFull(L, R, on, t, u)
+    S = _own(was.matched + was.gained, R)
+    return rewrite(
+        L.full_join(R, on)[t:u],
+        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched,
+        where=was.fits and facts.unchanged(L, t, u) and always.is_unique(L, L.columns),
+    )
+
+
+@rule(TVR_GENERATING)
+def stored_full_join_that_asks_unmatched_rows(
+    L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always
+) -> Rewrite:
+    """Δ(L ⟗ R) = ... + pad(ΔR ▷ (rows of L in V without a match))      WRONG: a row of R may match what has other matches"""
+    was = _StoredFull(L, R, on, t, u)
+    S = _own(was.matched + was.gained, R)
+    alone = R[t:u].anti_join(_own(was.unmatched, L), on).pad_left(L)
+    return rewrite(
+        L.full_join(R, on)[t:u],
+        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched + alone,
+        where=was.fits and facts.unchanged(L, t, u) and always.is_unique(L, L.columns),
+    )
+
+
+@rule(TVR_GENERATING)
+def stored_full_join_without_a_key(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always) -> Rewrite:
+    """Δ(L ⟗ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match) + pad(ΔR ▷ A)      WRONG: of a row that L has twice, A has one"""
+    was = _StoredFull(L, R, on, t, u)
+    S = _own(was.matched + was.gained, R)
+    alone = R[t:u].anti_join(was.A, on).pad_left(L)
+    return rewrite(
+        L.full_join(R, on)[t:u],
+        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched + alone,
+        where=was.fits and facts.unchanged(L, t, u) and not always.is_unique(L, L.columns),
+    )
+
+
+@rule(TVR_GENERATING)
+def stored_full_join_whose_other_side_has_the_key(
+    L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always
+) -> Rewrite:
+    """Δ(L ⟗ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match) + pad(ΔR ▷ A)      if R has a key      WRONG: it is L's rows that are told"""
+    was = _StoredFull(L, R, on, t, u)
+    S = _own(was.matched + was.gained, R)
+    alone = R[t:u].anti_join(was.A, on).pad_left(L)
+    return rewrite(
+        L.full_join(R, on)[t:u],
+        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched + alone,
+        where=was.fits and facts.unchanged(L, t, u) and always.is_unique(R, R.columns),
     )
 
 
@@ -327,6 +390,10 @@ OJV_MUTANTS: tuple[Rule, ...] = (
     stored_left_join_without_a_key,
     stored_left_join_that_asks_the_old_matches,
     stored_left_join_while_both_sides_move,
+    stored_full_join_like_left,
+    stored_full_join_that_asks_unmatched_rows,
+    stored_full_join_without_a_key,
+    stored_full_join_whose_other_side_has_the_key,
     semi_join_as_inner,
     semi_join_by_some_keys,
     anti_join_by_keys_that_forgets_new_rows,

@@ -67,3 +67,24 @@ def test_of_a_lost_match_the_join_as_it_was_tells_where_the_rows_have_a_key(
     right: tuple[list[Row], list[Row]] = ([(1,), (2,), (2,)], [(2,)])
     assert _kind(ojv_deltas.delta_left_join_of_stored, (left, left), right) == law
     assert _kind(ojv_mutants.stored_left_join_without_a_key, (left, left), right) == mutant
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [
+        (ojv_deltas.delta_full_join_of_stored, "holds"),
+        (ojv_mutants.stored_full_join_like_left, "refuted"),
+        (ojv_mutants.stored_full_join_that_asks_unmatched_rows, "refuted"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_of_a_full_join_rows_that_come_match_what_has_matches_or_nothing(rule: Rule, verdict: str) -> None:
+    stays: list[Row] = [(1,), (2,), (None,)]
+    assert _kind(rule, (stays, stays), ([(1,), (3,), (None,)], [(1,), (1,), (2,), (4,), (None,), (None,)])) == verdict
+
+
+def test_the_same_while_the_left_side_moves() -> None:
+    stays: list[Row] = [(1,), (2,), (None,)]
+    moved: tuple[list[Row], list[Row]] = ([(1,), (3,), (None,)], [(2,), (4,), (4,)])
+    assert _kind(ojv_deltas.delta_full_join_of_stored_on_left, moved, (stays, stays)) == "holds"
+    assert _kind(ojv_deltas.delta_full_join_of_stored_on_left, (TWICE, TWICE[:1]), (TWICE, TWICE)) == "vacuous"

@@ -147,10 +147,11 @@ class QueryGenerator:
         marker = self.column("boolean") if kind == "exists" else None
         return Join(left, right, kind, conjunction(condition, residual), marker)
 
-    def preserving_groups(self, depth: int) -> Rel:
-        """A left join whose preserved side has a key."""
-        left, right = self.aggregate(depth), self.query(depth)
-        return Join(left, right, "left", equal(self.ref(left), self.ref(right)))
+    def preserving_groups(self, depth: int, kind: JoinKind = "left", of_right: bool = False) -> Rel:
+        """An outer join of which a preserved side, the left or the right one, has a key."""
+        groups, other = self.aggregate(depth), self.query(depth)
+        left, right = (other, groups) if of_right else (groups, other)
+        return Join(left, right, kind, equal(self.ref(left), self.ref(right)))
 
     def aggregate(self, depth: int) -> Rel:
         rel = self.query(depth)

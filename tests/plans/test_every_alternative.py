@@ -61,11 +61,13 @@ def _with_trace(state: SignedBag, keys: int) -> SignedBag:
 @pytest.mark.parametrize(("methods", "styles"), [("im1", ANY_STYLE), ("im2", ONLY_INSERTS), ("all", ANY_STYLE)])
 def test_every_alternative_gives_its_view(methods: str, styles: tuple[str, ...]) -> None:
     used = Counter[str]()
-    for seed in range(4 * CASES + CASES // 2):
+    for seed in range(5 * CASES):
         random = Random(7000 + seed)
         tables = {name: random_table(random, name, TIMES, styles) for name in ("r", "s", "t")}
         generator = QueryGenerator(random, tuple(tables))
-        if seed >= 4 * CASES:
+        if seed >= 4 * CASES + CASES // 2:
+            query = generator.preserving_groups(1, "full", of_right=seed % 2 == 0)
+        elif seed >= 4 * CASES:
             query = generator.preserving_groups(1)
         else:
             query = generator.aggregate(2) if seed % 4 == 3 else generator.query(1 + seed % 4)

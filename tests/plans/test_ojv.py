@@ -11,7 +11,17 @@ import pytest
 
 from tempura.algebra.bag import SignedBag
 from tempura.algebra.rel import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan
-from tempura.algebra.scalar import AggregateCall, AggregateOutput, Call, Column, Output, Ref, conjunction, equal
+from tempura.algebra.scalar import (
+    AggregateCall,
+    AggregateOutput,
+    Call,
+    Column,
+    Literal,
+    Output,
+    Ref,
+    conjunction,
+    equal,
+)
 from tempura.cost.model import CostModel
 from tempura.cost.stats import ColumnStats, TableFacts
 from tempura.laws.definition import Definition
@@ -21,7 +31,13 @@ from tempura.physical.operators import Read
 from tempura.rules.keys import look_up_distinct_keys
 from tempura.rules.methods import TEMPURA
 from tempura.rules.ojv import SPLITS
-from tempura.rules.ojv_deltas import DELTAS, delta_join_all_at_once, delta_left_join_of_stored
+from tempura.rules.ojv_deltas import (
+    DELTAS,
+    delta_full_join_of_stored,
+    delta_full_join_of_stored_on_left,
+    delta_join_all_at_once,
+    delta_left_join_of_stored,
+)
 from tempura.search.best import explore
 from tempura.search.facts import PlanFacts
 from tempura.search.graph import Graph
@@ -435,6 +451,49 @@ def test_a_lost_match_is_told_by_the_stored_join_where_rows_have_a_key() -> None
         assert all(isinstance(rel.at, Delta) for rel in step.operators if isinstance(rel, Read))
         assert step.cost < 0.15 * other.cost
     assert make_plan(bought(200_000, 100_000_000, key=False)).cost == without.cost
+
+
+@pytest.mark.parametrize("moves", ["r", "s"])
+def test_a_full_join_tells_it_of_either_side(moves: str) -> None:
+    """Few rows of large tables, padded if the other has none: the side that stays has a key, and neither table is read again."""
+    law = {"s": delta_full_join_of_stored.name, "r": delta_full_join_of_stored_on_left.name}[moves]
+    few = {"x": ColumnStats(20_000_000), "y": ColumnStats(5)}
+    stays = TableFacts((20_000_000,) * 3, (0,) * 3, 1, static=True, columns=few, keys=Keys(unique=("x",)))
+    comes = TableFacts((20_000_000, 20_005_000, 20_010_000), (0, 10_000, 20_000), 1, columns=few)
+    r, s = (Scan(name, ("x", "y"), tuple(Column(f"{name}.{c}", c, "int") for c in "xy")) for name in "rs")
+    left, right = (Filter(scan, equal(Ref(scan.columns[1]), Literal(7, "int"))) for scan in (r, s))
+    query = Join(left, right, "full", equal(Ref(r.columns[0]), Ref(s.columns[0])))
+    facts = {name: comes if name == moves else stays for name in "rs"}
+    plan, without = (make_plan(Problem(query, VIEW, facts), without=left_out) for left_out in ((), (law,)))
+    for step, other in zip(plan.steps[1:], without.steps[1:], strict=True):
+        assert law in {note.rule for note in step.notes.values()}
+        assert all(isinstance(rel.at, Delta) for rel in step.operators if isinstance(rel, Read))
+        assert step.cost < 0.8 * other.cost
+    assert plan.cost < 0.9 * without.cost
+
+
+def test_full_joins_with_a_key_are_padded_again_by_what_is_stored() -> None:
+    """As above, of full joins, with the key on either side."""
+    used = Counter[str]()
+    laws = (delta_full_join_of_stored.name, delta_full_join_of_stored_on_left.name)
+    others = ("delta_full_join", "delta_of_affected_parts", "difference_of_snapshots")
+    for seed in range(CASES):
+        random = Random(900 + seed)
+        tables = keyed_tables(random, TIMES)
+        generator = KeyedLeft(random, tuple(tables))
+        keyed, other = generator.with_key(), generator.query(seed % 2)
+        left, right = (keyed, other) if seed % 2 else (other, keyed)
+        query = generator.above(Join(left, right, "full", equal(generator.ref(left), generator.ref(right))))
+        model = random_prices(random)
+        facts = {name: table.facts(TIMES) for name, table in tables.items()}
+        plan = make_plan(Problem(query, VIEW, facts, prices=model), ("ojv",), without=others)
+        states: States = {}
+        expected = [truth(query, tables, t) for t in range(TIMES)]
+        told = f"seed {seed}, query {query}, {model}"
+        assert [run_step(step, tables, states) for step in plan.steps] == expected, told
+        assert run_replanned(query, tables, VIEW, ("ojv",)) == expected, told
+        used.update({note.rule for step in plan.steps for note in step.notes.values()})
+    assert all(used[law] > CASES / 20 for law in laws), used
 
 
 def test_a_stored_join_that_is_larger_than_what_it_is_made_of_is_not_asked() -> None:

@@ -2,11 +2,12 @@
 
 What R gains can only take from L ▷ R, and what R loses can only give: the rows of L that match a *gained* row are looked up in R[:t], those
 that match a lost one in R[:u] (``delta_join.delta_anti_join``). The authors take the second from the directly affected delta and the view.
-That is wrong for rows that are there twice, so it is done where L has a key (``delta_left_join_of_stored``). Where the condition is nothing
-but equalities, a semi, anti or existence join asks which keys R has, and these are a set: L ⋉ R = L ⋈ keys(R), which is linear in both.
+That is wrong for rows that are there twice, so it is done where L has a key (``delta_left_join_of_stored``, and the same of full joins).
+Where the condition is nothing but equalities, a semi, anti or existence join asks which keys R has, and these are a set:
+L ⋉ R = L ⋈ keys(R), which is linear in both.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tempura.algebra.rel import Join, Rel, scans
 from tempura.algebra.scalar import FALSE, TRUE, Call, Column, Expr, Output, Ref, conjuncts, substitute
@@ -106,6 +107,40 @@ def _test(function: str, column: Column | None) -> Expr:
     return Call(function, (Ref(column),), "boolean") if column else TRUE
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """What a stored join tells of a side that ``stays``, of which it has all rows, while the other side ``moves``. ``A`` are those of its
+    rows that match a change, each once; what the join has of them is ``matched`` or ``unmatched``, as a column of the other side says, the
+    ``witness``."""
+
+    stays: Tvr
+    moves: Tvr
+    on: Expr
+    A: Bag
+    matched: Bag
+    unmatched: Bag
+    witness: Column | None
+
+    @staticmethod
+    def of(Q: Tvr, stays: Tvr, moves: Tvr, on: Expr, t: Moment, u: Moment) -> "_Stored":
+        primed = {c: c.primed() for c in moves.columns}
+        changed = moves[t:u].support().project(tuple(Output(primed[c], Ref(c)) for c in moves.columns))
+        V = Q[:t].semi_join(changed, substitute(on, {c: Ref(other) for c, other in primed.items()}))
+        witness = _never_null_in_a_match(on, moves)
+        matched, unmatched = (V.filter(_test(test, witness)) for test in ("IsNotNull", "IsNull"))
+        return _Stored(stays, moves, on, _only(V, stays).support(), matched, unmatched, witness)
+
+    def alone(self, gained: Bag) -> Bag:
+        """The rows of A that match nothing now."""
+        return self.A.anti_join(_only(self.matched + gained, self.moves), self.on)
+
+    def tells(self, t: Moment, u: Moment, facts: Facts, always: Always) -> bool:
+        """Whether that is all there is to know: the side that stays has no row twice and does not change, and rows of two times may be
+        compared."""
+        stays = facts.unchanged(self.stays, t, u) and always.is_unique(self.stays, self.stays.columns)
+        return self.witness is not None and stays and is_safe(self.stays.columns, self.moves.columns, self.on)
+
+
 @rule(TVR_GENERATING, cite=(3,))
 def delta_left_join_of_stored(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always) -> Rewrite:
     """Δ(L ⟕ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match)      when L has a key, and only R changes
@@ -114,19 +149,48 @@ def delta_left_join_of_stored(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: F
     rows have lost their last match, or got a first one, the join as it was tells: neither L nor R is read. Without a key L may have a
     row twice, and A has it once; and some column of R has to tell whether there was a match.
     """
-    witness = _never_null_in_a_match(on, R)
-    changed = R[t:u].support().project(tuple(Output(c.primed(), Ref(c)) for c in R.columns))
-    V = L.left_join(R, on)[:t].semi_join(changed, substitute(on, {c: Ref(c.primed()) for c in R.columns}))
-    A = _only(V, L).support()
-    gained = A.join(R[t:u], on)
-    S = _only(V.filter(_test("IsNotNull", witness)) + gained, R)
+    Q = L.left_join(R, on)
+    was = _Stored.of(Q, L, R, on, t, u)
+    gained = was.A.join(R[t:u], on)
     return rewrite(
-        L.left_join(R, on)[t:u],
-        gained + A.anti_join(S, on).pad_right(R) - V.filter(_test("IsNull", witness)),
-        where=witness is not None
-        and facts.unchanged(L, t, u)
-        and always.is_unique(L, L.columns)
-        and is_safe(L.columns, R.columns, on),
+        Q[t:u],
+        gained + was.alone(gained).pad_right(R) - was.unmatched,
+        where=was.tells(t, u, facts, always),
+    )
+
+
+@rule(TVR_GENERATING, cite=(3,))
+def delta_full_join_of_stored(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always) -> Rewrite:
+    """Δ(L ⟗ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match) + pad(ΔR ▷ A)      when L has a key, and only R changes
+
+    As for ⟕, with V, A and S of L ⟗ R; and a changed row of R matches nothing of L if it matches nothing of A. Some column of L, too, has
+    to tell whether there was a match, or V would have rows of R that are padded.
+    """
+    Q = L.full_join(R, on)
+    was = _Stored.of(Q, L, R, on, t, u)
+    gained = was.A.join(R[t:u], on)
+    return rewrite(
+        Q[t:u],
+        gained + was.alone(gained).pad_right(R) - was.unmatched + R[t:u].anti_join(was.A, on).pad_left(L),
+        where=_never_null_in_a_match(on, L) is not None and was.tells(t, u, facts, always),
+    )
+
+
+@rule(TVR_GENERATING, cite=(3,))
+def delta_full_join_of_stored_on_left(
+    L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always
+) -> Rewrite:
+    """Δ(L ⟗ R) = ΔL ⋈ A + pad(A ▷ S) - (V without a match) + pad(ΔL ▷ A)      when R has a key, and only L changes
+
+    The same with the sides exchanged: A are rows of R, S of L.
+    """
+    Q = L.full_join(R, on)
+    was = _Stored.of(Q, R, L, on, t, u)
+    gained = L[t:u].join(was.A, on)
+    return rewrite(
+        Q[t:u],
+        gained + was.alone(gained).pad_left(L) - was.unmatched + L[t:u].anti_join(was.A, on).pad_right(R),
+        where=_never_null_in_a_match(on, R) is not None and was.tells(t, u, facts, always),
     )
 
 
@@ -196,6 +260,8 @@ DELTAS: tuple[Rule, ...] = (
     delta_anti_join_of_stored,
     delta_left_join_of_gains,
     delta_left_join_of_stored,
+    delta_full_join_of_stored,
+    delta_full_join_of_stored_on_left,
     delta_semi_join_by_keys,
     delta_anti_join_by_keys,
     delta_exists_join_by_keys,
