@@ -17,6 +17,7 @@ from tempura.warehouse.commits.files import Files
 from tempura.warehouse.engine import Work
 from tempura.warehouse.query import Query
 from tempura.warehouse.spark.spark_engine import SparkEngine
+from tempura.warehouse.tables.take import register
 from tempura.warehouse.warehouse import Warehouse, open_site
 
 VIEWS = {
@@ -174,3 +175,27 @@ def test_a_refresh_by_many_files_takes_no_more_jobs_than_by_a_few(
         assert query.verify()
         jobs.append(meter.usage.jobs)
     assert jobs[0] == jobs[1] > 0
+
+
+@pytest.mark.slow
+def test_changes_of_many_files_take_no_more_jobs_than_of_a_few(spark: SparkSession, tmp_path: Path) -> None:
+    """All jobs that compare an update and a delete with the rows that are there, in however many files these are."""
+    jobs = []
+    for files in (3, 40):
+        folder = tmp_path / f"{files} files"
+        folder.mkdir()
+        for i in range(files):
+            pq.write_table(keyed(range(i, i + 1)), folder / f"{i}.parquet")
+        table = tp.open(tmp_path / f"wh {files}", spark=spark).add_table("t", path=folder, schema="k INT", keys=["k"])
+        assert table.df().count() == files
+        pq.write_table(keyed(range(3), ["update", "delete", "update"]), folder / "changes.parquet")
+        with Meter(spark.sparkContext) as meter:
+            register(table.arrivals)
+        assert table.df().count() == files - 1
+        jobs.append(meter.usage.jobs)
+    assert jobs[0] == jobs[1] > 0
+
+
+def keyed(keys: Sequence[int], kinds: Sequence[str] | None = None) -> pa.Table:
+    columns = {"k": pa.array(keys, pa.int32())}
+    return pa.table(columns if kinds is None else columns | {"_change": pa.array(kinds)})

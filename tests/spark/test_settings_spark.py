@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from tempura.frontend.session import clone
 from tempura.warehouse.spark import settings
-from tempura.warehouse.spark.settings import semantic_settings, session_with
+from tempura.warehouse.spark.settings import at_work, semantic_settings, session_with
 
 
 def test_a_session_has_exactly_the_settings_that_it_is_given(spark: SparkSession) -> None:
@@ -21,6 +21,15 @@ def test_a_session_has_exactly_the_settings_that_it_is_given(spark: SparkSession
     found = semantic_settings(session_with(changed, given))
     assert found == given
     assert "spark.sql.legacy.timeParserPolicy" in semantic_settings(changed)
+
+
+def test_a_copy_to_work_in_means_what_the_session_means_and_works_as_steps_do(spark: SparkSession) -> None:
+    changed = clone(spark)
+    changed.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    changed.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    work = at_work(changed)
+    assert semantic_settings(work) == semantic_settings(changed)
+    assert {name: work.conf.get(name) for name in settings._AT_WORK} == settings._AT_WORK
 
 
 def test_code_that_several_stages_run_is_compiled_once(spark: SparkSession) -> None:

@@ -75,13 +75,27 @@ def semantic_settings(session: SparkSession) -> dict[str, str]:
     return dict(sorted(zip(texts[::2], texts[1::2], strict=True)))
 
 
+def at_work(session: SparkSession) -> SparkSession:
+    """A copy of a session, to work in. What something means there it means in the session."""
+    work = clone(session)
+    compiled(session, "Settings").add(work._jsparkSession, _told(_ways(session)))
+    return work
+
+
 def session_with(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """A copy of a session, to work in, in which exactly these semantic settings are in force."""
     work = clone(session)
-    ways = _AT_WORK | ({} if _is_watched(session) else _UNSEEN)
-    given = ended(text for item in (ways | dict(settings)).items() for text in item)
-    compiled(session, "Settings").set(work._jsparkSession, given, ended(_FAMILIES))
+    compiled(session, "Settings").set(work._jsparkSession, _told(_ways(session) | dict(settings)), ended(_FAMILIES))
     return work
+
+
+def _ways(session: SparkSession) -> dict[str, str]:
+    """How Spark is to work in copies of a session."""
+    return _AT_WORK | ({} if _is_watched(session) else _UNSEEN)
+
+
+def _told(settings: Mapping[str, str]) -> str:
+    return ended(text for item in settings.items() for text in item)
 
 
 def _is_watched(session: SparkSession) -> bool:

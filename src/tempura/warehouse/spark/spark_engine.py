@@ -33,7 +33,7 @@ from tempura.frontend.catalyst import first_line
 from tempura.frontend.checks import refuse_variable
 from tempura.frontend.compiled import compiled
 from tempura.frontend.lift import Lifted, lift_dataframe, lift_sql
-from tempura.frontend.session import clone, require_classic, require_running, started_in_background
+from tempura.frontend.session import require_classic, require_running, started_in_background
 from tempura.kafka import TopicOffsets
 from tempura.physical.operators import Read
 from tempura.warehouse.batches.arrivals import Rows
@@ -86,7 +86,7 @@ from tempura.warehouse.spark.rows import (
     read_deletions,
     without,
 )
-from tempura.warehouse.spark.settings import semantic_settings, session_with
+from tempura.warehouse.spark.settings import at_work, semantic_settings, session_with
 from tempura.warehouse.spark.verify import no_state, verify
 from tempura.warehouse.spark.whole import answered, is_answered_alike, recomputed
 
@@ -241,7 +241,7 @@ class SparkEngine:
         return _spelled(schema.json())
 
     def infer_schema(self, files: FileSet) -> StructType:
-        return reading.infer(clone(self._session), files)
+        return reading.infer(at_work(self._session), files)
 
     def lift(self, query: str | DataFrame, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
         if not isinstance(query, str):
@@ -349,7 +349,7 @@ class SparkEngine:
         return self._results().parts(stored, lifted.rel.columns).select(*visible, WEIGHT)
 
     def merge(self, changes: DataFrame, present: Source, keys: Sequence[str]) -> tuple[DataFrame, tuple[str, ...]]:
-        return merged_rows(clone(self._session), changes, present, keys)
+        return merged_rows(at_work(self._session), changes, present, keys)
 
     def verify(self, check: Check) -> Verification:
         with cancelled_when_interrupted(self._session.sparkContext):
@@ -368,17 +368,17 @@ class SparkEngine:
     # --- rows that arrive -------------------------------------------------------------------------------------------
 
     def changing(self, files: FileSet) -> frozenset[str]:
-        return reading.changing(clone(self._session), files)
+        return reading.changing(at_work(self._session), files)
 
     def load(self, files: FileSet, changing: bool) -> Changes:
-        rows = reading.load(clone(self._session), files, changing)
+        rows = reading.load(at_work(self._session), files, changing)
         return split_changes(rows) if changing else Changes(inserts=rows)
 
     def lake_schema(self, format: str, path: Path) -> StructType:
-        return reading.lake(clone(self._session), format, path, {}).schema
+        return reading.lake(at_work(self._session), format, path, {}).schema
 
     def load_lake(self, format: str, path: Path, options: Mapping[str, str], fit: Fit | None = None) -> Changes:
-        rows = reading.lake(clone(self._session), format, path, options)
+        rows = reading.lake(at_work(self._session), format, path, options)
         changes = reading.as_changes(rows)
         found = reading.fitted(rows if changes is None else changes, fit)
         return Changes(inserts=found) if changes is None else self.split_changes(found)
@@ -387,7 +387,7 @@ class SparkEngine:
         return broker.look(self._session, table, kafka)
 
     def load_topic(self, asked: TopicRead, present: Source) -> Changes:
-        session = clone(self._session)
+        session = at_work(self._session)
         if not asked.span.parts:
             return Changes()
         records = broker.read(session, asked)
@@ -421,30 +421,30 @@ class SparkEngine:
 
     def net(self, source: Source, places: Sequence[str]) -> Changes:
         if source.rows.are_placed:
-            return net_by_place(clone(self._session), source, places)
-        return net_changes(clone(self._session), source)
+            return net_by_place(at_work(self._session), source, places)
+        return net_changes(at_work(self._session), source)
 
     def difference(self, now: Sequence[DataFrame], before: Source) -> Changes:
-        session = clone(self._session)
+        session = at_work(self._session)
         return differing_rows(session, now, before)
 
     def missing(self, present: Source, arriving: Rows) -> str | None:
-        return missing_row(clone(self._session), present, arriving)
+        return missing_row(at_work(self._session), present, arriving)
 
     def can_place(self, schema: StructType) -> bool:
         return can_place(schema)
 
     def placed(self, present: Source, arriving: Rows, places: Sequence[str]) -> DataFrame:
-        return places_of(clone(self._session), present, arriving, places)
+        return places_of(at_work(self._session), present, arriving, places)
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
-        return duplicate_key(clone(self._session), present, arriving, keys)
+        return duplicate_key(at_work(self._session), present, arriving, keys)
 
     def unmatched(self, asked: Sequence[Lookup]) -> list[Unmatched]:
-        return unmatched(clone(self._session), asked)
+        return unmatched(at_work(self._session), asked)
 
     def replaced(self, present: Source, updates: Rows, keys: Sequence[str], places: Sequence[str]) -> DataFrame:
-        return replaced_rows(clone(self._session), present, updates, keys, places)
+        return replaced_rows(at_work(self._session), present, updates, keys, places)
 
     def frame(self, source: Source, table: str) -> DataFrame:
         return marked_rows(self._session, source, table)
