@@ -1,13 +1,14 @@
 """What is not done again: rules are matched once whatever the number of times, and a view is rewritten once whoever plans by the rules."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from tempura.algebra.rel import Rel
 from tempura.plan.progressive import Effort
-from tempura.rules.dsl import Rule
+from tempura.rules.dsl import Rewrite, Rule
 from tempura.rules.methods import TEMPURA
 from tempura.search.best import explore
 from tempura.search.events import EffortCounter
@@ -64,6 +65,44 @@ def test_rules_are_matched_once_whatever_the_number_of_times(name: str, matched:
         firings.append(counter.effort.firings)
     assert matches[0] == matches[1] == matches[2] > 0
     assert firings[2] > 2 * firings[0], "each time has views of its own, else this test shows little"
+
+
+Ways = set[tuple[str, str, str]]
+"""Goals, the rules that reach them, and by what."""
+
+
+@pytest.fixture
+def applied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The rules whose guards were asked."""
+    asked, apply = list[str](), Rule.apply
+
+    def counted(self: Rule, **bindings: object) -> Rewrite:
+        asked.append(self.name)
+        return apply(self, **bindings)
+
+    monkeypatch.setattr(Rule, "apply", counted)
+    return asked
+
+
+def ways(asked: Problem, rules: tuple[Rule, ...]) -> Ways:
+    """The whole plan space."""
+    graph = Graph(Space(asked), rules, begins=len(asked.points) - 2)
+    found = ((goal, way) for goal, ways in explore(graph, graph.outputs).items() for way in ways)
+    return {(str(goal), way.rule.name if way.rule else "", str(way.rhs)) for goal, way in found}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_guards_that_do_not_hold_are_not_asked_again(
+    name: str, applied: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only facts know of times: a guard that is given none holds of an operator at all times or at none. And some hold of nothing where no
+    table refers to another. Nothing is lost by it."""
+    asked, rules = QUERIES[name](4), TEMPURA.rules_of(("all",))
+    found, few = ways(asked, rules), len(applied)
+    applied.clear()
+    monkeypatch.setattr(Rule, "is_guarded_at_all_times", False)
+    assert ways(asked, tuple(replace(rule, by_reference=False) for rule in rules)) == found
+    assert few < 0.8 * len(applied)
 
 
 def efforts(asked: Problem) -> dict[str, Effort]:

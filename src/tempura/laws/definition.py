@@ -126,10 +126,6 @@ class Definition:
         counts = (Counter(identity(tuple(row[i] for i in places)) for row in bag.rows()) for bag in bags)
         return all(max(count.values(), default=1) == 1 for count in counts)
 
-    def knows_references(self) -> bool:
-        """Of given rows it is seen whether they match."""
-        return True
-
     def matches_no_change(self, left: Tvr, right: Tvr, on: Expr, s: Time, t: Time, u: Time) -> bool:
         """Whether no row of ``left`` at s matches a row that ``right`` gets or loses between t and u."""
         changed = right[t:u].support()

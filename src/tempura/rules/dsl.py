@@ -132,10 +132,6 @@ class Facts(Protocol):
         """Whether nothing that the TVR reads changes over all of the plan."""
         ...
 
-    def knows_references(self) -> bool:
-        """Whether :meth:`matches_no_change` may say so of anything."""
-        ...
-
     def matches_no_change(self, left: Tvr, right: Tvr, on: Expr, s: Moment, t: Moment, u: Moment) -> bool:
         """Whether certainly no row of ``left[:s]`` matches a row that ``right`` gets or loses after t up to u."""
         ...
@@ -274,6 +270,7 @@ class Rule:
     by_definition: bool = False
     origin: Origin = Origin.ANEW
     why: Why | None = None
+    by_reference: bool = False
 
     def apply(self, **bindings: object) -> Rewrite:
         """The law for given metavariables. Raises TypeError for a rule that splits."""
@@ -355,6 +352,11 @@ class Rule:
         return bool(self.reads) or "Links" in self.parameters.values()
 
     @cached_property
+    def is_guarded_at_all_times(self) -> bool:
+        """Whether its guard holds for an operator at all times or at none: only facts know of times, and of what tables do."""
+        return "Facts" not in self.parameters.values() and not self.by_table
+
+    @cached_property
     def by_table(self) -> bool:
         """Whether it speaks of a table: splits by it, or is about the one that moves."""
         return "Table" in self.parameters.values()
@@ -383,6 +385,7 @@ def rule(
     by_definition: bool = False,
     origin: Origin = Origin.ANEW,
     why: Why | None = None,
+    by_reference: bool = False,
 ) -> Callable[[RuleFunction], Rule]:
     """Make a rule of a law. ``cite`` are numbers of ``rules/CITATIONS.md``; ``undoes`` names rules that it reverts: it is not tried on
     what they have made.
@@ -391,13 +394,14 @@ def rule(
     one no more, whatever the tables hold. ``any_time``: it may make a view later than when that becomes current; the
     others make it then, and who needs it later loads it, so that incremental work is done once. ``by_definition``: it applies the
     operator to whole snapshots of its inputs, so what it makes is *recomputed*. ``origin``: where it has its values from. ``why``: the
-    reason that is told, as a fallback of the plan, when the rule is used on an operator.
+    reason that is told, as a fallback of the plan, when the rule is used on an operator. ``by_reference``: its guard holds of nothing
+    where no table refers to another.
 
     Raises TypeError for a parameter that is no metavariable, for a table in a law between TVRs at all times, at which none moves, and for
     ``replaces`` of another law than one of these, or of one about joins of many, which no operator is written as;
     ValueError for a function without a law in its docstring.
     """
-    declared = (replaces, any_time, by_definition, origin, why)
+    declared = (replaces, any_time, by_definition, origin, why, by_reference)
 
     def compile(function: RuleFunction) -> Rule:
         if not function.__doc__:

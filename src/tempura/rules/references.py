@@ -38,7 +38,7 @@ from tempura.tvr.tvr import Tvr
 # --- deltas -----------------------------------------------------------------------------------------------------------
 
 
-@rule(TVR_GENERATING)
+@rule(TVR_GENERATING, by_reference=True)
 def delta_join_by_reference(
     L: Tvr, R: Tvr, on: On, how: How, marker: AnyMarker, t: Time, u: Time, facts: Facts
 ) -> Rewrite:
@@ -53,7 +53,7 @@ def delta_join_by_reference(
     )
 
 
-@rule(TVR_GENERATING)
+@rule(TVR_GENERATING, by_reference=True)
 def delta_join_by_reference_old(
     L: Tvr, R: Tvr, on: On, how: How, marker: AnyMarker, t: Time, u: Time, facts: Facts
 ) -> Rewrite:
@@ -68,7 +68,7 @@ def delta_join_by_reference_old(
     )
 
 
-@rule(TVR_GENERATING)
+@rule(TVR_GENERATING, by_reference=True)
 def delta_join_with_referring(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts) -> Rewrite:
     """Δ(L ⋈ R) = L[:u] ⋈ ΔR      when no row of R[:t] matches a changed row of L"""
     return rewrite(
@@ -78,7 +78,7 @@ def delta_join_with_referring(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: F
     )
 
 
-@rule(TVR_GENERATING)
+@rule(TVR_GENERATING, by_reference=True)
 def delta_join_with_referring_old(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts) -> Rewrite:
     """Δ(L ⋈ R) = L[:t] ⋈ ΔR      when no row of R[:u] matches a changed row of L"""
     return rewrite(
@@ -88,7 +88,7 @@ def delta_join_with_referring_old(L: Tvr, R: Tvr, on: On, t: Time, u: Time, fact
     )
 
 
-@rule(TVR_GENERATING)
+@rule(TVR_GENERATING, by_reference=True)
 def delta_outer_join_with_referring(
     L: Tvr, R: Tvr, on: On, how: NotInner, marker: AnyMarker, t: Time, u: Time, facts: Facts
 ) -> Rewrite:
@@ -114,10 +114,7 @@ def _is_empty(terms: Sequence[Tvr], i: int, ranks: Sequence[int], on: Expr, t: T
 
 
 def _match_nothing(L: Tvr, R: Tvr, on: Expr, s: Time, t: Time, u: Time, facts: Facts) -> bool:
-    """Whether no row of L[:s] matches a change of R by what the condition asks of these two factors alone. It is asked of each two of many
-    factors, so not at all where no table refers to another."""
-    if not facts.knows_references():
-        return False
+    """Whether no row of L[:s] matches a change of R by what the condition asks of these two factors alone."""
     both = frozenset((*L.columns, *R.columns))
     between = conjunction(*(part for part in conjuncts(on) if part.reads_only(both)))
     return facts.matches_no_change(L, R, between, s, t, u)
@@ -142,7 +139,7 @@ def _ranks(terms: Sequence[Tvr], on: Expr, t: Time, u: Time, facts: Facts) -> li
     return [ranks[i] for i in numbers]
 
 
-@rule(TVR_GENERATING)
+@rule(TVR_GENERATING, by_reference=True)
 def delta_multi_join_by_reference(terms: Sides, on: OnAll, t: Time, u: Time, facts: Facts) -> Rewrite:
     """Δ(R ⋈ S ⋈ ...) = ΔR ⋈ S[:t] ⋈ ... + R[:u] ⋈ ΔS ⋈ ... + ...      without the terms in which a row has no partner
 

@@ -165,6 +165,7 @@ def _described(rule: Rule) -> str:
         rule.any_time,
         rule.by_definition,
         rule.origin.value,
+        rule.by_reference,
     )
     return f"{rule.name} {declared} {_origin(rule.function)} {_origin(rule.why)}"
 

@@ -29,6 +29,16 @@ class Rewritten:
     sets: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Match:
+    """A rule whose left side is some view of an operator at all times, and what its metavariables stand for but for times. ``idle``: with
+    these links its guard holds at no time."""
+
+    rule: Rule
+    bindings: dict[str, object]
+    idle: set[ClassLinks]
+
+
 class Rewriter:
     """Applies rules to the operators of classes, on demand, and remembers what they made: once for all ``sets`` of rules that are
     searched. What asks for links is applied once for each way to split. Incremental work begins at ``start`` or later, at ``begins`` at
@@ -46,13 +56,14 @@ class Rewriter:
         self._memo = space.memo
         self._start = start
         self.facts = space.facts.beginning_by(begins)
-        rules = dict.fromkeys(rule for rules in sets for rule in rules if not rule.splits)
+        rules = dict.fromkeys(rule for rules in sets for rule in rules if not rule.splits and self._may_hold(rule))
         self._sets = {rule: sum(1 << i for i, rules in enumerate(sets) if rule in rules) for rule in rules}
         # Only a rule that speaks of a table can ask for a part by table: the others share links with searches without such parts.
         self._links = {by_table: _by_links(space, sets, by_table, begins) for by_table in (False, True)}
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
-        self._matches: dict[tuple[Rule, Rel], dict[str, object] | None] = {}
+        self._matches: dict[tuple[Rel, type[ViewKind]], tuple[_Match, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
+        self._given: dict[str, object] = {"Facts": self.facts, **space.given}
         self._prepared = space.prepared
         self._outline = outline
 
@@ -85,6 +96,10 @@ class Rewriter:
         joined = self._space.clusters.of(tvr)
         return (*members, joined) if joined and self.facts.lineage(joined) == self.facts.lineage(tvr) else members
 
+    def _may_hold(self, rule: Rule) -> bool:
+        """Whether a rule's guard may hold of anything here."""
+        return not rule.by_reference or self.facts.knows_references()
+
     def _over_join(self, view: View) -> tuple[Rel, ...]:
         """The aggregation of a state, seen over the join below it, for rules that look so deep."""
         is_sum = isinstance(view.at, StateDelta) and not self.facts.has_order_sensitive_values(view.tvr)
@@ -96,32 +111,36 @@ class Rewriter:
         return (seen,) if seen and View(seen, view.at).columns == view.columns else ()
 
     def _apply_all(self, matched: View, view: View, deep: bool = False) -> Iterator[Rewritten]:
-        for rule in self._dispatched(type(matched.tvr), type(view.at)):
+        for match in self._matching(matched):
+            rule = match.rule
             if (deep and rule.depth < 2) or not self.is_outlined(self._outline, rule, view):
                 continue
-            bindings = self._bindings(rule, matched)
-            if bindings is None:
-                continue
+            bindings = match.bindings | rule.times_in(matched)
             shared = self._links[rule.by_table]
             for links, sets in shared if rule.asks_links else shared[:1]:
                 allowed = self._sets[rule] & (sets if rule.asks_links else -1)
-                for bound in self._completed(rule, bindings, view, links) if allowed else ():
-                    if made := self._made(rule, bound, matched.tvr, view, links, allowed):
+                if not allowed or links in match.idle:
+                    continue
+                for bound in self._completed(rule, bindings, view, links):
+                    if made := self._made(match, bound, matched.tvr, view, links, allowed):
                         yield made
 
-    def _bindings(self, rule: Rule, matched: View) -> dict[str, object] | None:
-        """What a rule's metavariables stand for. An operator matches at all times or at none, so it is looked at once."""
-        key = (rule, matched.tvr)
+    def _matching(self, matched: View) -> tuple[_Match, ...]:
+        """The rules that match a view of an operator. An operator matches at all times or at none, so it is looked at once."""
+        key = matched.tvr, type(matched.at)
         if key not in self._matches:
-            self._matches[key] = rule.match(matched)
-        found = self._matches[key]
-        return None if found is None else found | rule.times_in(matched)
+            found = ((rule, rule.match(matched)) for rule in self._dispatched(type(matched.tvr), type(matched.at)))
+            self._matches[key] = tuple(_Match(rule, known, set()) for rule, known in found if known is not None)
+        return self._matches[key]
 
     def _made(
-        self, rule: Rule, bound: dict[str, object], member: Rel, view: View, links: ClassLinks, sets: int
+        self, match: _Match, bound: dict[str, object], member: Rel, view: View, links: ClassLinks, sets: int
     ) -> Rewritten | None:
+        rule = match.rule
         self._space.tell(RuleMatched(rule.name, view))
         law = rule.apply(**bound)
+        if not law.where and rule.is_guarded_at_all_times:
+            match.idle.add(links)
         logical = links.resolve(law.rhs) if law.where and rule.reads else law.rhs
         if not law.where or logical is None:
             return None
@@ -144,7 +163,7 @@ class Rewriter:
     ) -> Iterator[dict[str, object]]:
         """Bind facts and links, the points that stand on the right side only, one that is earlier, or between, and the table that
         moves."""
-        given = {"Facts": self.facts, "Links": links, **self._space.given}
+        given = self._given | {"Links": links}
         bound = bindings | {name: given[kind] for name, kind in rule.given}
         free = {name: kind for name, kind in rule.times if name not in bindings}
         points = [self._earlier(view) if kind == "Time" else self._between(view) for kind in free.values()]
