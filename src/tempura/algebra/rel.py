@@ -9,6 +9,7 @@ must be *positive* (no negative weight): :attr:`Rel.set_like` says which, and th
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from operator import attrgetter
 from typing import ClassVar, TypeVar
 from typing import Literal as OneOf
@@ -53,7 +54,14 @@ def over(node: Node, **inputs: object) -> Node:
     return made
 
 
-class Rel:
+class Hashed:
+    """Has a slot for a hash, which is read faster than an attribute: searches look expressions up millions of times."""
+
+    __slots__ = ("__dict__", "_hash")
+    _hash: int
+
+
+class Rel(Hashed):
     """A relational expression. Subclasses are frozen dataclasses; fields of type ``Rel`` (or tuples of them) are inputs."""
 
     row_by_row: ClassVar[bool] = False
@@ -63,21 +71,24 @@ class Rel:
     def _key(self) -> tuple[object, ...]:
         return (type(self), _parts_of(type(self))(self))
 
-    @cached_property
-    def _hash(self) -> int:
-        # Plans are DAGs that share much: a node's hash is computed once, from its inputs' stored hashes.
-        return hash(self._key)
-
     def __hash__(self) -> int:
-        return self._hash
+        # Plans are DAGs that share much: a node's hash is computed once, from its inputs' stored hashes.
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash(self._key))
+            return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Rel) or self._hash != other._hash or self._key != other._key:
+        if not isinstance(other, Rel):
             return False
-        # From now on both have the same parts, so that they are not compared again, however deep they are.
-        other.__dict__["_key"] = self._key
+        if self._key is not other._key:
+            if hash(self) != hash(other) or self._key != other._key:
+                return False
+            # From now on both have the same parts, so that they are not compared again, however deep they are.
+            other.__dict__["_key"] = self._key
         return True
 
     @property
@@ -112,14 +123,19 @@ class Rel:
 
     def walk(self) -> Iterator["Rel"]:
         """This operator and all below it, top down; each once, however often it is shared."""
-        seen: set[Rel] = set()
-        stack: list[Rel] = [self]
+        return chain((self,), self._below)
+
+    @cached_property
+    def _below(self) -> tuple["Rel", ...]:
+        # Looked for once; without the operator itself, or it would hold itself.
+        found: dict[Rel, None] = {}
+        stack = list(reversed(self.inputs))
         while stack:
             rel = stack.pop()
-            if rel not in seen:
-                seen.add(rel)
-                yield rel
+            if rel not in found:
+                found[rel] = None
                 stack.extend(reversed(rel.inputs))
+        return tuple(found)
 
     @property
     def label(self) -> str:
@@ -439,7 +455,8 @@ def renamed(rel: Rel, columns: tuple[Column, ...]) -> Rel:
 
 def is_renaming(rel: Project) -> bool:
     """Whether a projection only renames: it costs nothing."""
-    return tuple(o.expr for o in rel.outputs) == tuple(map(Ref, rel.input.columns))
+    sources = [output.expr.column for output in rel.outputs if isinstance(output.expr, Ref)]
+    return len(sources) == len(rel.outputs) and tuple(sources) == rel.input.columns
 
 
 def scans(rel: Rel) -> tuple[Scan, ...]:

@@ -21,6 +21,9 @@ class Column:
     name: str = field(compare=False)
     type: str
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Column) and self.id == other.id and self.type == other.type
+
     def __hash__(self) -> int:
         return hash(self.id)
 
@@ -70,6 +73,9 @@ class Ref(Scalar):
     """The value of a column."""
 
     column: Column
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ref) and self.column == other.column
 
     def __hash__(self) -> int:
         return hash(self.column)

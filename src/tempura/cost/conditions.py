@@ -45,8 +45,9 @@ def _sides(equality: Call, left: frozenset[Column], right: frozenset[Column]) ->
 def equated_with(column: Column, predicate: Expr) -> Iterator[Column]:
     """The columns that a predicate says are equal to a column."""
     for part in conjuncts(predicate):
-        if isinstance(part, Call) and part.function in EQUALITIES and Ref(column) in part.operands:
-            yield from (arg.column for arg in part.operands if isinstance(arg, Ref) and arg.column != column)
+        if isinstance(part, Call) and part.function in EQUALITIES:
+            columns = [arg.column for arg in part.operands if isinstance(arg, Ref)]
+            yield from (other for other in columns if column in columns and other != column)
 
 
 def values_left(column: Column, predicate: Expr) -> int | None:

@@ -13,12 +13,13 @@ from tempura.cost.values import DistinctValues
 @dataclass(frozen=True, slots=True)
 class JoinCondition:
     """What is known of a join's condition: the ``pairs`` that it equates, and the ``rest``; the fractions of both sides' keys, and of both
-    sides' rows, that lie where the keys of the other side do."""
+    sides' rows, that lie where the keys of the other side do; how many keys rows of both sides could have (``possible``)."""
 
     pairs: list[tuple[Expr, Expr]]
     rest: list[Expr]
     common: tuple[float, float]
     overlap: tuple[float, float]
+    possible: float
 
 
 def _least(shares: list[tuple[float, float]]) -> tuple[float, float]:
@@ -40,15 +41,15 @@ class JoinKeys:
         if known is None:
             pairs, rest = split_equalities(join, null_aware=True)
             shared = [self._shares(pair, join) for pair in pairs]
-            overlap = self._overlap(pairs, shared, join)
-            found = JoinCondition(pairs, rest, _least(shared), overlap)
+            common, overlap = _least(shared), self._overlap(pairs, shared, join)
+            found = JoinCondition(pairs, rest, common, overlap, self._possible(pairs, common, join))
             known = self._conditions[join] = found
         return known
 
-    def possible(self, on: JoinCondition, join: Join) -> float:
+    def _possible(self, pairs: list[tuple[Expr, Expr]], common: tuple[float, float], join: Join) -> float:
         """How many keys rows of both sides could have."""
-        sides = ([pair[side] for pair in on.pairs] for side in (0, 1))
-        keys = (self._domain(key, rel) * had for key, rel, had in zip(sides, join.inputs, on.common, strict=True))
+        sides = ([pair[side] for pair in pairs] for side in (0, 1))
+        keys = (self._domain(key, rel) * had for key, rel, had in zip(sides, join.inputs, common, strict=True))
         return max([1.0, *keys])
 
     def _domain(self, key: list[Expr], rel: Rel) -> float:

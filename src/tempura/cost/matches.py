@@ -51,7 +51,7 @@ class Matches:
     def inner(self, join: Join, left: float, right: float) -> float:
         """Rows of the inner join of ``left`` with ``right`` rows of the join's inputs."""
         on = self._keys.condition(join)
-        matching = left * on.overlap[0] * right * on.overlap[1] / self._keys.possible(on, join)
+        matching = left * on.overlap[0] * right * on.overlap[1] / on.possible
         return matching * prod(self._selectivity.of(part, join.inputs) for part in on.rest)
 
     def padded(self, join: Join, of_left: bool) -> float:
@@ -86,7 +86,7 @@ class Matches:
         """How many others of so many rows of the right side have the key of a row of the table: as many as any key has rows, where rows
         come to keys as they like and keys of no row are not known (a Poisson distribution without its zero)."""
         every = max(1.0, *(self._origins.source_rows(join.right, column) for _, b in on.pairs for column in b.columns))
-        per_key = max(1.0, every / self._keys.possible(on, join))
+        per_key = max(1.0, every / on.possible)
         others = per_key
         for _ in range(_ROUNDS):
             others = per_key * -expm1(-others)

@@ -4,7 +4,6 @@ An operator hands on some of its columns unchanged: what is known of a table's c
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import inf
 
 from tempura.algebra.canonical import Resolve
@@ -28,7 +27,7 @@ Scope = tuple[Rel, ...]
 
 def home(column: Column, scope: Scope) -> Rel:
     """The relation that a column is of."""
-    return next(rel for rel in scope if column in rel.columns)
+    return next(rel for rel in scope if column in rel.column_set)
 
 
 def unchanged(outputs: Iterable[Output], column: Column) -> Column | None:
@@ -83,7 +82,7 @@ class Origins:
         known = self._insides.get(rel)
         if known is None:
             meant = self._meaning(edge)
-            inside = replace(rel, tvr=meant) if isinstance(rel, View) else meant
+            inside = View(meant, rel.at) if isinstance(rel, View) else meant
             known = self._insides[rel] = inside, dict(zip(edge.columns, meant.columns, strict=True))
         return known[0], known[1][column]
 
@@ -92,9 +91,9 @@ class Origins:
     def stats(self, rel: Rel, column: Column) -> ColumnStats | None:
         """Statistics of the table column that a column is, unchanged; None when it is computed or unknown. A filter narrows its
         bounds."""
-        key = (rel, column)
+        key = (_operator(rel), column)
         if key not in self._stats:
-            self._stats[key] = self._find_stats(*self.inside(rel, column))
+            self._stats[key] = self._find_stats(*self.inside(*key))
         return self._stats[key]
 
     def _find_stats(self, rel: Rel, column: Column) -> ColumnStats | None:
@@ -120,9 +119,9 @@ class Origins:
 
     def _origin(self, rel: Rel, columns: tuple[Column, ...]) -> tuple[str, tuple[str, ...]] | None:
         """The table and the fields of one row of it that some columns are, unchanged; None when they are computed, or of several rows."""
-        key = (rel, columns)
+        key = (_operator(rel), columns)
         if key not in self._origins:
-            inside = [self.inside(rel, column) for column in columns]
+            inside = [self.inside(key[0], column) for column in columns]
             self._origins[key] = self._find_origin(inside[0][0], tuple(column for _, column in inside))
         return self._origins[key]
 

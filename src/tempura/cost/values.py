@@ -38,6 +38,8 @@ class DistinctValues:
 
     def of(self, expr: Expr, scope: Scope) -> float:
         """Distinct values of an expression over relations side by side."""
+        if isinstance(expr, Ref):
+            return self.of_column(home(expr.column, scope), expr.column)
         possible = prod(self.of_column(home(column, scope), column) for column in expr.columns)
         return max(1.0, min(possible, self._results(expr, scope)))
 

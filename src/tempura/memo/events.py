@@ -69,7 +69,7 @@ def ignore(event: Event) -> None:
 
 def telling(listeners: Iterable[Listener]) -> Listener:
     """A listener that lets others know."""
-    known = tuple(listeners)
+    known = tuple(listener for listener in listeners if listener is not ignore)
 
     def tell(event: Event) -> None:
         for listener in known:

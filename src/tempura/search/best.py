@@ -29,43 +29,45 @@ class Best:
         self._choose(explore(graph, roots, search.mask, begin, goes_on))
 
     def _choose(self, alternatives: dict[Goal, tuple[Alternative, ...]]) -> None:
-        users: dict[Goal, list[tuple[Goal, int]]] = defaultdict(list)
-        missing: dict[tuple[Goal, int], int] = {}
-        queue: list[tuple[int, int, Goal, int]] = []
+        users: dict[Goal, list[tuple[Goal, int, Alternative]]] = defaultdict(list)
+        missing: dict[Alternative, int] = {}
+        queue: list[tuple[int, int, int, Goal, Alternative]] = []
         order = {goal: i for i, goal in enumerate(alternatives)}
         found: dict[Goal, int] = {}
         is_result = self._graph.is_result  # reached in any case: whoever loads it does not cost that
 
-        def offer(goal: Goal, number: int) -> None:
+        def offer(goal: Goal, number: int, way: Alternative) -> None:
             """Queue an alternative, of which all is there that it needs, unless that alone costs more than another in the queue: many do,
             and need no price."""
             if goal in self.cost:
                 return
-            way = alternatives[goal][number]
             needed = sum(self.cost[child] for child in way.goals if way.rule or not is_result(child))
             needed += self._written(goal, way) - (0 if way.rule else sum(map(self._left_out, way.goals)))
             if needed > found.get(goal, needed):
                 return
             total = needed + (self._graph.work(goal, way) if way.rule else self._kept(goal, way))
             found[goal] = min(total, found.get(goal, total))
-            heappush(queue, (total, order[goal], goal, number))
+            heappush(queue, (total, order[goal], number, goal, way))
 
         for goal, ways in alternatives.items():
-            for number, way in enumerate(ways):
-                missing[goal, number] = len(way.goals)
+            unlike: dict[int, Alternative] = {}  # of those that do the same one is offered, the first
+            for way in ways:
+                unlike.setdefault(way.does, way)
+            for number, way in enumerate(unlike.values()):
+                missing[way] = len(way.goals)
                 for child in way.goals:
-                    users[child].append((goal, number))
+                    users[child].append((goal, number, way))
                 if not way.goals:
-                    offer(goal, number)
+                    offer(goal, number, way)
         while queue:
-            cost, _, goal, number = heappop(queue)
+            cost, _, _, goal, way = heappop(queue)
             if goal in self.cost:
                 continue
-            self.cost[goal], self.chosen[goal] = cost, alternatives[goal][number]
-            for user, way_number in users[goal]:
-                missing[user, way_number] -= 1
-                if missing[user, way_number] == 0:
-                    offer(user, way_number)
+            self.cost[goal], self.chosen[goal] = cost, way
+            for user, number, waiting in users[goal]:
+                missing[waiting] -= 1
+                if missing[waiting] == 0:
+                    offer(user, number, waiting)
 
     def _kept(self, goal: Goal, load: Alternative) -> int:
         """What it costs to load a view, and to save it if that is done for it."""
@@ -79,9 +81,10 @@ class Best:
 
     def _written(self, goal: Goal, way: Alternative) -> int:
         """What it costs to write a result and to read it as it lies then, less what need not be done for that; nothing for another goal."""
-        graph, chosen = self._graph, self.chosen.__getitem__
+        graph = self._graph
         if not graph.is_result(goal):
             return 0
+        chosen = self.chosen.__getitem__
         if way.rule is None and graph.stays(goal, way, chosen):
             return graph.weighted(graph.reading(goal, chosen, way), goal.time) - self._read(goal, way)
         grown = graph.grown(goal, chosen, way)

@@ -111,14 +111,17 @@ class Extraction:
                 done[rel] = built = rel.with_inputs(*inputs) if inputs else rel
                 if isinstance(rel, Join) and isinstance(built, Join):
                     self._joins[rel] = built
-                estimate = self._graph.estimate
-                cost, fixed = self._graph.space.parts(rel)
-                name, defined = (way.rule.name, way.rule.by_definition) if way.rule else ("", False)
-                sizes, counted = self._sizes(rel, goal.time), self._graph.counts.rows(rel) is not None
-                about = Note(estimate.rows(rel), cost, name, fixed=fixed, by_definition=defined)
-                note = replace(about, sizes=sizes, counted=counted)
-                self._notes.setdefault(goal.time, {}).setdefault(done[rel], note)
+                notes = self._notes.setdefault(goal.time, {})
+                if built not in notes:
+                    notes[built] = self._about(rel, goal, way)
         return done[rel]
+
+    def _about(self, rel: Rel, goal: Goal, way: Alternative) -> Note:
+        """What is known of an operator."""
+        rows, (cost, fixed) = self._graph.estimate.rows(rel), self._graph.space.parts(rel)
+        name, defined = (way.rule.name, way.rule.by_definition) if way.rule else ("", False)
+        sizes, counted = self._sizes(rel, goal.time), self._graph.counts.rows(rel) is not None
+        return Note(rows, cost, name, fixed=fixed, by_definition=defined, sizes=sizes, counted=counted)
 
     def _look_closer(self, goal: Goal, way: Alternative, done: dict[Rel, Rel]) -> None:
         """Note what comes to a view that grows, and which joins select groups of what may be loaded."""

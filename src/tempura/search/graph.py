@@ -47,13 +47,15 @@ class Alternative:
     """A way to reach a goal. ``rule`` made it of ``member``, an operator that computes the goal's TVR; both are None when the view is
     loaded; then ``goals`` is the goal that saves it, or nothing when it is stored already; what that costs depends on how it was saved.
     Of others ``goals`` are what ``rhs`` reads, each once.
-    ``searches`` are the bits of those that may use it. It has no price until somebody asks (``Graph.work``)."""
+    ``searches`` are the bits of those that may use it. Those of a goal that do the same, by whatever rule, have one number (``does``). It
+    has no price until somebody asks (``Graph.work``)."""
 
     rule: Rule | None
     rhs: Rel
     goals: tuple[Goal, ...]
     searches: int
     member: Rel | None = None
+    does: int = 0
 
 
 Chosen = Callable[[Goal], Alternative]
@@ -107,6 +109,8 @@ class Graph:
         self._alternatives: dict[Goal, tuple[Alternative, ...]] = {}
         self._works: dict[Rel, int] = {}
         self._keys: dict[View, StateKey] = {}
+        self._places: dict[Goal, int] = {}
+        self._numbers: dict[tuple[int, StateKey], int] = {}
         self._growths: dict[Alternative, Growth | None] = {}
         self._appended: dict[Growth, Alternative] = {}
         self._selected: dict[Alternative, tuple[Selected, ...]] = {}
@@ -179,12 +183,14 @@ class Graph:
         return self._alternatives[goal]
 
     def _ways(self, goal: Goal) -> Iterator[Alternative]:
-        yield from self._loads(goal)
-        late = self._is_late(goal)
+        late, numbers = self._is_late(goal), dict[tuple[Rel, tuple[Goal, ...]], int]()
+        for load, saved, searches in self._loads(goal):
+            yield Alternative(None, load, saved, searches, None, numbers.setdefault((load, saved), len(numbers)))
         for made, searches in self._made(goal):
             if not late or made.rule.any_time:
                 needed = tuple(self.goal(v, goal.time) for v in made.views)
-                yield Alternative(made.rule, made.rhs, needed, searches, made.member)
+                does = numbers.setdefault((made.rhs, needed), len(numbers))
+                yield Alternative(made.rule, made.rhs, needed, searches, made.member, does)
 
     def _is_late(self, goal: Goal) -> bool:
         """Whether a view is needed later than when it became current: work is done then, or, where nothing has changed since, as long as it
@@ -217,8 +223,8 @@ class Graph:
         """The searches with some of the sets of rules."""
         return sum(search.mask for search in self.searches if sets >> search.number & 1)
 
-    def _loads(self, goal: Goal) -> Iterator[Alternative]:
-        """Load a snapshot or state that was saved before."""
+    def _loads(self, goal: Goal) -> Iterator[tuple[Load, tuple[Goal, ...], int]]:
+        """Loads of a snapshot or state that was saved before: each with the goal that saves it, and the searches that may use it."""
         view, made = goal.view, goal.view.at.time
         if made >= goal.time or not isinstance(view.at, Snapshot | State) or made != view.at.t:
             return
@@ -227,9 +233,9 @@ class Graph:
         if key in self.problem.states and (
             goal.time == self.problem.first or self.keep is not Keep.NEW or self.is_kept(view)
         ):
-            yield Alternative(None, load, (), searches)
+            yield load, (), searches
         for t in self._save_times(goal):
-            yield Alternative(None, load, (self.goal(view, t),), searches)
+            yield load, (self.goal(view, t),), searches
 
     def _begun_searches(self, view: View) -> int:
         if not self.facts.is_computed_once(view.tvr):
@@ -390,6 +396,12 @@ class Graph:
         if view not in self._keys:
             self._keys[view] = state_key(self.memo, view)
         return self._keys[view]
+
+    def place(self, goal: Goal) -> int:
+        """The number of what a goal saves: of goals that save the same state at the same time, one."""
+        if goal not in self._places:
+            self._places[goal] = self._numbers.setdefault((goal.time, self.key(goal.view)), len(self._numbers))
+        return self._places[goal]
 
 
 @cache

@@ -159,12 +159,10 @@ def _exchanged(pricing: Pricing, search: Search, candidate: Candidate, budget: i
 def _others(graph: Graph, search: Search, choices: Choices, goal: Goal) -> Iterator[Alternative]:
     """The ways to reach a goal that do something else than the one that is chosen, and than each other: rules that say the same make ways
     that cost the same."""
-    chosen = choices[goal]
-    seen = {(chosen.rhs, chosen.goals)}
+    seen = {choices[goal].does}
     for way in graph.alternatives(goal):
-        does = way.rhs, way.goals
-        if does not in seen and _is_open(way, search, choices):
-            seen.add(does)
+        if way.does not in seen and _is_open(way, search, choices):
+            seen.add(way.does)
             yield way
 
 

@@ -2,7 +2,7 @@
 with one that differs in a few choices."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from math import inf
 
@@ -82,15 +82,14 @@ class Pricing:
             costs[t] -= cost
         for t, cost in self._loaded(plan, writers, appended):
             costs[t] += cost
-        for goal in {(goal.time, graph.key(goal.view)): goal for goal in writers}.values():
+        for goal in {graph.place(goal): goal for goal in writers}.values():
             # What is stored already stays where it is.
             costs[goal.time] += 0 if goal in plan.loaded else self._save(goal.view, grown.get(goal))
         for goal in anew:
             costs[goal.time] += graph.save_cost(goal.view, None)
         for goal in graph.outputs:
             costs[goal.time] += graph.reading(goal, plan.chosen)
-        saved = {(goal.time, graph.key(goal.view)): goal for goal in savers}
-        rent = sum(map(graph.charged, self._kept(plan, saved).values())) if graph.rent else 0
+        rent = sum(map(graph.charged, self._kept(plan, savers).values())) if graph.rent else 0
         return sum(graph.weighted(cost, t) for t, cost in costs.items()) + rent
 
     def _loaded(
@@ -115,8 +114,8 @@ class Pricing:
             costs.update(whole)
             gone.update((goal.time, number) for number in whole if number not in some)
             come.update(((goal.time, number), cost) for number, cost in some.items() if number not in whole)
-        yield from ((place[0], costs[place[1]]) for place, ways in gone.items() if plan.counts[place] == ways)
-        yield from ((place[0], -cost) for place, cost in come.items() if not plan.counts.get(place))
+        yield from ((t, costs[number]) for (t, number), ways in gone.items() if plan.counts[t][number] == ways)
+        yield from ((t, -cost) for (t, number), cost in come.items() if not plan.counts[t].get(number))
 
     def _unread(self, plan: Walk, goal: Goal, grown: Growth) -> Goal | None:
         """The goal that a view grows out of which is appended to, if what is appended does not depend on it."""
@@ -126,15 +125,15 @@ class Pricing:
     def _consolidated(self, plan: Walk) -> int:
         """What it takes to take deletions out."""
         asked = self._consolidations
-        found = [(t, asked[number]) for (t, number), uses in plan.counts.items() if uses and number in asked]
-        return sum(self.graph.weighted(cost, t) for t, cost in found)
+        needed = ((t, number) for t, counts in plan.counts.items() for number, uses in counts.items() if uses)
+        return sum(self.graph.weighted(asked[number], t) for t, number in needed if number in asked)
 
-    def _kept(self, plan: Walk, saved: Mapping[tuple[int, StateKey], Goal]) -> Mapping[tuple[int, StateKey], float]:
+    def _kept(self, plan: Walk, saved: Iterable[Goal]) -> Mapping[tuple[int, StateKey], float]:
         """The bytes that are taken: by what is saved, and by what of the past is kept with what the first step saves."""
         graph, first = self.graph, self.graph.problem.first
         stay = (goal for goal, way in plan.loaded.items() if not way.goals and goal.time > first)
         kept = {(first, graph.key(goal.view)): graph.size(goal.view) for goal in stay}
-        return {**kept, **{name: graph.own_size(goal) for name, goal in saved.items()}}
+        return {**kept, **{(goal.time, graph.key(goal.view)): graph.own_size(goal) for goal in saved}}
 
     def operators(self, way: Alternative) -> Mapping[int, int]:
         """The costs of an alternative's operators, which are numbered: equal ones have one number."""

@@ -92,6 +92,6 @@ class Relief:
             return 0
         whole = self._priced.operators(way)
         some = self._priced.operators(self._graph.appended(way, grown, goal.time))
-        shared = sum(cost for number, cost in whole.items() if plan.counts[goal.time, number] > 1)
+        shared = sum(cost for number, cost in whole.items() if plan.counts[goal.time][number] > 1)
         added = sum(cost for number, cost in some.items() if number not in whole)
         return self._graph.weighted(shared + added, goal.time)

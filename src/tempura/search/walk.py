@@ -1,6 +1,7 @@
 """What plans reach: goals, operators, loads, and how often each is needed; of a whole plan, and of one that differs in a choice by what
 comes and what goes."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -27,14 +28,14 @@ class Numbered(Protocol):
 
 
 class Walk:
-    """What a plan reaches. ``uses``: how many others need a goal, or load it; ``counts``: how many goals need an operator, by its time and
-    number: it costs something once; ``costs`` of operators at each time, at weight one; what is ``loaded``; how many ways read nothing of
-    a goal but groups that are selected (``selectors``), and how many select them by the join of a number (``selecting``)."""
+    """What a plan reaches. ``uses``: how many others need a goal, or load it; ``counts``: by time, how many goals need the operator of a
+    number: it costs something once; ``costs`` of operators at each time, at weight one; what is ``loaded``; how many ways read nothing
+    of a goal but groups that are selected (``selectors``), and how many select them by the join of a number (``selecting``)."""
 
     def __init__(self, numbered: Numbered) -> None:
         self.numbered = numbered
         self.uses: dict[Goal, int] = {}
-        self.counts: dict[tuple[int, int], int] = {}
+        self.counts: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self.costs: dict[int, int] = {}
         self.loaded: dict[Goal, Alternative] = {}
         self.selectors: dict[Goal, int] = {}
@@ -51,10 +52,10 @@ class Walk:
 
     def count(self, goal: Goal, way: Alternative, more: int = 1) -> None:
         """Count the operators of a goal that is reached in some way; or take them back."""
-        t, counts = goal.time, self.counts
+        t, counts = goal.time, self.counts[goal.time]
         for number, cost in self.numbered.operators(way).items():
-            before = counts.get((t, number), 0)
-            counts[t, number] = after = before + more
+            before = counts.get(number, 0)
+            counts[number] = after = before + more
             if not (before and after):
                 self.costs[t] = self.costs.get(t, 0) + (cost if after else -cost)
         for view, joins, only in self.numbered.selected(way):
@@ -117,7 +118,8 @@ class Exchange(Walk):
         self._come: dict[Goal, bool] = {}  # False while what a goal needs is being visited
         self._above: dict[Goal, bool] = {goal: True}
         self.touched = {goal}
-        self.uses, self.counts = dict(plan.uses), dict(plan.counts)
+        self.uses = dict(plan.uses)
+        self.counts.update((t, dict(counts)) for t, counts in plan.counts.items())
         self.costs, self.loaded = dict(plan.costs), dict(plan.loaded)
         self.selectors, self.selecting = dict(plan.selectors), dict(plan.selecting)
 
