@@ -61,7 +61,7 @@ class Rewriter:
         # Only a rule that speaks of a table can ask for a part by table: the others share links with searches without such parts.
         self._links = {by_table: _by_links(space, sets, by_table, begins) for by_table in (False, True)}
         self._rules_for: dict[tuple[type[Rel], type[ViewKind]], tuple[Rule, ...]] = {}
-        self._matches: dict[tuple[Rel, type[ViewKind]], tuple[_Match, ...]] = {}
+        self._matches: dict[tuple[Rel, Rel, type[ViewKind]], tuple[_Match, ...]] = {}
         self._rewritten: dict[View, tuple[Rewritten, ...]] = {}
         self._given: dict[str, object] = {"Facts": self.facts, **space.given}
         self._prepared = space.prepared
@@ -111,9 +111,9 @@ class Rewriter:
         return (seen,) if seen and View(seen, view.at).columns == view.columns else ()
 
     def _apply_all(self, matched: View, view: View, deep: bool = False) -> Iterator[Rewritten]:
-        for match in self._matching(matched):
+        for match in self._matching(matched, view):
             rule = match.rule
-            if (deep and rule.depth < 2) or not self.is_outlined(self._outline, rule, view):
+            if deep and rule.depth < 2:
                 continue
             bindings = match.bindings | rule.times_in(matched)
             shared = self._links[rule.by_table]
@@ -125,11 +125,14 @@ class Rewriter:
                     if made := self._made(match, bound, matched.tvr, view, links, allowed):
                         yield made
 
-    def _matching(self, matched: View) -> tuple[_Match, ...]:
-        """The rules that match a view of an operator. An operator matches at all times or at none, so it is looked at once."""
-        key = matched.tvr, type(matched.at)
+    def _matching(self, matched: View, view: View) -> tuple[_Match, ...]:
+        """The rules that may be used for such views of a class, and match an operator that computes it. An operator matches at all times or
+        at none, so it is looked at once."""
+        key = matched.tvr, view.tvr, type(view.at)
         if key not in self._matches:
-            found = ((rule, rule.match(matched)) for rule in self._dispatched(type(matched.tvr), type(matched.at)))
+            rules = self._dispatched(type(matched.tvr), type(view.at))
+            outlined = (rule for rule in rules if self.is_outlined(self._outline, rule, view))
+            found = ((rule, rule.match(matched)) for rule in outlined)
             self._matches[key] = tuple(_Match(rule, known, set()) for rule, known in found if known is not None)
         return self._matches[key]
 
