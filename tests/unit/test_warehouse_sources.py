@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.text import header
 from tempura.warehouse.sources.spelt import check_spelt
 from tempura.warehouse.table import Table
+from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.take import take
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import BagEngine, Row, parse, write_rows
 
@@ -124,6 +127,38 @@ class TestChangeFiles:
         assert version(wh) == 3
         assert held(table) == SignedBag.of([(1, "third")])
         assert version(wh) == 3
+
+    def test_another_process_may_be_faster_at_each_of_them(self, tmp_path: Path, lake: Path) -> None:
+        other = open_site(tmp_path / "wh", BagEngine(), Files()).add_table("sales", path=lake, schema=SALES).arrivals
+        for i in range(6):
+            put(lake / f"{i}.parquet", [(i, "x", "insert")], CHANGES, age=100 - i)
+
+        def take_one_before(operation: str, path: Path) -> None:
+            if operation == "link" and path.parent.name == "arrivals":
+                arrivals, number = other.opened()
+                for batch in islice(other.feed.pending(arrivals, other.schema) if other.feed else (), 1):
+                    take(other, arrivals, number, batch)
+
+        wh = open_site(tmp_path / "wh", BagEngine(), Files(take_one_before))
+        assert held(wh.table("sales")) == SignedBag.of([(i, "x") for i in range(6)])
+        assert version(wh) == 6
+
+    def test_what_cannot_be_registered_is_not_tried_for_ever(
+        self, wh: Warehouse, lake: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = wh.add_table("sales", path=lake, schema=SALES)
+        put(lake / "a.parquet", [(1, "x")])
+        tried = list[int]()
+
+        def lost(table: Arrivals, arrivals: object, number: int, batch: object) -> None:
+            tried.append(number)
+            raise TempuraError("COMMIT_LOST", "Somebody was first.", "Call again.")
+
+        monkeypatch.setattr("tempura.warehouse.tables.take.take", lost)
+        with pytest.raises(TempuraError) as error:
+            table.df()
+        assert code(error) == "COMMIT_LOST"
+        assert tried == [1, 1, 1]
 
     def test_an_update_of_what_comes_with_it(self, wh: Warehouse) -> None:
         table = wh.add_table("sales", schema=SALES, keys=["o_id"])

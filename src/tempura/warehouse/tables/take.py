@@ -36,14 +36,20 @@ def register(table: Arrivals) -> int:
     Raises TempuraError FOLDER_MISSING, FILE_CHANGED, FILE_GONE, WRONG_SCHEMA, BAD_CHANGE, and as :func:`push` does for a broken
     promise.
     """
-    for last in reversed(range(_ATTEMPTS_AT_REGISTERING)):
+    left = _ATTEMPTS_AT_REGISTERING
+    while True:
+        before = table.version()
         try:
             return _register(table)
         except TempuraError as error:
-            # Another process registered the same at the same moment: look again at what is left to register.
-            if error.code != "COMMIT_LOST" or not last:
+            if error.code != "COMMIT_LOST":
                 raise
-    raise AssertionError("unreachable")
+            # Another process registered the same at the same moment: look again at what is left to register. That is less each time, so
+            # only what is lost while nothing has arrived counts as an attempt.
+            if table.version() == before:
+                left -= 1
+            if not left:
+                raise
 
 
 def _register(table: Arrivals) -> int:
