@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from random import Random
@@ -363,16 +363,22 @@ def test_rows_with_a_key_are_padded_again_by_what_is_stored() -> None:
         on = equal(generator.ref(left), generator.ref(right))
         residual = (generator.predicate(right),) if seed % 5 == 0 else ()
         query = generator.above(Join(left, right, "left", conjunction(on, *residual)))
-        model = random_prices(random)
-        facts = {name: table.facts(TIMES) for name, table in tables.items()}
-        plan = make_plan(Problem(query, VIEW, facts, prices=model), ("ojv",), without=others)
-        states: States = {}
-        expected = [truth(query, tables, t) for t in range(TIMES)]
-        told = f"seed {seed}, query {query}, {model}"
-        assert [run_step(step, tables, states) for step in plan.steps] == expected, told
-        assert run_replanned(query, tables, VIEW, ("ojv",)) == expected, told
-        used.update({note.rule for step in plan.steps for note in step.notes.values()})
+        used.update(rules_of_an_exact_plan(query, tables, random_prices(random), others, f"seed {seed}"))
     assert used[delta_left_join_of_stored.name] > CASES / 8, used
+
+
+def rules_of_an_exact_plan(
+    query: Rel, tables: Mapping[str, Table], model: CostModel, without: Collection[str], told: str
+) -> set[str]:
+    """The rules of a plan by ``ojv``, whose results are what they should be at each time, and when plans are made again."""
+    facts = {name: table.facts(TIMES) for name, table in tables.items()}
+    plan = make_plan(Problem(query, VIEW, facts, prices=model), ("ojv",), without=without)
+    states: States = {}
+    expected = [truth(query, tables, t) for t in range(TIMES)]
+    told = f"{told}, query {query}, {model}"
+    assert [run_step(step, tables, states) for step in plan.steps] == expected, told
+    assert run_replanned(query, tables, VIEW, ("ojv",)) == expected, told
+    return {note.rule for step in plan.steps for note in step.notes.values()}
 
 
 class KeyedLeft(ReferringQueries):
@@ -484,15 +490,7 @@ def test_full_joins_with_a_key_are_padded_again_by_what_is_stored() -> None:
         keyed, other = generator.with_key(), generator.query(seed % 2)
         left, right = (keyed, other) if seed % 2 else (other, keyed)
         query = generator.above(Join(left, right, "full", equal(generator.ref(left), generator.ref(right))))
-        model = random_prices(random)
-        facts = {name: table.facts(TIMES) for name, table in tables.items()}
-        plan = make_plan(Problem(query, VIEW, facts, prices=model), ("ojv",), without=others)
-        states: States = {}
-        expected = [truth(query, tables, t) for t in range(TIMES)]
-        told = f"seed {seed}, query {query}, {model}"
-        assert [run_step(step, tables, states) for step in plan.steps] == expected, told
-        assert run_replanned(query, tables, VIEW, ("ojv",)) == expected, told
-        used.update({note.rule for step in plan.steps for note in step.notes.values()})
+        used.update(rules_of_an_exact_plan(query, tables, random_prices(random), others, f"seed {seed}"))
     assert all(used[law] > CASES / 20 for law in laws), used
 
 
