@@ -231,6 +231,10 @@ class _Stored:
         self.matched, self.unmatched = (
             V.filter(Call(test, (Ref(pairs[0][1]),), "boolean") if pairs else TRUE) for test in ("IsNotNull", "IsNull")
         )
+        S = _own(self.matched + self.gained, R)
+        self.of_stays = (
+            self.gained + self.A.anti_join(S, on).pad_right(R) - self.unmatched
+        )  # all that becomes of rows of L
         self.fits = bool(pairs) and is_safe(L.columns, R.columns, on)
 
 
@@ -238,10 +242,9 @@ class _Stored:
 def stored_left_join_without_a_key(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always) -> Rewrite:
     """Δ(L ⟕ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match)      WRONG: of a row that L has twice, A has one"""
     was = _Stored(L, R, on, t, u)
-    S = _own(was.matched + was.gained, R)
     return rewrite(
         L.left_join(R, on)[t:u],
-        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched,
+        was.of_stays,
         where=was.fits and facts.unchanged(L, t, u) and not always.is_unique(L, L.columns),
     )
 
@@ -264,10 +267,9 @@ def stored_left_join_that_asks_the_old_matches(
 def stored_left_join_while_both_sides_move(L: Tvr, R: Tvr, on: On, t: Time, u: Time, always: Always) -> Rewrite:
     """Δ(L ⟕ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match)      WRONG: forgets ΔL"""
     was = _Stored(L, R, on, t, u)
-    S = _own(was.matched + was.gained, R)
     return rewrite(
         L.left_join(R, on)[t:u],
-        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched,
+        was.of_stays,
         where=was.fits and always.is_unique(L, L.columns),
     )
 
@@ -282,10 +284,9 @@ class _StoredFull(_Stored):
 def stored_full_join_like_left(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always) -> Rewrite:
     """Δ(L ⟗ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match)      WRONG: forgets pad(ΔR ▷ A)"""
     was = _StoredFull(L, R, on, t, u)
-    S = _own(was.matched + was.gained, R)
     return rewrite(
         L.full_join(R, on)[t:u],
-        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched,
+        was.of_stays,
         where=was.fits and facts.unchanged(L, t, u) and always.is_unique(L, L.columns),
     )
 
@@ -296,11 +297,10 @@ def stored_full_join_that_asks_unmatched_rows(
 ) -> Rewrite:
     """Δ(L ⟗ R) = ... + pad(ΔR ▷ (rows of L in V without a match))      WRONG: a row of R may match what has other matches"""
     was = _StoredFull(L, R, on, t, u)
-    S = _own(was.matched + was.gained, R)
     alone = R[t:u].anti_join(_own(was.unmatched, L), on).pad_left(L)
     return rewrite(
         L.full_join(R, on)[t:u],
-        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched + alone,
+        was.of_stays + alone,
         where=was.fits and facts.unchanged(L, t, u) and always.is_unique(L, L.columns),
     )
 
@@ -309,11 +309,10 @@ def stored_full_join_that_asks_unmatched_rows(
 def stored_full_join_without_a_key(L: Tvr, R: Tvr, on: On, t: Time, u: Time, facts: Facts, always: Always) -> Rewrite:
     """Δ(L ⟗ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match) + pad(ΔR ▷ A)      WRONG: of a row that L has twice, A has one"""
     was = _StoredFull(L, R, on, t, u)
-    S = _own(was.matched + was.gained, R)
     alone = R[t:u].anti_join(was.A, on).pad_left(L)
     return rewrite(
         L.full_join(R, on)[t:u],
-        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched + alone,
+        was.of_stays + alone,
         where=was.fits and facts.unchanged(L, t, u) and not always.is_unique(L, L.columns),
     )
 
@@ -324,11 +323,10 @@ def stored_full_join_whose_other_side_has_the_key(
 ) -> Rewrite:
     """Δ(L ⟗ R) = A ⋈ ΔR + pad(A ▷ S) - (V without a match) + pad(ΔR ▷ A)      if R has a key      WRONG: it is L's rows that are told"""
     was = _StoredFull(L, R, on, t, u)
-    S = _own(was.matched + was.gained, R)
     alone = R[t:u].anti_join(was.A, on).pad_left(L)
     return rewrite(
         L.full_join(R, on)[t:u],
-        was.gained + was.A.anti_join(S, on).pad_right(R) - was.unmatched + alone,
+        was.of_stays + alone,
         where=was.fits and facts.unchanged(L, t, u) and always.is_unique(R, R.columns),
     )
 
