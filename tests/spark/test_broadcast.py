@@ -11,6 +11,7 @@ from tempura.algebra.rel import Aggregate, Join, Rel
 from tempura.algebra.scalar import AggregateCall, AggregateOutput, Column, Output, Ref, equal
 from tempura.cost.bounds import Bounds
 from tempura.cost.model import CostModel
+from tempura.cost.prices import BESIDE_TASKS
 from tempura.execute import tuning
 from tempura.execute.tuning import sendable_bytes
 from tempura.plan.progressive import Note, Step
@@ -82,3 +83,10 @@ def test_a_session_with_more_memory_sends_more(spark: SparkSession, monkeypatch:
     assert SparkEngine(lambda: spark, CostModel()).prices.counted_bytes == 0, "nothing is known"
     monkeypatch.undo()
     assert 0 < sendable_bytes(spark) <= 256 << 20
+
+
+def test_a_session_whose_tasks_run_in_the_drivers_process_says_so(spark: SparkSession) -> None:
+    """What they make it do besides is not taken for the driver's (``times.correction``)."""
+    assert spark.sparkContext._jsc.sc().isLocal()
+    assert SparkEngine(lambda: spark, CostModel()).prices.beside_tasks == BESIDE_TASKS
+    assert CostModel().beside_tasks == 0, "nothing is known"

@@ -1,10 +1,15 @@
 """Sessions in which a query's settings are in force, and others that change how Spark works only."""
 
+from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
+from pyarrow.parquet import write_table
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 
 from tempura.frontend.session import clone
 from tempura.warehouse.spark import settings
@@ -30,6 +35,29 @@ def test_a_copy_to_work_in_means_what_the_session_means_and_works_as_steps_do(sp
     work = at_work(changed)
     assert semantic_settings(work) == semantic_settings(changed)
     assert {name: work.conf.get(name) for name in settings._AT_WORK} == settings._AT_WORK
+
+
+def test_small_files_do_not_keep_tasks_from_sharing_large_ones(spark: SparkSession, tmp_path: Path) -> None:
+    """Four large files and forty of a row each, as a table that has grown: Spark gives the four to one of two tasks."""
+    rows = 250_000
+    for i in range(4):
+        noise = pa.py_buffer(Random(i).randbytes(8 * rows))
+        numbers = pa.Array.from_buffers(pa.int64(), rows, [None, noise])
+        write_table(pa.table({"n": numbers}), tmp_path / f"large{i}.parquet")
+    for i in range(40):
+        write_table(pa.table({"n": [i]}), tmp_path / f"small{i}.parquet")
+
+    def most(session: SparkSession) -> int:
+        session.conf.set("spark.sql.files.minPartitionNum", "2")
+        counted = session.read.parquet(str(tmp_path)).groupBy(fn.spark_partition_id()).count()
+        return int(max(row[1] for row in counted.collect()))
+
+    assert most(clone(spark)) >= 4 * rows
+    assert most(at_work(spark)) <= 3 * rows + 40
+    assert most(session_with(spark, {})) <= 3 * rows + 40
+    said = clone(spark)
+    said.conf.set("spark.sql.files.openCostInBytes", "4MB")
+    assert most(at_work(said)) >= 4 * rows, "what the user says is so"
 
 
 def test_code_that_several_stages_run_is_compiled_once(spark: SparkSession) -> None:

@@ -59,6 +59,23 @@ def test_the_first_load_does_not_count(step: StepManifest) -> None:
     assert warm(runs(step, 8.0, 2.0, 4.0, 6.0)) == Correction(4.0, 3)
 
 
+def test_what_tasks_make_the_driver_do_says_nothing_of_other_plans(step: StepManifest) -> None:
+    """A recomputation of ten seconds of tasks keeps collector and compiler busy in the same process; a plan of as many operators over few
+    rows would not."""
+
+    def heavy(driver: float, tasks: float) -> float:
+        runs = [replace(run, cpu_seconds=tasks) for run in after_the_first(step, *[driver] * 3)]
+        return correction_of(runs, WARM_STEPS, beside_tasks=0.2).fixed
+
+    assert heavy(3.0, 0.0) == 3.0
+    assert heavy(3.0, 5.0) == 2.0
+    # What was expected of the driver it has taken by itself, and no run tells less of it.
+    assert heavy(3.0, 50.0) == 1.0
+    assert heavy(0.5, 50.0) == 0.5
+    # Where tasks run elsewhere, all of it is the driver's.
+    assert warm([replace(run, cpu_seconds=50.0) for run in after_the_first(step, *[3.0] * 3)]).fixed == 3.0
+
+
 def test_cold_runs_are_estimated_by_cold_ones_and_warm_ones_by_warm_ones(step: StepManifest) -> None:
     """A program runs the query each morning three times, after nothing, little and much else."""
     days = [

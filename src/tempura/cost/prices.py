@@ -8,6 +8,9 @@ BUILT_IN = "built in"
 FIXED = ("node", "scan", "file", "job", "exchange")
 """The prices that do not depend on rows."""
 
+BESIDE_TASKS = 0.2
+"""What ``Prices.beside_tasks`` is where tasks run in the driver's process (docs/benchmarks/prices.md)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prices:
@@ -18,8 +21,9 @@ class Prices:
     ``spark_broadcast_bytes`` (``cost.as_written``). With ``hashed_joins`` a plan's joins of two shuffled sides by what is not one number
     are made by a table of the smaller one. To find its group takes a row ``group_row``, and ``many_row`` or more where a task has more than
     ``few_groups``: they leave its fast map. So many ``tasks`` run at once. ``sort_row`` is of windows, ``merge_row`` of joins whose sides
-    are sorted, by one number, and merged. ``origin``: where the prices come from, for people; prices of two origins are not those of one
-    machine."""
+    are sorted, by one number, and merged. ``beside_tasks`` is the part of its CPU time that a task makes the driver's process spend, too:
+    on collecting garbage and compiling code. It is in no estimate, but what the driver took is told from it
+    (``times.correction``). ``origin``: where the prices come from, for people; prices of two origins are not those of one machine."""
 
     read_row: int = 5
     read_byte: float = 0.7
@@ -48,6 +52,7 @@ class Prices:
     broadcast_bound: int = 500_000_000
     spark_broadcast_bytes: int = 10_485_760
     hashed_joins: bool = True
+    beside_tasks: float = 0.0
     origin: str = BUILT_IN
 
     def scaled(self, fixed: float) -> Self:

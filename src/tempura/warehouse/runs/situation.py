@@ -218,7 +218,8 @@ def assess(
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
     run, origin = site.engine.steps_run, site.engine.prices.origin
-    correction = correction_of(steps, run, origin) if site.engine.is_measured else NONE
+    about_runs = (run, origin, site.engine.prices.beside_tasks)
+    correction = correction_of(steps, *about_runs) if site.engine.is_measured else NONE
     mark = fingerprint(lifted.rel)
     doubt = doubt_of([step for step in steps if step.fingerprint == mark], run, origin, correction)
     prices = correction.of(site.engine.prices)

@@ -60,6 +60,13 @@ _AT_WORK = {
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 """Settings that change how Spark works and not what results are."""
+_UNLESS_SET = {
+    # As how many bytes a file counts that is opened, when files are shared among tasks. With Spark's 4 MB a table of a large file and what
+    # came to it in dozens of small ones is read by one task, and the others open the small ones. To open one takes a millisecond, in which
+    # some hundred kB are read.
+    "spark.sql.files.openCostInBytes": str(128 << 10),
+}
+"""The same, where the session does not say otherwise."""
 _UNSEEN = {
     # A text of the plan for the user interface, made anew as often as a plan is adapted.
     "spark.sql.ui.explainMode": "simple",
@@ -91,7 +98,9 @@ def session_with(session: SparkSession, settings: Mapping[str, str]) -> SparkSes
 
 def _ways(session: SparkSession) -> dict[str, str]:
     """How Spark is to work in copies of a session."""
-    return _AT_WORK | ({} if _is_watched(session) else _UNSEEN)
+    said: Any = session._jsparkSession.sessionState().conf()
+    unsaid = {name: value for name, value in _UNLESS_SET.items() if not said.contains(name)}
+    return _AT_WORK | unsaid | ({} if _is_watched(session) else _UNSEEN)
 
 
 def _told(settings: Mapping[str, str]) -> str:

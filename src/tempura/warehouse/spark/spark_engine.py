@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from tempura.cost.calibration import Machine, prices_of
 from tempura.cost.model import CostModel
+from tempura.cost.prices import BESIDE_TASKS
 from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT, Clocks, StepOutcome, StoredOutput, Usage
 from tempura.execute.draft import Draft
@@ -186,6 +187,7 @@ class SparkEngine:
             "spark_broadcast_bytes": int(settings.autoBroadcastJoinThreshold()),
             "tasks": self._session.sparkContext.defaultParallelism,
             "hashed_joins": hold_tables(self._session),
+            "beside_tasks": BESIDE_TASKS if self._session._jsc.sc().isLocal() else 0.0,
         }
         return {"about": dict(machine_of(self._session).about), "session": session}
 

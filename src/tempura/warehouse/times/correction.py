@@ -52,10 +52,13 @@ class Correction:
 NONE = Correction()
 
 
-def correction_of(runs: Sequence[StepManifest], steps_run: int, prices: str = BUILT_IN) -> Correction:
+def correction_of(
+    runs: Sequence[StepManifest], steps_run: int, prices: str = BUILT_IN, beside_tasks: float = 0.0
+) -> Correction:
     """What the driver took in the last runs of a query against what was estimated: a median, bounded; 1 unless enough is known.
 
-    ``steps_run``: by the session that is to run the next step. What counts are runs of sessions that were as warm, and were estimated by
+    ``steps_run``: by the session that is to run the next step. ``beside_tasks`` is the part of their CPU time that tasks make the driver's
+    process spend (``cost.prices``). What counts are runs of sessions that were as warm, and were estimated by
     the same ``prices``; not the query's first run, for which Spark generates and compiles code as for no other. Of runs of before it was
     noted, nobody knows how warm they were. A session that has just become warm goes on with what it was warming up by until enough is
     known: nothing would be further off, and all plans would be compared anew for it.
@@ -64,9 +67,17 @@ def correction_of(runs: Sequence[StepManifest], steps_run: int, prices: str = BU
     for like in (WARM, WARMING) if warm == WARM else (warm,):
         known = [run for run in _runs_of(runs[1:], like, prices) if run.estimated_fixed][-_LAST:]
         if len(known) >= _LEAST:
-            found = median(run.driver_seconds * 1e9 / run.estimated_fixed for run in known)
+            found = median(_off(run, beside_tasks) for run in known)
             return Correction(min(_MOST, max(1 / _MOST, found)), len(known), like)
     return NONE
+
+
+def _off(run: StepManifest, beside_tasks: float) -> float:
+    """How many times what was estimated the driver took. What it took more is the tasks' as far as these may have made it: where they go
+    through many rows, that says nothing of a plan that goes through few."""
+    estimated = run.estimated_fixed / 1e9
+    driver = run.driver_seconds
+    return max(min(driver, estimated), driver - beside_tasks * run.cpu_seconds) / estimated
 
 
 def runs_like(runs: Iterable[StepManifest], steps_run: int, prices: str) -> Iterator[StepManifest]:
