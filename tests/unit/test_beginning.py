@@ -158,6 +158,25 @@ def test_it_may_pay_wherever_it_does(query: Callable[[], Rel], uses: int, came: 
     assert is_worth or came > 300 or query is of_shares, "or there would be nothing to tell"
 
 
+def test_what_serves_the_next_result_alone_is_paid_by_it() -> None:
+    """Sums are built before the next result is due. Where the one after it is computed from the tables again, thirty results are not what
+    they are built for."""
+    tables = {
+        "sales": TableFacts((1_000, 1_040, 1_080), (0,) * 3, known=2, append_only=True),
+        "returns": TableFacts((2_000,) * 3, (0,) * 3, known=2, static=True),
+    }
+    points = (Point(0.0, False, done=True), Point(1.0, False), Point(1.0, True))
+    problem, beginning = Problem(sums(), points, tables, prices=as_if_large(20_000)), Beginning(30, "", 0.1)
+    plan, begun = make_plan(problem, doubt=inf), make_plan(problem.beginning(30))
+    assert plan.recomputes
+    assert beginning.is_worth(begun, plan)
+    *before, last = begun.steps
+    anew = plan.steps[-1]
+    alone = replace(begun, steps=(*before, replace(anew, time=last.time)), cost=begun.cost - last.cost + anew.cost)
+    assert alone.cost < 0.9 * 2 * plan.cost
+    assert not beginning.is_worth(alone, plan)
+
+
 @pytest.mark.parametrize("back", [2_000, 10_000])
 def test_who_keeps_a_state_may_begin_with_another(back: int) -> None:
     """What one of two states is brought up to date from each time costs more than the other takes, over many results."""

@@ -60,16 +60,21 @@ class Beginning:
 
     def may_be_worth(self, otherwise: ProgressivePlan) -> bool:
         """Whether it would be if nothing had to be kept for the result after the next: else nobody need look for such a plan."""
-        return otherwise.begun is not None and self._saves(otherwise.begun, otherwise)
+        return otherwise.begun is not None and self._saves(otherwise.begun, otherwise, self.uses)
 
     def is_worth(self, begun: ProgressivePlan, otherwise: ProgressivePlan) -> bool:
         """Whether a plan saves clearly against one that was not asked to begin with states, whose result after the next is taken to cost
-        what the next one does."""
-        return self._saves(begun.cost, otherwise)
+        what the next one does. Where that does not go on from what it keeps, as where few rows come before the next result and many
+        before each other, what it builds serves the next alone."""
+        kept = {save.key for step in begun.steps for save in step.saves}
+        if any(isinstance(rel, Load) and rel.key in kept for rel in begun.steps[-1].operators):
+            return self._saves(begun.cost, otherwise, self.uses)
+        unpaid = (self.uses - 1) * begun.weights[0] * begun.steps[0].cost
+        return self._saves(begun.cost + unpaid, otherwise, 1)
 
-    def _saves(self, cost: int, otherwise: ProgressivePlan) -> bool:
+    def _saves(self, cost: float, otherwise: ProgressivePlan, uses: int) -> bool:
         now, *later = (weight * step.cost for weight, step in zip(otherwise.weights, otherwise.steps, strict=True))
-        return cost <= (1 - self.margin) * (now / self.uses + sum(later) + later[-1])
+        return cost <= (1 - self.margin) * (now / uses + sum(later) + later[-1])
 
 
 @dataclass(frozen=True, slots=True)
