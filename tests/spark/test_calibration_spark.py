@@ -15,7 +15,7 @@ from tempura.bench.priced import JOBS, Job, Tables
 from tempura.cost.calibration import VARIABLE, keep, with_prices
 from tempura.cost.fit import BOUND
 from tempura.cost.model import SPARK, CostModel
-from tempura.cost.prices import BUILT_IN
+from tempura.cost.prices import BESIDE_TASKS, BUILT_IN
 from tempura.execute.machine import machine_of
 from tempura.execute.tuning import sendable_bytes
 from tempura.warehouse.spark.spark_engine import SparkEngine
@@ -99,7 +99,7 @@ def test_a_warehouse_plans_by_what_was_measured(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def here(prices: CostModel) -> CostModel:
-        return replace(prices, counted_bytes=sendable_bytes(spark))
+        return replace(prices, counted_bytes=sendable_bytes(spark), beside_tasks=BESIDE_TASKS)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv(VARIABLE, "on")
