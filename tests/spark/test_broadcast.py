@@ -13,8 +13,10 @@ from tempura.cost.bounds import Bounds
 from tempura.cost.model import CostModel
 from tempura.cost.prices import BESIDE_TASKS
 from tempura.execute import tuning
+from tempura.execute.machine import is_local
 from tempura.execute.tuning import sendable_bytes
 from tempura.plan.progressive import Note, Step
+from tempura.warehouse.spark import spark_engine
 from tempura.warehouse.spark.spark_engine import SparkEngine
 from tests.spark.bags import executor, read, signed_bag
 
@@ -85,8 +87,12 @@ def test_a_session_with_more_memory_sends_more(spark: SparkSession, monkeypatch:
     assert 0 < sendable_bytes(spark) <= 256 << 20
 
 
-def test_a_session_whose_tasks_run_in_the_drivers_process_says_so(spark: SparkSession) -> None:
+def test_a_session_whose_tasks_run_in_the_drivers_process_says_so(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What they make it do besides is not taken for the driver's (``times.correction``)."""
-    assert spark.sparkContext._jsc.sc().isLocal()
+    assert is_local(spark.sparkContext)
     assert SparkEngine(lambda: spark, CostModel()).prices.beside_tasks == BESIDE_TASKS
     assert CostModel().beside_tasks == 0, "nothing is known"
+    monkeypatch.setattr(spark_engine, "is_local", lambda context: False)
+    assert SparkEngine(lambda: spark, CostModel()).prices.beside_tasks == 0

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tempura.cost.calibration import Machine
@@ -33,6 +34,11 @@ _OF_THE_ARCHIVE = (
     *("UnlockDiagnosticVMOptions", "DisplayVMOutput"),
 )
 """Options with which a session notes or maps classes (``frontend/archive.py``). They do not say how fast it runs."""
+
+
+def is_local(context: SparkContext) -> bool:
+    """Whether tasks run in the driver's process."""
+    return bool(context._jsc.sc().isLocal())
 
 
 def machine_of(session: SparkSession) -> Machine:

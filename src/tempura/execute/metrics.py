@@ -11,6 +11,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from tempura.execute.contract import Clocks, Usage
+from tempura.execute.machine import is_local
 from tempura.frontend.compiled import compiled_by
 from tempura.frontend.java import java
 
@@ -63,8 +64,7 @@ class Meter:
         self.jobs = tuple(map(int, jobs.split()))
         ran = [_Stage(*map(int, stage.split())) for stage in stages]
         tasks_cpu = sum(stage.cpu for stage in ran) / 1e9
-        # In a local session tasks run in the driver's JVM.
-        other = tasks_cpu if scala_context.isLocal() else 0.0
+        other = tasks_cpu if is_local(self._context) else 0.0
         return Usage(
             cpu_seconds=tasks_cpu,
             driver_seconds=max(0.0, spent.jvm_seconds - other) + spent.python_seconds,

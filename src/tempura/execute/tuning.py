@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from tempura.cost.estimate import width
 from tempura.execute.contract import StoredState
+from tempura.execute.machine import is_local
 from tempura.frontend.java import each, java
 from tempura.physical.operators import Load, Read, StateKey
 from tempura.plan.progressive import Step
@@ -70,7 +71,7 @@ def _bytes(session: SparkSession, text: str) -> int:
 def _task_bytes(context: SparkContext) -> float:
     """The memory that a task has for what it holds, when as many run as can; 0 where that is not known."""
     bytes = _memory(context)
-    if context._jsc.sc().isLocal():
+    if is_local(context):
         return min(bytes, default=0) / context.defaultParallelism
     cores = int(context.getConf().get("spark.executor.cores", "0") or 0)
     # The driver is among them, and runs no tasks.

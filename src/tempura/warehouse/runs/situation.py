@@ -222,12 +222,12 @@ def assess(
     states = {s.key(0): s for s in past.states} if past else {}
     stored = {key: stored_facts(state.stored) for key, state in states.items()}
     labels = (*((str(past.slot),) if past else ()), *_labels(schedule, slot))
-    run, origin = site.engine.steps_run, site.engine.prices.origin
-    about_runs = (run, origin, site.engine.prices.beside_tasks)
-    correction = correction_of(steps, *about_runs) if site.engine.is_measured else NONE
+    run, priced = site.engine.steps_run, site.engine.prices
+    origin, beside = priced.origin, priced.beside_tasks
+    correction = correction_of(steps, run, origin, beside) if site.engine.is_measured else NONE
     mark = fingerprint(lifted.rel)
     doubt = doubt_of([step for step in steps if step.fingerprint == mark], run, origin, correction)
-    prices = correction.of(site.engine.prices)
+    prices = correction.of(priced)
     as_written = without_deletions(facts, len(points)) if may_ask else frozenset()
     counted = counted_by(steps)
     share = stored_share(steps[-LOOKED_BACK:])

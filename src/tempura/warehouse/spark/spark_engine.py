@@ -24,7 +24,7 @@ from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate
 from tempura.execute.interrupt import cancelled_when_interrupted
 from tempura.execute.jvm import Jvm
-from tempura.execute.machine import machine_of
+from tempura.execute.machine import is_local, machine_of
 from tempura.execute.metrics import clocks
 from tempura.execute.naming import attribute
 from tempura.execute.spark import SparkExecutor
@@ -187,7 +187,7 @@ class SparkEngine:
             "spark_broadcast_bytes": int(settings.autoBroadcastJoinThreshold()),
             "tasks": self._session.sparkContext.defaultParallelism,
             "hashed_joins": hold_tables(self._session),
-            "beside_tasks": BESIDE_TASKS if self._session._jsc.sc().isLocal() else 0.0,
+            "beside_tasks": BESIDE_TASKS if is_local(self._session.sparkContext) else 0.0,
         }
         return {"about": dict(machine_of(self._session).about), "session": session}
 
