@@ -54,6 +54,7 @@ from tempura.warehouse.engine import (
     FileSet,
     Fit,
     Lookup,
+    OneByOneError,
     Settings,
     Source,
     TopicRead,
@@ -340,6 +341,26 @@ class BagEngine:
         names = [*files.schema.names, *([CHANGE] if changing else [])]
         rows = [tuple(row.get(name) for name in names) for file in files.files for row in read_any(files, file)]
         return self.split_changes(rows) if changing else Changes(inserts=rows)
+
+    def load_in_order(self, files: FileSet, present: Source, keys: Sequence[str]) -> Changes:
+        """One after the other, and then what that has come to."""
+        names = files.schema.names
+        key = [names.index(name) for name in keys]
+        before = Counter(dict(bag(present, names).items()))
+        now = before.copy()
+        for file in files.files:
+            changes = self.load(replace(files, files=(file,)), changing=True)
+            now.update(changes.inserts or ())
+            now.subtract(changes.deletes or ())
+            updates = {tuple(row[i] for i in key): row for row in changes.updates or ()}
+            for row in [row for row in now if key and tuple(row[i] for i in key) in updates]:
+                del now[row]
+            now.update(updates.values())
+            counts = Counter(tuple(row[i] for i in key) for row in now.elements() if key)
+            wrong = min(now.values(), default=0) < 0 or max(counts.values(), default=0) > 1
+            if wrong or len(updates) < len(changes.updates or ()) or (updates and not keys):
+                raise OneByOneError
+        return Changes(inserts=[*(now - before).elements()] or None, deletes=[*(before - now).elements()] or None)
 
     def lift(self, query: Any, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
         if query != ALL and query.strip() not in QUERIES:

@@ -134,6 +134,20 @@ def test_change_files_are_counted_and_updates_estimated(tmp_path: Path) -> None:
     assert tree(world.wh.path) == before
 
 
+@pytest.mark.parametrize("fits", [True, False])
+def test_change_files_that_follow_each_other_are_counted_together(tmp_path: Path, fits: bool) -> None:
+    world = World(tmp_path)
+    table = world.wh.add_table("keyed", path=tmp_path / "keyed", schema=RETURNS, keys=["o_id"])
+    (tmp_path / "keyed").mkdir()
+    for name, row in (("a", (1, 5, "insert")), ("b", (1, 6, "update")), ("c", (2 if fits else 1, 7, "insert"))):
+        write_rows(tmp_path / "keyed" / f"{name}.parquet", parse(f"{RETURNS}, _change STRING"), [row])
+    from tempura.warehouse.tables.prospect import Prospect
+
+    prospect = Prospect(table.arrivals)
+    assert [arrival.rows for arrival in prospect.arrivals()] == ([(2, 0)] if fits else [(1, 0), (1, 1), (1, 0)])
+    assert prospect.waiting.startswith("keyed: 2 rows more, not" if fits else "keyed: 3 rows more, 1 less, not")
+
+
 def test_views_over_views_and_lakes_write_nothing_either(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.put("a", FIRST)

@@ -118,20 +118,76 @@ class TestChangeFiles:
         assert held(table) == SignedBag.of([(2, "x"), (4, "y"), (3, "z"), (9, "n")])
         assert version(wh) == 2
 
-    def test_each_is_an_arrival_in_the_order_of_writing(self, wh: Warehouse, lake: Path) -> None:
+    def test_those_that_wait_are_one_arrival_in_the_order_of_writing(self, wh: Warehouse, lake: Path) -> None:
         table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])
         put(lake / "z.parquet", [(1, "first", "insert")], CHANGES, age=30)
         put(lake / "y.parquet", [(1, "second", "update")], CHANGES, age=20)
         put(lake / "x.parquet", [(1, "third", "update")], CHANGES, age=10)
         assert held(table) == SignedBag.of([(1, "third")])
-        assert version(wh) == 3
+        assert version(wh) == 1
         assert held(table) == SignedBag.of([(1, "third")])
+        assert version(wh) == 1
+
+    def test_plain_files_between_them_keep_their_turn(self, wh: Warehouse, lake: Path) -> None:
+        table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])
+        put(lake / "a.parquet", [(1, "x", "insert")], CHANGES, age=60)
+        put(lake / "b.parquet", [(1, "x", "delete")], CHANGES, age=50)
+        put(lake / "c.parquet", [(1, "y")], age=40)
+        put(lake / "d.parquet", [(2, "y")], age=30)
+        put(lake / "e.parquet", [(1, "z", "update")], CHANGES, age=20)
+        put(lake / "f.parquet", [(1, "z", "delete"), (3, "z", "insert")], CHANGES, age=10)
+        assert held(table) == SignedBag.of([(2, "y"), (3, "z")])
+        assert [[o.path for o in a.origins] for a in table.arrivals.arrivals()] == [
+            ["a.parquet", "b.parquet"],
+            [],
+            ["e.parquet", "f.parquet"],
+        ]
+
+    @pytest.mark.parametrize(
+        ("wrong", "refusal"),
+        [
+            ((9, "x", "delete"), "DELETE_OF_MISSING"),
+            ((1, "x", "insert"), "DUPLICATE_KEY"),
+            ((3, "x", "insert"), "DUPLICATE_KEY"),
+        ],
+    )
+    def test_those_before_one_that_is_refused_arrive(self, wh: Warehouse, lake: Path, wrong: Row, refusal: str) -> None:
+        table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])
+        put(lake / "a.parquet", [(1, "x")], age=60)
+        put(lake / "b.parquet", [(2, "y", "insert")], CHANGES, age=50)
+        put(lake / "c.parquet", [(3, "y", "insert")], CHANGES, age=40)
+        put(lake / "d.parquet", [wrong], CHANGES, age=30)
+        put(lake / "e.parquet", [(4, "y", "insert")], CHANGES, age=20)
+        with pytest.raises(TempuraError) as error:
+            table.df()
+        assert code(error) == refusal
         assert version(wh) == 3
+        put(lake / "d.parquet", [(5, "y", "insert")], CHANGES, age=30)
+        assert held(table) == SignedBag.of([(1, "x"), (2, "y"), (3, "y"), (4, "y"), (5, "y")])
+        assert version(wh) == 4
+
+    def test_many_are_several_arrivals(self, wh: Warehouse, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tempura.warehouse.sources.folder._TOGETHER", 2)
+        table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])
+        for i in range(5):
+            put(lake / f"{i}.parquet", [(1, f"{i}", "update")], CHANGES, age=100 - i)
+        assert held(table) == SignedBag.of([(1, "4")])
+        assert version(wh) == 3
+
+    def test_columns_that_are_told_once(self, wh: Warehouse, lake: Path) -> None:
+        table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])
+        more = f"{CHANGES}, price INT"
+        for i in range(3):
+            put(lake / f"{i}.parquet", [(i, "x", "insert", 5)], more, age=100 - i)
+        with pytest.warns(UserWarning, match="price") as warned:
+            table.df()
+        assert (len(warned), version(wh)) == (1, 1)
 
     def test_another_process_may_be_faster_at_each_of_them(self, tmp_path: Path, lake: Path) -> None:
         other = open_site(tmp_path / "wh", BagEngine(), Files()).add_table("sales", path=lake, schema=SALES).arrivals
-        for i in range(6):
+        for i in range(0, 6, 2):
             put(lake / f"{i}.parquet", [(i, "x", "insert")], CHANGES, age=100 - i)
+            put(lake / f"{i + 1}.parquet", [(i + 1, "x")], age=99 - i)
 
         def take_one_before(operation: str, path: Path) -> None:
             if operation == "link" and path.parent.name == "arrivals":

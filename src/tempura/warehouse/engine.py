@@ -57,6 +57,10 @@ class Changes:
         return all(rows is None for rows in (self.inserts, self.deletes, self.updates, self.placed))
 
 
+class OneByOneError(Exception):
+    """Files of changes do not come to the same together as one after the other, or it is not known whether they do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fit:
     """How rows of another schema become a table's: columns that are ``optional`` are NULL where they lack, and other columns than the
@@ -228,6 +232,10 @@ class Engine(Protocol):
 
     def load(self, files: FileSet, changing: bool) -> Changes:
         """The rows of files: changes told by ``_change``, or inserts. Raises TempuraError WRONG_SCHEMA, BAD_CHANGE."""
+
+    def load_in_order(self, files: FileSet, present: Source, keys: Sequence[str]) -> Changes:
+        """What files of changes come to, one after the other in their order, when they come to rows that are there. Raises
+        OneByOneError when not each of them could come in its turn or that is not known, and TempuraError WRONG_SCHEMA."""
 
     def lift(self, query: Any, tables: Mapping[str, StructType], settings: Settings) -> Lifted:
         """A query (SQL text or DataFrame) in the algebra."""

@@ -3,19 +3,23 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pyspark.sql.types import StructField, StructType
 
+from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival, Origin, Pushed
-from tempura.warehouse.engine import Changes, Source
+from tempura.warehouse.engine import Changes, OneByOneError, Source
+
+Taken = TypeVar("Taken")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What becomes one arrival: Parquet files read where they are (``in_place``), or ``changes`` to the rows that are there, which are
     copied into the warehouse. ``origins``, ``position``, ``ignored``, ``pushed`` and ``refreshed`` as in :class:`Arrival`, ``whole`` by
-    the paths of its files. ``trust``: the deletes are known to be there."""
+    the paths of its files. ``trust``: the deletes are known to be there. ``apart``: the same as several batches, one after the other,
+    where it may be that one arrival cannot be made of them."""
 
     in_place: tuple[Path, ...] = ()
     changes: Callable[[Source], Changes] | None = None
@@ -26,6 +30,17 @@ class Batch:
     pushed: Pushed | None = None
     refreshed: bool = False
     whole: tuple[Path, ...] | None = None
+    apart: "tuple[Batch, ...]" = ()
+
+    def each(self, take: Callable[["Batch"], Taken]) -> list[Taken]:
+        """What is made of the batch; where that cannot be, of its parts: the first of them that is wrong then says what is wrong with it.
+        Raises what ``take`` raises."""
+        try:
+            return [take(self)]
+        except (OneByOneError, TempuraError) as error:
+            if not self.apart or (isinstance(error, TempuraError) and error.code == "COMMIT_LOST"):
+                raise
+        return [take(part) for part in self.apart]
 
 
 Widen = Callable[[Sequence[StructField]], StructType]

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -22,8 +22,11 @@ from tempura.warehouse.sources.source import SourceFiles, counts
 from tempura.warehouse.sources.spelt import check_spelt
 from tempura.warehouse.sources.widening import Unknown
 
-Kind = tuple[str, bool, tuple[str, ...]]
-"""Files of one kind are one arrival: a name that each change file has for itself, whether it holds changes, its columns in order."""
+Kind = tuple[bool, tuple[str, ...]]
+"""Files of one kind can be one arrival: whether they hold changes, and their columns in order, where a file may have its own."""
+
+_TOGETHER = 256
+"""So many files of changes are one arrival at most: each of their rows is told by the place of its file among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,8 @@ class Folder:
     path: Path
 
     def pending(self, arrivals: Sequence[Arrival], schema: StructType, widen: Widen | None = None) -> Iterator[Batch]:
-        """The new files: those with plain rows together, each file with changes for itself, in the order in which they were written.
+        """The new files, in the order in which they were written: those of one kind that follow each other together. Files with changes
+        are one arrival if that comes to the same as one after the other.
 
         Raises TempuraError FOLDER_MISSING, FILE_CHANGED, FILE_GONE, WRONG_SCHEMA, NOT_PARQUET, and as :meth:`files` does.
         """
@@ -46,13 +50,15 @@ class Folder:
         added = unknown.fields(schema) if widen and self.spec.on_new_columns == "add" else []
         schema = widen(added) if widen and added else schema
         kinds = self.kinds(new, schema)
-        if self.spec.format == "parquet" and (len(set(kinds.values())) > 1 or any(kind[1] for kind in kinds.values())):
+        if self.spec.format == "parquet" and (
+            len(set(kinds.values())) > 1 or any(changing for changing, _ in kinds.values())
+        ):
             # A file that does not fit is refused before the first of the arrivals, and changes are not looked at again.
             optional = {*self.spec.added, *(field.name for field in added)}
             for path in new:
                 inspect(path, schema, partition_columns(self.name_of(path)), optional=optional)
         for kind, files in groupby(new, key=kinds.__getitem__):
-            yield replace(self._batch(kind, tuple(files), schema), ignored=() if added else tuple(unknown.places))
+            yield from self._batches(kind, list(files), schema, () if added else tuple(unknown.places))
 
     def waits(self, arrivals: Sequence[Arrival]) -> bool:
         """Whether there are new files. Raises TempuraError FOLDER_MISSING, FILE_CHANGED, FILE_GONE."""
@@ -158,28 +164,47 @@ class Folder:
             check_spelt(path, self.name_of(path), schema)
         if self.spec.format == "csv":
             columns = {path: self._header(path, schema) for path in files}
-            return {path: self._kind(path, CHANGE in found, found) for path, found in columns.items()}
+            return {path: (CHANGE in found, found) for path, found in columns.items()}
         if CHANGE in schema.names or not files:
-            return {path: self._kind(path, False) for path in files}
+            return dict.fromkeys(files, (False, ()))
         if self.spec.format == "json":
             changing = self.engine.changing(self.file_set(files, schema))
-            return {path: self._kind(path, str(path) in changing) for path in files}
-        return {path: self._kind(path, CHANGE in column_names(path)) for path in files}
-
-    def _kind(self, path: Path, changing: bool, columns: tuple[str, ...] = ()) -> Kind:
-        return (str(path) if changing else "", changing, columns)
+            return {path: (str(path) in changing, ()) for path in files}
+        return {path: (CHANGE in column_names(path), ()) for path in files}
 
     def _header(self, path: Path, schema: StructType) -> tuple[str, ...]:
         partitions = partition_columns(self.name_of(path))
         return header(path, self.spec.options, [n for n in schema.names if n not in partitions])
 
-    def _batch(self, kind: Kind, files: tuple[Path, ...], schema: StructType) -> Batch:
-        _, changing, columns = kind
-        if self.spec.format == "parquet" and not changing:
-            return Batch(in_place=files)
+    def _batches(
+        self, kind: Kind, files: Sequence[Path], schema: StructType, ignored: tuple[str, ...]
+    ) -> Iterator[Batch]:
+        changing, columns = kind
+        if changing:
+            each = [self._loaded([path], kind, schema, ignored) for path in files]
+            for some in (each[i : i + _TOGETHER] for i in range(0, len(each), _TOGETHER)):
+                yield self._in_order(some, columns, schema) if len(some) > 1 else some[0]
+        elif self.spec.format == "parquet":
+            yield Batch(in_place=tuple(files), ignored=ignored)
+        else:
+            yield self._loaded(files, kind, schema, ignored)
+
+    def _loaded(self, files: Sequence[Path], kind: Kind, schema: StructType, ignored: tuple[str, ...]) -> Batch:
+        changing, columns = kind
         origins = tuple(self.origin(path, changing) for path in files)
         wanted = self.file_set(files, schema, columns)
-        return Batch(changes=lambda present: self.engine.load(wanted, changing), origins=origins)
+        return Batch(changes=lambda present: self.engine.load(wanted, changing), origins=origins, ignored=ignored)
+
+    def _in_order(self, each: Sequence[Batch], columns: tuple[str, ...], schema: StructType) -> Batch:
+        """Files of changes together."""
+        origins = tuple(origin for batch in each for origin in batch.origins)
+        wanted = self.file_set([self.path / origin.path for origin in origins], schema, columns)
+        return Batch(
+            changes=lambda present: self.engine.load_in_order(wanted, present, self.spec.keys),
+            origins=origins,
+            ignored=each[0].ignored,
+            apart=tuple(each),
+        )
 
     def origin(self, path: Path, changing: bool = False) -> Origin:
         """A file as it is now."""

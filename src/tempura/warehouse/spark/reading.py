@@ -20,7 +20,8 @@ from tempura.warehouse.spark.json_text import is_one_value
 from tempura.warehouse.spark.rows import file_path
 
 _RECORD = "_tempura_record"
-_FILE = "_tempura_file"
+FILE = "_tempura_file"
+"""The column of the path of the file that a row was read from."""
 
 
 def infer(session: SparkSession, files: FileSet) -> StructType:
@@ -55,8 +56,8 @@ def changing(session: SparkSession, files: FileSet) -> frozenset[str]:
     return frozenset(path for path in files.files if path in found)
 
 
-def load(session: SparkSession, files: FileSet, changing: bool) -> DataFrame:
-    """The rows of files, with ``_change`` if they hold changes.
+def load(session: SparkSession, files: FileSet, changing: bool, located: bool = False) -> DataFrame:
+    """The rows of files, with ``_change`` if they hold changes, and :data:`FILE` if they are to be ``located``.
 
     Raises TempuraError WRONG_SCHEMA naming file, column, the value found and the type wanted.
     """
@@ -66,28 +67,28 @@ def load(session: SparkSession, files: FileSet, changing: bool) -> DataFrame:
     # Columns that the path gives come last; those of a file are read by position in some formats.
     rest = [f for f in (fields | changes).values() if f not in order]
     wanted = StructType([*order, *rest])
-    return _plain(session, files, wanted) if files.format == "parquet" else _checked(session, files, wanted)
+    rows = _plain(session, files, wanted) if files.format == "parquet" else _checked(session, files, wanted)
+    return rows.select(*map(attribute, wanted.names), *((file_path().alias(FILE),) if located else ()))
 
 
 def _plain(session: SparkSession, files: FileSet, wanted: StructType) -> DataFrame:
-    rows = _reader(session, files).schema(wanted).format(files.format).load(_paths(files))
-    return rows.select(*(attribute(name) for name in wanted.names))
+    return _reader(session, files).schema(wanted).format(files.format).load(_paths(files))
 
 
 def _checked(session: SparkSession, files: FileSet, wanted: StructType) -> DataFrame:
     """A value that does not fit makes the reader keep the whole record as text beside it."""
     read = _reader(session, files).schema(StructType([*wanted.fields, StructField(_RECORD, StringType())]))
-    rows = read.format(files.format).load(_paths(files)).withColumn(_FILE, file_path())
+    rows = read.format(files.format).load(_paths(files)).withColumn(FILE, file_path())
     bad = rows.filter(attribute(_RECORD).isNotNull()).first()
     if bad is not None:
         raise _refused(session, files, wanted, bad.asDict())
     if files.format == "json":
         _check_alone(session, files)
-    return rows.select(*(attribute(name) for name in wanted.names))
+    return rows
 
 
 def _refused(session: SparkSession, files: FileSet, wanted: StructType, bad: dict[str, object]) -> TempuraError:
-    path, record = str(bad[_FILE]), str(bad[_RECORD])
+    path, record = str(bad[FILE]), str(bad[_RECORD])
     within = [f for f in wanted.fields if f.name not in partition_columns(path)]
     texts = _texts(session, files, within, record)
     for field in within:

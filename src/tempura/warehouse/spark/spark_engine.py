@@ -60,6 +60,7 @@ from tempura.warehouse.engine import (
 from tempura.warehouse.sources.topic import check_unchanged
 from tempura.warehouse.spark import broker, reading
 from tempura.warehouse.spark.avro import columns_and_schema
+from tempura.warehouse.spark.in_order import changes_in_order
 from tempura.warehouse.spark.incoming import (
     check_frame,
     conform,
@@ -375,6 +376,9 @@ class SparkEngine:
     def load(self, files: FileSet, changing: bool) -> Changes:
         rows = reading.load(at_work(self._session), files, changing)
         return split_changes(rows) if changing else Changes(inserts=rows)
+
+    def load_in_order(self, files: FileSet, present: Source, keys: Sequence[str]) -> Changes:
+        return changes_in_order(at_work(self._session), files, present, keys)
 
     def lake_schema(self, format: str, path: Path) -> StructType:
         return reading.lake(at_work(self._session), format, path, {}).schema

@@ -114,9 +114,12 @@ class Prospect:
         feed = self._table.feed
         for batch in feed.pending(live(arrivals), self.schema) if feed else ():
             check_static(self._table, arrivals)
-            arrival = self._counted(batch) if batch.changes else summarised_in_place(self._table, batch.in_place)
-            arrivals = (*arrivals, arrival)
-            yield arrival
+            found = batch.each(self._arrival)
+            arrivals = (*arrivals, *found)
+            yield from found
+
+    def _arrival(self, batch: Batch) -> Arrival:
+        return self._counted(batch) if batch.changes else summarised_in_place(self._table, batch.in_place)
 
     def _counted(self, batch: Batch) -> Arrival:
         assert batch.changes is not None

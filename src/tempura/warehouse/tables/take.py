@@ -56,9 +56,14 @@ def _register(table: Arrivals) -> int:
     if table.feed is None:
         return table.version()
     arrivals, number = table.opened()
-    for taken, batch in enumerate(table.feed.pending(live(arrivals), table.schema, table.widen)):
+
+    def taken(batch: Batch) -> None:
+        nonlocal arrivals, number
+        arrivals, number = (*arrivals, take(table, arrivals, number, batch)), number + 1
+
+    for batch in table.feed.pending(live(arrivals), table.schema, table.widen):
         tell_ignored(table.name, arrivals, batch.ignored)
-        arrivals = (*arrivals, take(table, arrivals, number + taken, batch))
+        batch.each(taken)
     store_anew(table, arrivals)
     return len(arrivals)
 
