@@ -104,6 +104,16 @@ def test_what_the_driver_takes_is_corrected_apart(runs: Runs) -> None:
     assert doubt(again, Correction(8.0, 3)) == NO_DOUBT
 
 
+def test_what_tasks_make_the_driver_take_does_not_count(runs: Runs) -> None:
+    """Tasks took 1.2 s and the driver 0.24 s more than was estimated, a fifth of that."""
+    slow = runs(MAINTAINED, 9.0, 1.3, 1.3, 1.3, driver_seconds=0.34)
+    assert doubt(slow).factor == pytest.approx(1.54)
+    assert doubt_of(slow, WARM_STEPS, "built in", KNOWN, beside_tasks=0.2) == NO_DOUBT
+    # What they took themselves does.
+    lost = runs(MAINTAINED, 9.0, 2.1, 2.1, 2.1, driver_seconds=0.5)
+    assert doubt_of(lost, WARM_STEPS, "built in", KNOWN, beside_tasks=0.2).factor == pytest.approx(2.1)
+
+
 def test_other_sessions_and_old_runs_do_not_count(runs: Runs) -> None:
     lost = runs(MAINTAINED, *[3.0] * 4)
     assert doubt([*lost, *runs(RECOMPUTED, *[1.0] * 13)]).factor == pytest.approx(3.0)

@@ -226,7 +226,7 @@ def assess(
     origin, beside = priced.origin, priced.beside_tasks
     correction = correction_of(steps, run, origin, beside) if site.engine.is_measured else NONE
     mark = fingerprint(lifted.rel)
-    doubt = doubt_of([step for step in steps if step.fingerprint == mark], run, origin, correction)
+    doubt = doubt_of([step for step in steps if step.fingerprint == mark], run, origin, correction, beside)
     prices = correction.of(priced)
     as_written = without_deletions(facts, len(points)) if may_ask else frozenset()
     counted = counted_by(steps)

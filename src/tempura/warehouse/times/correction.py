@@ -67,17 +67,15 @@ def correction_of(
     for like in (WARM, WARMING) if warm == WARM else (warm,):
         known = [run for run in _runs_of(runs[1:], like, prices) if run.estimated_fixed][-_LAST:]
         if len(known) >= _LEAST:
-            found = median(_off(run, beside_tasks) for run in known)
+            found = median(driver_alone(run, beside_tasks) * 1e9 / run.estimated_fixed for run in known)
             return Correction(min(_MOST, max(1 / _MOST, found)), len(known), like)
     return NONE
 
 
-def _off(run: StepManifest, beside_tasks: float) -> float:
-    """How many times what was estimated the driver took. What it took more is the tasks' as far as these may have made it: where they go
-    through many rows, that says nothing of a plan that goes through few."""
-    estimated = run.estimated_fixed / 1e9
-    driver = run.driver_seconds
-    return max(min(driver, estimated), driver - beside_tasks * run.cpu_seconds) / estimated
+def driver_alone(run: StepManifest, beside_tasks: float) -> float:
+    """CPU seconds that the driver took of its own accord. What it took more than was estimated is the tasks' as far as these may have made
+    it (``beside_tasks`` as in :func:`correction_of`): where these go through many rows, it says nothing of a plan that goes through few."""
+    return max(min(run.driver_seconds, run.estimated_fixed / 1e9), run.driver_seconds - beside_tasks * run.cpu_seconds)
 
 
 def runs_like(runs: Iterable[StepManifest], steps_run: int, prices: str) -> Iterator[StepManifest]:

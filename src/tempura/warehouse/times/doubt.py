@@ -2,7 +2,8 @@
 
 An estimate that is off by as much for all plans chooses right. One that is off for those with states only, because their changes touch
 more rows than was expected, chooses them again and again, and loses each time. So where they took more than was promised, they have to
-promise as much more. What the driver took is corrected apart (``times.correction``) and counted here as corrected.
+promise as much more. What the driver took is corrected apart (``times.correction``) and counted here as corrected; what tasks make its
+process take does not count: all plans have that, and recomputations, whose tasks take most, have most of it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from tempura.explain.character import BUILT, IN_PART, MAINTAINED, PREPARED, RECOMPUTED
-from tempura.warehouse.times.correction import Correction, runs_like
+from tempura.warehouse.times.correction import Correction, driver_alone, runs_like
 from tempura.warehouse.times.steps import StepManifest
 
 _RECENT = 16
@@ -40,27 +41,31 @@ class Doubt:
 NO_DOUBT = Doubt()
 
 
-def doubt_of(runs: Sequence[StepManifest], steps_run: int, prices: str, correction: Correction) -> Doubt:
+def doubt_of(
+    runs: Sequence[StepManifest], steps_run: int, prices: str, correction: Correction, beside_tasks: float = 0.0
+) -> Doubt:
     """What a query's last runs say of plans with states; ``runs`` are those of the query as it is, and those
-    count that the next one is like (``correction.runs_like``)."""
+    count that the next one is like (``correction.runs_like``). ``beside_tasks`` as in ``correction_of``."""
     if not correction.runs:
         # What the driver takes is not known yet, and would be taken for what rows take.
         return NO_DOUBT
     like = list(runs_like(runs[-_RECENT:] if len(runs) > _RECENT else runs[1:], steps_run, prices))
-    by_states = _off((r for r in like if r.does and r.does.kind in (MAINTAINED, IN_PART, PREPARED)), correction)
+    by_states = _off(
+        (r for r in like if r.does and r.does.kind in (MAINTAINED, IN_PART, PREPARED)), correction, beside_tasks
+    )
     if len(by_states) < _LEAST:
         return NO_DOUBT
     # One is enough, and a first result is one, too: what all plans take more than is estimated says nothing against those with states.
     plain = (r for r in like if r.does and r.does.kind in (BUILT, RECOMPUTED) and not r.states)
-    from_tables = _off(plain, correction)
+    from_tables = _off(plain, correction, beside_tasks)
     factor = median(by_states) / median(from_tables or [1.0])
     return Doubt(min(_MOST, factor), len(by_states)) if factor > _NOISE else NO_DOUBT
 
 
-def _off(runs: Iterable[StepManifest], correction: Correction) -> list[float]:
+def _off(runs: Iterable[StepManifest], correction: Correction, beside_tasks: float) -> list[float]:
     """How many times what was estimated the last of some runs took, of tasks and driver."""
     known = [run for run in runs if run.estimated_cost][-_LAST:]
-    return [(run.cpu_seconds + run.driver_seconds) * 1e9 / _estimate(run, correction) for run in known]
+    return [(run.cpu_seconds + driver_alone(run, beside_tasks)) * 1e9 / _estimate(run, correction) for run in known]
 
 
 def _estimate(run: StepManifest, correction: Correction) -> float:
