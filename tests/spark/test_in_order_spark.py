@@ -152,6 +152,16 @@ def test_what_does_not_fit_by_row(spark: SparkSession, tmp_path: Path, files: li
         come_to(spark, tmp_path, files, [], [])
 
 
+@pytest.mark.parametrize("keys", [["k"], []])
+def test_rows_of_a_file_that_is_not_found_among_the_files(spark: SparkSession, tmp_path: Path, keys: list[str]) -> None:
+    """Spark writes a path in one way, by which rows are told their file."""
+    write(tmp_path / "a.parquet", [(A, "insert")])
+    schema = spark.createDataFrame([], COLUMNS).schema
+    told = FileSet("t", schema, "parquet", {}, (f"{tmp_path}/./a.parquet", f"{tmp_path}/./a.parquet"), None)
+    with pytest.raises(OneByOneError):
+        changes_in_order(spark, told, Source(schema, Rows()), keys)
+
+
 def test_a_key_that_passes_and_files_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     passing = come_to(spark, tmp_path, [[(A, "insert")], [(B, "update")], [(B, "delete")]], [(2, "a", 1)], ["k"])
     assert passing.is_empty

@@ -5,7 +5,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -27,17 +28,39 @@ from pyspark.sql.types import (
 
 from tempura.algebra.bag import SignedBag
 from tempura.errors import TempuraError
+from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.commits.files import Files
 from tempura.warehouse.declared.text import header
+from tempura.warehouse.engine import Source
 from tempura.warehouse.sources.spelt import check_spelt
 from tempura.warehouse.table import Table
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.tables.take import take
 from tempura.warehouse.warehouse import Warehouse, open_site
-from tests.unit.bag_engine import BagEngine, Row, parse, write_rows
+from tests.unit.bag_engine import BagEngine, Row, bag, parse, write_rows
 
 SALES = "o_id INT, cat STRING"
 CHANGES = f"{SALES}, _change STRING"
+
+
+class Looking(BagEngine):
+    """Notes in how many rows those that are to leave were looked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked = list[int]()
+
+    def replaced(self, present: Source, updates: Rows, keys: Sequence[str], places: Sequence[str]) -> list[Row]:
+        self._look(present)
+        return super().replaced(present, updates, keys, places)
+
+    def missing(self, present: Source, arriving: Rows) -> str | None:
+        self._look(present)
+        return super().missing(present, arriving)
+
+    def _look(self, present: Source) -> None:
+        there = Rows(tuple(file for file in present.rows.inserted if "/inserted/" not in file))
+        self.looked.append(bag(replace(present, rows=there), present.schema.names).size)
 
 
 @pytest.fixture
@@ -173,6 +196,28 @@ class TestChangeFiles:
             put(lake / f"{i}.parquet", [(1, f"{i}", "update")], CHANGES, age=100 - i)
         assert held(table) == SignedBag.of([(1, "4")])
         assert version(wh) == 3
+
+    def test_a_large_table_is_looked_through_once_for_updates_and_deletes(
+        self, tmp_path: Path, lake: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        engine = Looking()
+        monkeypatch.setattr("tempura.warehouse.tables.writing._LARGE_BYTES", 0)
+        monkeypatch.setattr("tempura.warehouse.tables.writing._PART", 100)
+        table = open_site(tmp_path / "wh", engine, Files()).add_table("sales", path=lake, schema=SALES, keys=["o_id"])
+        put(lake / "a.parquet", [(i, "x") for i in range(50)])
+        changes = [(1, "x", "delete"), (2, "y", "update"), (3, "x", "delete"), (3, "z", "update"), (60, "z", "update")]
+        put(lake / "b.parquet", [*changes, (61, "z", "insert")], CHANGES, age=50)
+        new: list[Row] = [(2, "y"), (3, "z"), (60, "z"), (61, "z")]
+        assert held(table) == SignedBag.of([(0, "x"), *((i, "x") for i in range(4, 50)), *new])
+        # The rows under the keys, of which those replaced are taken, and those deleted are there.
+        assert engine.looked == [50, 3, 3]
+        assert not list(tmp_path.glob("**/under"))
+        assert table.arrivals.arrivals()[1].rows == (4, 3)
+        put(lake / "c.parquet", [(4, "y", "delete"), (5, "y", "update")], CHANGES, age=40)
+        with pytest.raises(TempuraError, match=r"a row to be deleted is not there.*\(4, 'y'\)") as error:
+            table.df()
+        assert (code(error), len(table.arrivals.arrivals())) == ("DELETE_OF_MISSING", 2)
+        assert not list(tmp_path.glob("**/under"))
 
     def test_columns_that_are_told_once(self, wh: Warehouse, lake: Path) -> None:
         table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])

@@ -45,7 +45,8 @@ def _is(kind: str) -> SparkColumn:
 
 
 def _are_known() -> SparkColumn:
-    return fn.bool_and(fn.coalesce(attribute(CHANGE).isin(*KINDS), fn.lit(False)))
+    """Whether each row of a group says what happens to it, and in which file."""
+    return fn.bool_and(fn.coalesce(attribute(CHANGE).isin(*KINDS) & (attribute(_AT) > 0), fn.lit(False)))
 
 
 # --- by row -----------------------------------------------------------------------------------------------------------

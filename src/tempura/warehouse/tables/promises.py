@@ -8,7 +8,7 @@ from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival
 from tempura.warehouse.batches.content import live
 from tempura.warehouse.batches.places import place_columns
-from tempura.warehouse.engine import Changes
+from tempura.warehouse.engine import Changes, Source
 from tempura.warehouse.sources.topic import Topic
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.tables.writing import PLACED, can_place, with_placed
@@ -42,16 +42,21 @@ def check_static(table: Arrivals, arrivals: Sequence[Arrival]) -> None:
 
 
 def with_deletes_checked(
-    table: Arrivals, folder: Path, arrivals: Sequence[Arrival], arrival: Arrival, trust: bool
+    table: Arrivals,
+    folder: Path,
+    arrivals: Sequence[Arrival],
+    arrival: Arrival,
+    trust: bool,
+    under: Source | None = None,
 ) -> Arrival:
-    """An arrival in ``folder`` whose deleted rows are there, and noted with their places if that can be. Raises TempuraError
-    APPEND_ONLY, DELETE_OF_MISSING."""
+    """An arrival in ``folder`` whose deleted rows are there, and noted with their places if that can be. ``under``: what is known to be
+    there under their keys. Raises TempuraError APPEND_ONLY, DELETE_OF_MISSING."""
     if table.spec.append_only and arrival.rows[1]:
         raise _append_only(table)
     if trust or not arrival.rows[1] or arrival.places:
         return arrival
-    placed = _with_places(table, folder, arrivals, arrival)
-    row = None if placed else table.site.engine.missing(table.present(arrivals), table.rows_of(arrival))
+    placed = None if under else _with_places(table, folder, arrivals, arrival)
+    row = None if placed else table.site.engine.missing(under or table.present(arrivals), table.rows_of(arrival))
     if row is not None:
         what = f"Table {table.name}: a row to be deleted is not there, or not as often: {row}."
         remedy = "Nothing was changed. trust=True skips this check." if table.feed is None else "Correct the file."

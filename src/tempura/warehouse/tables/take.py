@@ -25,7 +25,14 @@ from tempura.warehouse.tables.promises import (
     with_keys_checked,
 )
 from tempura.warehouse.tables.table import Arrivals, holding
-from tempura.warehouse.tables.writing import Written, given, summarised, summarised_in_place, written
+from tempura.warehouse.tables.writing import (
+    Written,
+    discard_looked_up,
+    given,
+    summarised,
+    summarised_in_place,
+    written,
+)
 
 _ATTEMPTS_AT_REGISTERING = 3
 
@@ -148,7 +155,7 @@ def copied(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], batch: Ba
     """An arrival whose rows are written into a new folder, and keep all promises beside those of ``arrivals``: it can be
     committed. Raises as :func:`push` does."""
     check_changes(table, changes)
-    found = Written() if changes.is_empty else written(table, folder, arrivals, changes)
+    found = Written() if changes.is_empty else written(table, folder, arrivals, changes, batch.trust)
     for origin in batch.origins:
         Folder(table.site.engine, table.name, table.spec, table.shelf.folder).check_unchanged(origin)
     summary = summarised(table, found.inserted, found.deleted, table.shelf.copies)
@@ -159,7 +166,8 @@ def copied(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], batch: Ba
     arrival = replace(summary, refreshed=batch.refreshed, pushed=pushed, aside=beside)
     if batch.refreshed and any(arrival.rows):
         check_static(table, arrivals)
-    arrival = with_deletes_checked(table, folder, arrivals, arrival, batch.trust)
+    arrival = with_deletes_checked(table, folder, arrivals, arrival, batch.trust, found.under)
+    discard_looked_up(table, folder, found)
     arrival = with_keys_checked(table, arrivals, arrival)
     return arrival if batch.whole is None else _with_whole(table, arrival, batch.whole)
 

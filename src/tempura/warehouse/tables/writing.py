@@ -19,20 +19,27 @@ from tempura.warehouse.tables.table import Arrivals
 PLACED = "placed"
 """The folder of deletions whose places were found when they came."""
 
-_REPLACED = "replaced"
+_REPLACED, _UNDER = "replaced", "under"
+
+_LARGE_BYTES, _PART = 64_000_000, 0.1
+"""A table of so many bytes is looked through once for updates and deletions together, if they are no more than that part of it: what is
+found has to be written down, and meanwhile a smaller one can be looked through twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Files that were written of rows inserted and deleted; ``places`` as in :class:`Arrival`."""
+    """Files that were written of rows inserted and deleted; ``places`` as in :class:`Arrival`. ``under`` are the rows that
+    were there under the keys of those deleted and updated, in files beside them, if these were looked for."""
 
     inserted: tuple[Path, ...] = ()
     deleted: tuple[Path, ...] = ()
     places: tuple[str, ...] = ()
+    under: Source | None = None
 
 
-def written(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], changes: Changes) -> Written:
-    """The files of the rows inserted and of those deleted: by name, and because an update takes their place."""
+def written(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], changes: Changes, trust: bool) -> Written:
+    """The files of the rows inserted and of those deleted: by name, and because an update takes their place. ``trust``: nobody will look
+    whether those deleted are there."""
     table.site.files.make_folder(folder)
     inserted = write_side(table, folder / "inserted", changes.inserts)
     deleted = write_side(table, folder / "deleted", changes.deletes)
@@ -42,14 +49,35 @@ def written(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], changes:
     if not updated:
         table.site.files.sync_tree(folder)
         return Written(inserted, (*deleted, *placed), names if placed and not deleted else ())
-    there = table.present(arrivals).rows
-    present = Source(table.schema, there + Rows(tuple(map(str, inserted)), tuple(map(str, deleted))))
+    engine, keys, there = table.site.engine, table.spec.keys, table.present(arrivals).rows
     # What is found is found where it lies, unless rows are deleted by name as well.
-    places = names if not deleted and can_place(table, there) else ()
-    rows = table.site.engine.replaced(present, Rows(tuple(map(str, updated))), table.spec.keys, places)
+    are_placed = can_place(table, there)
+    places = names if not deleted and are_placed else ()
+    under, touched = None, _rows((*updated, *deleted))
+    size = _bytes(there)
+    if deleted and not trust and not are_placed and size >= _LARGE_BYTES and _bytes(touched) <= _PART * size:
+        found = engine.replaced(Source(table.schema, there), touched, keys, ())
+        under = Source(table.schema, _rows(write_side(table, folder / _UNDER, found)))
+        there = under.rows
+    present = Source(table.schema, there + _rows(inserted, deleted))
+    rows = engine.replaced(present, _rows(updated), keys, places)
     replaced = write_side(table, folder / _REPLACED, rows, with_places(table.schema, places))
     table.site.files.sync_tree(folder)
-    return Written((*inserted, *updated), (*deleted, *placed, *replaced), places)
+    return Written((*inserted, *updated), (*deleted, *placed, *replaced), places, under)
+
+
+def _rows(inserted: Sequence[Path], deleted: Sequence[Path] = ()) -> Rows:
+    return Rows(tuple(map(str, inserted)), tuple(map(str, deleted)))
+
+
+def _bytes(rows: Rows) -> int:
+    return sum(Path(file).stat().st_size for file in (*rows.inserted, *rows.deleted))
+
+
+def discard_looked_up(table: Arrivals, folder: Path, found: Written) -> None:
+    """Remove what was written only to be looked at."""
+    if found.under is not None:
+        table.site.files.remove_tree(folder / _UNDER)
 
 
 def write_side(table: Arrivals, folder: Path, rows: Any | None, schema: StructType | None = None) -> tuple[Path, ...]:
