@@ -184,6 +184,7 @@ class TestChangeFiles:
         with pytest.raises(TempuraError) as error:
             table.df()
         assert code(error) == refusal
+        assert f"Table sales, file {lake / 'd.parquet'}: " in error.value.what
         assert version(wh) == 3
         put(lake / "d.parquet", [(5, "y", "insert")], CHANGES, age=30)
         assert held(table) == SignedBag.of([(1, "x"), (2, "y"), (3, "y"), (4, "y"), (5, "y")])

@@ -9,6 +9,7 @@ from tempura.warehouse.batches.arrivals import Arrival
 from tempura.warehouse.batches.content import live
 from tempura.warehouse.batches.places import place_columns
 from tempura.warehouse.engine import Changes, Source
+from tempura.warehouse.sources.folder import Folder
 from tempura.warehouse.sources.topic import Topic
 from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.tables.writing import PLACED, can_place, with_placed
@@ -58,12 +59,18 @@ def with_deletes_checked(
     placed = None if under else _with_places(table, folder, arrivals, arrival)
     row = None if placed else table.site.engine.missing(under or table.present(arrivals), table.rows_of(arrival))
     if row is not None:
-        what = f"Table {table.name}: a row to be deleted is not there, or not as often: {row}."
+        what = f"{_come_to(table, arrival)}: a row to be deleted is not there, or not as often: {row}."
         remedy = "Nothing was changed. trust=True skips this check." if table.feed is None else "Correct the file."
         if isinstance(table.feed, Topic):
             remedy = "Declare keys, by which rows are deleted if they are there, in a table of another name."
         raise TempuraError("DELETE_OF_MISSING", what, remedy)
     return placed or arrival
+
+
+def _come_to(table: Arrivals, arrival: Arrival) -> str:
+    """A table, and the file of its folder that came to it, if it was one."""
+    names = [origin.path for origin in arrival.seen] if isinstance(table.feed, Folder) else []
+    return f"Table {table.name}, file {table.shelf.folder / names[0]}" if len(names) == 1 else f"Table {table.name}"
 
 
 def _append_only(table: Arrivals) -> TempuraError:
@@ -93,6 +100,6 @@ def with_keys_checked(table: Arrivals, arrivals: Sequence[Arrival], arrival: Arr
         return arrival
     key = table.site.engine.duplicate(table.present(arrivals), table.rows_of(arrival), table.spec.keys)
     if key is not None:
-        what = f"Table {table.name}: more than one row would have the key {key}."
+        what = f"{_come_to(table, arrival)}: more than one row would have the key {key}."
         raise TempuraError("DUPLICATE_KEY", what, "Nothing was registered. Remove the row, or the keys promise.")
     return replace(arrival, unique=table.spec.keys)
