@@ -190,6 +190,20 @@ class TestChangeFiles:
         assert held(table) == SignedBag.of([(1, "x"), (2, "y"), (3, "y"), (4, "y"), (5, "y")])
         assert version(wh) == 4
 
+    @pytest.mark.parametrize(
+        ("promise", "refusal"), [({"append_only": True}, "APPEND_ONLY"), ({"static": True}, "STATIC_TABLE")]
+    )
+    def test_promises_hold_for_each_of_them(
+        self, wh: Warehouse, lake: Path, promise: dict[str, Any], refusal: str
+    ) -> None:
+        table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"], **promise)
+        put(lake / "a.parquet", [(1, "x", "insert")], CHANGES, age=60)
+        put(lake / "b.parquet", [(1, "y", "update")], CHANGES, age=50)
+        with pytest.raises(TempuraError) as error:
+            table.df()
+        assert code(error) == refusal
+        assert version(wh) == 1
+
     def test_many_are_several_arrivals(self, wh: Warehouse, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tempura.warehouse.sources.folder._TOGETHER", 2)
         table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])

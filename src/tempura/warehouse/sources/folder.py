@@ -182,7 +182,9 @@ class Folder:
         changing, columns = kind
         if changing:
             each = [self._loaded([path], kind, schema, ignored) for path in files]
-            for some in (each[i : i + _TOGETHER] for i in range(0, len(each), _TOGETHER)):
+            # What comes and leaves again is not seen in what several come to, but promised not to be.
+            most = 1 if self.spec.append_only or self.spec.static else _TOGETHER
+            for some in (each[i : i + most] for i in range(0, len(each), most)):
                 yield self._in_order(some, columns, schema) if len(some) > 1 else some[0]
         elif self.spec.format == "parquet":
             yield Batch(in_place=tuple(files), ignored=ignored)
