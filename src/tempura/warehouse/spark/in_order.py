@@ -53,8 +53,8 @@ def _are_known() -> SparkColumn:
 
 
 def _by_row(told: DataFrame, columns: Sequence[Column], names: Sequence[str]) -> Changes:
-    """What is left of each row. Where it comes in no later file than the first in which it leaves, it is there ever more often and then ever
-    less: if it is there often enough after the last file, it was after each."""
+    """What is left of each row. Where it comes in no later file than the first in which it leaves, it is there ever more often and then
+    ever less: if it is there often enough after the last file, it was after each."""
     net = told.groupBy(*ids(columns)).agg(
         fn.sum(fn.when(_is("insert"), 1).otherwise(-1)).alias(WEIGHT),
         (_are_known() & ~fn.bool_or(_is("update"))).alias("known"),
