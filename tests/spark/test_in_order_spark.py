@@ -119,6 +119,54 @@ def wh(spark: SparkSession, tmp_path: Path) -> Warehouse:
     return tp.open(tmp_path / "wh", spark=spark)
 
 
+def in_turn(files: Sequence[File], present: Sequence[Row], keyed: bool) -> Counter[Row] | None:
+    """The rows that are there when the files have come one after the other; None when one of them is refused."""
+    now = Counter(present)
+    for file in files:
+        rows = {kind: [row for row, told in file if told == kind] for kind in ("insert", "delete", "update")}
+        now.update(rows["insert"])
+        now.subtract(rows["delete"])
+        if min(now.values(), default=0) < 0 or (rows["update"] and not keyed):
+            return None
+        replaced = {row[0] for row in rows["update"]}
+        now = Counter({row: n for row, n in now.items() if n and row[0] not in replaced})
+        now.update(rows["update"])
+        if keyed and max(Counter(row[0] for row in now.elements()).values(), default=0) > 1:
+            return None
+    return now
+
+
+@pytest.mark.parametrize(("keys", "seed"), [(["k"], 1), (["k"], 2), ([], 3)])
+def test_nothing_is_taken_that_would_be_refused(
+    spark: SparkSession, tmp_path: Path, keys: list[str], seed: int
+) -> None:
+    """Of changes at random few fit. What they come to together is what they come to in turn, or is refused, here or by what looks at
+    arrivals."""
+    rng = random.Random(seed)
+    rows: list[Row] = [(1, "a", 1), (1, "b", 1), (2, None, 1)]
+    kinds = ["insert", "delete", "delete", "update"] if keys else ["insert", "delete"]
+    outcomes = Counter[str]()
+    for case in range(12):
+        present = rng.sample(rows, 1) if rng.random() < 0.5 else []
+        files = [[(row, rng.choice(kinds)) for row in rng.sample(rows, rng.choice((0, 1, 1, 2)))] for _ in range(3)]
+        wanted = in_turn(files, present, bool(keys))
+        folder = tmp_path / str(case)
+        folder.mkdir()
+        try:
+            found = applied(come_to(spark, folder, files, present, keys), present, bool(keys))
+        except OneByOneError:
+            outcomes["one by one"] += 1
+        except AssertionError:
+            assert wanted is None, (present, files)
+            outcomes["refused"] += 1
+        else:
+            assert wanted is not None, (present, files)
+            assert found == +wanted
+            outcomes["together"] += 1
+    assert outcomes["together"], outcomes
+    assert outcomes["one by one"] + outcomes["refused"], outcomes
+
+
 A, B, C = (1, "a", 1), (1, "b", None), (1, "a", None)
 
 
@@ -131,6 +179,8 @@ A, B, C = (1, "a", 1), (1, "b", None), (1, "a", None)
         pytest.param([A], [[(B, "update"), (C, "update")], [(A, "update")]], id="two updates in one file"),
         pytest.param([A], [[(A, "delete"), (A, "delete")], [(A, "update")]], id="twice deleted in one file"),
         pytest.param([A], [[(B, "insert")], [(B, "delete")]], id="a key that passes was there"),
+        pytest.param([], [[(A, "delete")], [(A, "insert")]], id="a row that comes back was not there"),
+        pytest.param([B], [[(A, "delete")], [(A, "update")]], id="a row that comes back was another"),
         pytest.param([A], [[(B, "update")], [(B, "replace")]], id="another value of _change"),
     ],
 )  # fmt: skip
@@ -165,6 +215,7 @@ def test_rows_of_a_file_that_is_not_found_among_the_files(spark: SparkSession, t
 def test_a_key_that_passes_and_files_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     passing = come_to(spark, tmp_path, [[(A, "insert")], [(B, "update")], [(B, "delete")]], [(2, "a", 1)], ["k"])
     assert passing.is_empty
+    assert come_to(spark, tmp_path, [[(A, "delete")], [(A, "insert")]], [A], ["k"]).is_empty
     assert come_to(spark, tmp_path, [[], []], [A], ["k"]).is_empty
     assert come_to(spark, tmp_path, [[], []], [A], []).is_empty
 

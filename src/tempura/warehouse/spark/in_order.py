@@ -80,10 +80,13 @@ def _by_key(
     first, last = attribute("first"), attribute("last").getField("put")
     replaces, deleted = first.getField("replaces"), first.getField("deleted")
     comes, leaves = last.isNotNull(), deleted.isNotNull()
+    restored = leaves & deleted.eqNullSafe(last)
     cases = {
         "updates": replaces & ~leaves & comes,
-        "inserts": (leaves | ~replaces) & comes,
-        "deletes": leaves,
+        "inserts": (leaves | ~replaces) & comes & ~restored,
+        "deletes": leaves & ~restored,
+        # The row has to be there, and stays.
+        "restored": restored,
         # Whatever is there under the key when the first comes.
         "dropped": replaces & ~leaves & ~comes,
         # Nothing may be there.
@@ -104,6 +107,8 @@ def _by_key(
         return rows_under(session, present, Draft.of(net.filter(cases[case]).select(*attributes(key))), keys)
 
     if "passing" in there and not under("passing").isEmpty():
+        raise OneByOneError
+    if "restored" in there and not rows("restored", deleted).exceptAll(under("restored")).isEmpty():
         raise OneByOneError
     gone = [rows("deletes", deleted)] if "deletes" in there else []
     gone += [under("dropped")] if "dropped" in there else []
