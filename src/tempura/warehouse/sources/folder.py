@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql.types import StructType
 
@@ -22,8 +23,13 @@ from tempura.warehouse.sources.source import SourceFiles, counts
 from tempura.warehouse.sources.spelt import check_spelt
 from tempura.warehouse.sources.widening import Unknown
 
-Kind = tuple[bool, tuple[str, ...]]
-"""Files of one kind can be one arrival: whether they hold changes, and their columns in order, where a file may have its own."""
+
+class Kind(NamedTuple):
+    """Files of one kind can be one arrival: whether they hold changes, and their columns in order, where a file may have its own."""
+
+    changing: bool
+    columns: tuple[str, ...] = ()
+
 
 _TOGETHER = 256
 """So many files of changes are one arrival at most: each of their rows is told by the place of its file among them."""
@@ -50,9 +56,7 @@ class Folder:
         added = unknown.fields(schema) if widen and self.spec.on_new_columns == "add" else []
         schema = widen(added) if widen and added else schema
         kinds = self.kinds(new, schema)
-        if self.spec.format == "parquet" and (
-            len(set(kinds.values())) > 1 or any(changing for changing, _ in kinds.values())
-        ):
+        if self.spec.format == "parquet" and any(kind.changing for kind in kinds.values()):
             # A file that does not fit is refused before the first of the arrivals, and changes are not looked at again.
             optional = {*self.spec.added, *(field.name for field in added)}
             for path in new:
@@ -164,13 +168,13 @@ class Folder:
             check_spelt(path, self.name_of(path), schema)
         if self.spec.format == "csv":
             columns = {path: self._header(path, schema) for path in files}
-            return {path: (CHANGE in found, found) for path, found in columns.items()}
+            return {path: Kind(CHANGE in found, found) for path, found in columns.items()}
         if CHANGE in schema.names or not files:
-            return dict.fromkeys(files, (False, ()))
+            return dict.fromkeys(files, Kind(changing=False))
         if self.spec.format == "json":
             changing = self.engine.changing(self.file_set(files, schema))
-            return {path: (str(path) in changing, ()) for path in files}
-        return {path: (CHANGE in column_names(path), ()) for path in files}
+            return {path: Kind(str(path) in changing) for path in files}
+        return {path: Kind(CHANGE in column_names(path)) for path in files}
 
     def _header(self, path: Path, schema: StructType) -> tuple[str, ...]:
         partitions = partition_columns(self.name_of(path))
@@ -179,23 +183,21 @@ class Folder:
     def _batches(
         self, kind: Kind, files: Sequence[Path], schema: StructType, ignored: tuple[str, ...]
     ) -> Iterator[Batch]:
-        changing, columns = kind
-        if changing:
+        if kind.changing:
             each = [self._loaded([path], kind, schema, ignored) for path in files]
-            # What comes and leaves again is not seen in what several come to, but promised not to be.
+            # What comes and leaves again is not seen in what several come to, and that there are several is not, which such tables refuse.
             most = 1 if self.spec.append_only or self.spec.static else _TOGETHER
             for some in (each[i : i + most] for i in range(0, len(each), most)):
-                yield self._in_order(some, columns, schema) if len(some) > 1 else some[0]
+                yield self._in_order(some, kind.columns, schema) if len(some) > 1 else some[0]
         elif self.spec.format == "parquet":
             yield Batch(in_place=tuple(files), ignored=ignored)
         else:
             yield self._loaded(files, kind, schema, ignored)
 
     def _loaded(self, files: Sequence[Path], kind: Kind, schema: StructType, ignored: tuple[str, ...]) -> Batch:
-        changing, columns = kind
-        origins = tuple(self.origin(path, changing) for path in files)
-        wanted = self.file_set(files, schema, columns)
-        return Batch(changes=lambda present: self.engine.load(wanted, changing), origins=origins, ignored=ignored)
+        origins = tuple(self.origin(path, kind.changing) for path in files)
+        wanted = self.file_set(files, schema, kind.columns)
+        return Batch(changes=lambda present: self.engine.load(wanted, kind.changing), origins=origins, ignored=ignored)
 
     def _in_order(self, each: Sequence[Batch], columns: tuple[str, ...], schema: StructType) -> Batch:
         """Files of changes together."""

@@ -7,6 +7,7 @@ there is looked at by those who hold arrivals to the table's promises.
 """
 
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -25,6 +26,9 @@ from tempura.warehouse.spark.rows import columns_of
 
 _AT = "at"
 """The place of a row's file among the files. Columns of the table have the names of identities beside it."""
+
+_THERE = "there"
+"""A row that was there before the first file."""
 
 
 def changes_in_order(session: SparkSession, files: FileSet, present: Source, keys: Sequence[str]) -> Changes:
@@ -85,38 +89,45 @@ def _by_key(
         "updates": replaces & ~leaves & comes,
         "inserts": (leaves | ~replaces) & comes & ~restored,
         "deletes": leaves & ~restored,
-        # The row has to be there, and stays.
-        "restored": restored,
-        # Whatever is there under the key when the first comes.
+        # What is under the key when the first file comes has to be looked at.
         "dropped": replaces & ~leaves & ~comes,
-        # Nothing may be there.
-        "passing": ~replaces & ~leaves & ~comes,
+        "open": restored | ~replaces & ~leaves & ~comes,
     }
     found = net.select(~fn.bool_and("fits"), *(fn.bool_or(case) for case in cases.values())).first()
     if found is None or found[0]:
         raise OneByOneError
     there = {case for case, is_there in zip(cases, found[1:], strict=True) if is_there}
 
-    def rows(case: str, row: SparkColumn) -> DataFrame:
-        names = present.schema.names
-        return net.filter(cases[case]).select(
-            *(row.getField(i).alias(n) for i, n in zip(ids(columns), names, strict=True))
-        )
+    def rows(case: str, row: SparkColumn) -> DataFrame | None:
+        return _named(net.filter(cases[case]), row, present) if case in there else None
 
-    def under(case: str) -> DataFrame:
-        return rows_under(session, present, Draft.of(net.filter(cases[case]).select(*attributes(key))), keys)
+    gone = rows("deletes", deleted)
+    if there & {"dropped", "open"}:
+        # In one look at the table: a row that comes back has to be there, and stays; nothing is under the key of one that only passes.
+        looked = _with_those_there(session, net.filter(cases["dropped"] | cases["open"]), key, present)
+        before = attribute(_THERE)
+        if not looked.filter(cases["open"] & ~before.eqNullSafe(deleted)).isEmpty():
+            raise OneByOneError
+        if "dropped" in there:
+            dropped = _named(looked.filter(cases["dropped"] & before.isNotNull()), before, present)
+            gone = dropped if gone is None else gone.unionAll(dropped)
+    return Changes(inserts=rows("inserts", last), deletes=gone, updates=rows("updates", last))
 
-    if "passing" in there and not under("passing").isEmpty():
-        raise OneByOneError
-    if "restored" in there and not rows("restored", deleted).exceptAll(under("restored")).isEmpty():
-        raise OneByOneError
-    gone = [rows("deletes", deleted)] if "deletes" in there else []
-    gone += [under("dropped")] if "dropped" in there else []
-    return Changes(
-        inserts=rows("inserts", last) if "inserts" in there else None,
-        deletes=gone[0].unionAll(gone[1]) if len(gone) > 1 else gone[0] if gone else None,
-        updates=rows("updates", last) if "updates" in there else None,
-    )
+
+def _named(net: DataFrame, row: SparkColumn, present: Source) -> DataFrame:
+    """Rows that are kept as structs, in the table's columns."""
+    fields = zip(ids(columns_of(present.schema)), present.schema.names, strict=True)
+    return net.select(*(row.getField(id).alias(name) for id, name in fields))
+
+
+def _with_those_there(session: SparkSession, net: DataFrame, key: Sequence[Column], present: Source) -> DataFrame:
+    """Each key with the rows that are there under it, NULL if there are none; looked for once."""
+    columns = ids(columns_of(present.schema))
+    found = rows_under(session, present, Draft.of(net.select(*attributes(key))), [column.name for column in key])
+    row = fn.struct(*map(attribute, columns)).alias(_THERE)
+    there = found.toDF(*columns).select(*(attribute(c.id).alias(f"there.{i}") for i, c in enumerate(key)), row)
+    same = (attribute(c.id).eqNullSafe(attribute(f"there.{i}")) for i, c in enumerate(key))
+    return net.join(there, reduce(SparkColumn.__and__, same), "left").localCheckpoint(eager=True)
 
 
 def _of_each_key(told: DataFrame, columns: Sequence[Column], key: Sequence[Column]) -> DataFrame:

@@ -126,7 +126,7 @@ class _Comparison:
         gone = [origin for origin in self.lost if self._is_plain(origin)]
         kinds = self.folder.kinds(self.came, self.table.schema)
         # When no rows leave, what is new arrives as always; files of changes always do.
-        came = [path for path in self.came if gone and not kinds[path][0]]
+        came = [path for path in self.came if gone and not kinds[path].changing]
         plain = [now for was, now in self.known if self._is_plain(was)]
         wholes = (*(self.folder.path / origin.path for origin in plain), *came)
         return Batch(
@@ -171,7 +171,7 @@ class _Comparison:
         return self.folder.engine.difference(list(self._rows(came)), Source(self.table.schema, before))
 
     def _rows(self, files: Sequence[Path]) -> Iterator[Any]:
-        columns = {path: columns for path, (_, columns) in self.folder.kinds(files, self.table.schema).items()}
+        columns = {path: kind.columns for path, kind in self.folder.kinds(files, self.table.schema).items()}
         for order, group in groupby(sorted(files, key=columns.__getitem__), key=columns.__getitem__):
             wanted = self.folder.file_set(group, self.table.schema, order)
             yield self.folder.engine.load(wanted, changing=False).inserts
