@@ -1,6 +1,7 @@
 """Processes that are killed in the middle of what they do to files."""
 
 import os
+import select
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,6 +10,29 @@ from pathlib import Path
 from shutil import rmtree
 
 from tempura.warehouse.commits.files import Files
+
+_COMES_OUT = 20.0
+"""Seconds in which a child comes out of the fork."""
+
+
+def fork() -> int:
+    """``os.fork`` of a process with threads. If another thread begins or ends at that moment, CPython 3.11 may leave the child waiting for
+    a lock that nobody holds any more, in ``fork`` itself: then another is made."""
+    while True:
+        heard, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(tell, b".")
+            os.close(heard)
+            os.close(tell)
+            return 0
+        os.close(tell)
+        has_come = select.select([heard], [], [], _COMES_OUT)[0]
+        os.close(heard)
+        if has_come:
+            return child
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def killed(scenario: Callable[[Files], object], n: int) -> bool:
@@ -21,7 +45,7 @@ def killed(scenario: Callable[[Files], object], n: int) -> bool:
         if seen[0] == n:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             scenario(Files(before))

@@ -24,6 +24,7 @@ from tempura.warehouse.times import follow
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import SUMMARY, BagEngine, parse, write_rows
+from tests.unit.dying import fork
 from tests.unit.planned import planning_once
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -132,7 +133,7 @@ def fail() -> NoReturn:
 
 def killed(folder: Path, n: int) -> bool:
     """Run the scenario in a process that ends at the n-th file operation. Returns whether it came that far."""
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             scenario(folder, at_operation(n, die))
@@ -194,7 +195,7 @@ def test_killed_in_gc(tmp_path: Path, operations: list[str]) -> None:
         prepare(folder)
         assert killed(folder, last_commit)
         scenario(folder, Files())
-        child = os.fork()
+        child = fork()
         if child == 0:
             warehouse(folder, at_operation(n, die)).gc()
             os._exit(0)
@@ -287,7 +288,7 @@ class TestRaces:
                 told.append(True)
                 time.sleep(seconds)
 
-        child = os.fork()
+        child = fork()
         if child == 0:
             os._exit(0)
         os.waitpid(child, 0)

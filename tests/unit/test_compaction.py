@@ -28,6 +28,7 @@ from tempura.warehouse.tables.table import Arrivals
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, SUMMARY, BagEngine, Row, bag, parse, write_rows
+from tests.unit.dying import fork
 from tests.unit.test_commit import at_operation, counting, die
 from tests.unit.test_warehouse_lakes import ON, add, commit
 
@@ -406,7 +407,7 @@ def test_killed_at_every_file_operation_while_storing_together_and_in_gc(tmp_pat
     assert any("blocks" in name for name in kept)
     for n in range(1, len(seen) + 1):
         shutil.copytree(tmp_path / "made", tmp_path / str(n))
-        child = os.fork()
+        child = fork()
         if child == 0:
             try:
                 act(tmp_path / str(n), at_operation(n, die))

@@ -134,7 +134,7 @@ def test_prices_by_row_stay() -> None:
     )
     assert SPARK.parts(lambda model: model.write(1_000_000, 10.0, shuffled=True)) == (
         SPARK.write(1_000_000, 10.0, shuffled=True),
-        SPARK.job + SPARK.file + SPARK.exchange,
+        SPARK.job + SPARK.exchange,
     )
 
 

@@ -18,7 +18,7 @@ from tempura.warehouse.times import follow
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, LARGE, SUMMARY, BagEngine
-from tests.unit.dying import Calm
+from tests.unit.dying import Calm, fork
 from tests.unit.planned import planning_once
 from tests.unit.test_churn import PRICES
 from tests.unit.test_commit import shape
@@ -130,7 +130,7 @@ def raced(folder: Path) -> list[str]:
     said_read, said_write = os.pipe()
     children = []
     for _ in range(2):
-        child = os.fork()
+        child = fork()
         if child == 0:
             try:
                 os.close(start_write)

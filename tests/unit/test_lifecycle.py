@@ -23,6 +23,7 @@ from tempura.warehouse.times import follow
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse
 from tests.unit.bag_engine import COUNT, PER_KEY
+from tests.unit.dying import fork
 from tests.unit.planned import planning_once
 from tests.unit.test_commit import shape
 from tests.unit.test_refresh import FIRST, MANY, SALES, World, code, go_on, joins_are_dear, world
@@ -612,7 +613,7 @@ def kill(folder: Path, change: str, n: int) -> None:
         if wh_files[1] and wh_files[0] == n:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             wh = World(folder).open(Files(before))

@@ -7,6 +7,7 @@ import pytest
 from tempura.algebra.rel import Consolidate, Filter, Negate, Rel, Scan, Union, renamed
 from tempura.algebra.scalar import TRUE, AggregateCall, AggregateOutput, Column, Output, Ref
 from tempura.algebra.states import MergeStates, Partial
+from tempura.cost.estimate import width
 from tempura.cost.model import SPARK, CostModel
 from tempura.cost.stats import ColumnStats, StoredFacts, TableFacts
 from tempura.execute.contract import Merge, Part, StoredState
@@ -44,6 +45,37 @@ def test_a_first_part_with_weights_takes_nothing_away() -> None:
 
 def stored(parts: int, merge: Merge | None, weighted: bool = False, bucket: tuple[int, ...] = ()) -> StoredState:
     return StoredState((), bucket, 2 if bucket else 0, "", (Part("p", 1_000, 64_000, weighted),) * parts, merge)
+
+
+class TestSmallStates:
+    """What is so small that to write it again takes less than to open one file more is not appended to; plans know."""
+
+    @pytest.mark.parametrize("rows", [1, 1_000, 10_000, 20_000, 10**6])
+    def test_the_executor_writes_anew_what_the_planner_expects(self, rows: int) -> None:
+        row_bytes = 64
+        one_part = StoredState((), (), 0, "", (Part("p", rows, rows * row_bytes),), Merge(1, ("rows", "total")))
+        is_small = SPARK.rewrite(rows, row_bytes) < SPARK.file
+        assert (parts_to_keep(one_part, Merge(1, ("rows", "total")), 30, SPARK) == 0) == is_small
+
+    @pytest.mark.parametrize(("groups", "lies_apart"), [(20, False), (10**6, True)])
+    def test_who_loads_it_next_finds_it_in_one_part(self, groups: int, lies_apart: bool) -> None:
+        columns = {"o_id": ColumnStats(10**8), "cat": ColumnStats(groups)}
+        sales = TableFacts(
+            (10**8, 10**8 + 10**7, 10**8 + 10**7 + 10**4), (0,) * 3, 2, append_only=True, columns=columns
+        )
+        returns = TableFacts((10**6,) * 3, (0,) * 3, 2, static=True, columns={"o_id": ColumnStats(10**6)})
+        first = {
+            n: replace(t, inserted=t.inserted[:2], deleted=(0, 0), known=1)
+            for n, t in {"sales": sales, "returns": returns}.items()
+        }
+        built = make_plan(Problem(summary_rel(), (Point(0.1, True), Point(1.0, True)), first)).steps[0]
+        states = frozenset(replace(save.key, time=0) for save in built.saves)
+        points = (Point(0.0, False, done=True), Point(1.0, True), Point(1.0, True))
+        plan = make_plan(Problem(summary_rel(), points, {"sales": sales, "returns": returns}, states))
+        assert plan.steps[0].saves, "a tenth of the rows is new"
+        (load,) = {rel for rel in plan.steps[1].operators if isinstance(rel, Load) and rel.key.kind == "state"}
+        note = plan.steps[1].notes[load]
+        assert (note.cost > SPARK.read(note.rows, width(load))) == lies_apart
 
 
 class TestReading:

@@ -21,6 +21,7 @@ from tempura.warehouse.times import follow
 from tempura.warehouse.times.schedule import Schedule
 from tempura.warehouse.warehouse import Warehouse, open_site
 from tests.unit.bag_engine import COUNT, SUMMARY, BagEngine, Row, parse, write_rows
+from tests.unit.dying import fork
 from tests.unit.planned import planning_once
 from tests.unit.test_commit import at_operation, counting, die, overtaken
 
@@ -190,7 +191,7 @@ def killed_everywhere(
     for n in range(1, len(seen) + 1):
         place = folder / str(n)
         prepare(Pushing(place))
-        child = os.fork()
+        child = fork()
         if child == 0:
             try:
                 act(Pushing(place, at_operation(n, die)))
@@ -324,7 +325,7 @@ class TestTransactions:
         for n in range(1, len(seen) + 1):
             place = tmp_path / str(n)
             shutil.copytree(tmp_path / "made", place)
-            child = os.fork()
+            child = fork()
             if child == 0:
                 try:
                     push_both(Pushing(place, at_operation(n, die)).wh)

@@ -216,6 +216,13 @@ class Estimator:
         it is not, or anything else than conditions was applied."""
         return self._deletions.left_out(rel)
 
+    def files(self, read: Read) -> int:
+        """Of how many files what arrived in a table is read."""
+        table, at, seen = self._tables[read.scan.table], read.at, partial(self._staircase.seen, read.scan.table)
+        if isinstance(at, Snapshot):
+            return table.files_of_snapshot(seen(at.t))
+        return table.files_of_delta(seen(at.t), seen(at.u))
+
     # --- operators ---
 
     def _estimate(self, rel: Rel) -> float:

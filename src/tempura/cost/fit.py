@@ -16,8 +16,9 @@ from tempura.cost.prices import FIXED
 BOUND = 8.0
 """What is measured counts up to this factor above and below the built-in price: beyond, something else was measured."""
 
-OF_DRIVER = (*FIXED, "build_row")
-"""The prices that are in no task: the driver, too, makes the table of a join that is sent to every task."""
+OF_DRIVER = (*FIXED, "file", "build_row")
+"""The prices that are in no task, or not in tasks alone: the driver, too, looks at each file, and makes the table of a join that is sent to
+every task."""
 
 _SURE = 2.0
 """A price has to be so many times its own error, or it cannot be told from none."""

@@ -69,11 +69,13 @@ class CostModel(Prices):
         rows_in = [estimate.entries(i) for i in rel.inputs]
         rows_out = estimate.rows(rel)
         match rel:
-            case Read() | Load():
+            case Load():
+                return self.read(estimate.entries(rel), estimate.width(rel))
+            case Read():
                 # Read without deletions, as by Spark alone, are rows that are left out by their places.
-                left_out = (estimate.left_out(rel) or 0.0) if isinstance(rel, Read) and not rel.signed else 0.0
+                left_out = 0.0 if rel.signed else estimate.left_out(rel) or 0.0
                 sift = self._sift(estimate.rows(rel) + left_out, left_out) if left_out else 0
-                return self.read(estimate.entries(rel) + left_out, estimate.width(rel)) + sift
+                return self.read(estimate.entries(rel) + left_out, estimate.width(rel), estimate.files(rel)) + sift
             case Filter():
                 parts = costly_conjuncts(rel.predicate)
                 return round(rows_in[0] * (self.expression_row + sum(map(evaluation, parts)))) if parts else 0
@@ -111,7 +113,7 @@ class CostModel(Prices):
 
     def load(self, rows: float, row_bytes: float, stored: StoredFacts, whole: bool = True, selected: int = 0) -> int:
         """Read a state of so many rows: all its parts, merged as a ``whole``, or only the groups of which so many are ``selected``."""
-        cost = self.read(rows, row_bytes) + (stored.parts - 1) * self.file
+        cost = self.read(rows, row_bytes, stored.parts)
         if not stored.grouped:
             return cost
         if selected:

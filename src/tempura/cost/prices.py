@@ -5,8 +5,8 @@ from math import log10
 from typing import Self
 
 BUILT_IN = "built in"
-FIXED = ("node", "scan", "file", "job", "exchange")
-"""The prices that do not depend on rows."""
+FIXED = ("node", "scan", "job", "exchange")
+"""The prices that do not depend on rows, nor on how many files these are in: the driver's for the greater part."""
 
 BESIDE_TASKS = 0.2
 """What ``Prices.beside_tasks`` is where tasks run in the driver's process (docs/benchmarks/prices.md)."""
@@ -14,8 +14,8 @@ BESIDE_TASKS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; the others once each, and those of ``node`` (any
-    operator), ``scan`` (of files that are read together), ``exchange`` and ``job`` are the driver's for the greater part. Up to
+    """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; ``file``: for each that a task opens, or writes; the
+    others once each, ``node`` for any operator, ``scan`` for files that are read together. Up to
     ``broadcast_bytes`` a side of a join is sent to every task, up to ``counted_bytes`` if that is more and its rows were counted; where it
     could have more than ``broadcast_bound``, Spark decides. Of a query as it is written it sends what it takes to have up to
     ``spark_broadcast_bytes`` (``cost.as_written``). With ``hashed_joins`` a plan's joins of two shuffled sides by what is not one number
@@ -59,9 +59,14 @@ class Prices:
         """Prices with those that do not depend on rows multiplied."""
         return replace(self, **{name: round(getattr(self, name) * fixed) for name in FIXED})
 
-    def read(self, rows: float, row_bytes: float) -> int:
-        """Read rows from Parquet files."""
-        return self.scan + round(rows * (self.read_row + self.read_byte * row_bytes))
+    def read(self, rows: float, row_bytes: float, files: int = 1) -> int:
+        """Read rows from so many Parquet files."""
+        return self.scan + (files - 1) * self.file + round(rows * (self.read_row + self.read_byte * row_bytes))
+
+    def rewrite(self, rows: float, row_bytes: float) -> float:
+        """Read rows from files and write them into others that are written anyway."""
+        read, write = self.read_row + self.read_byte * row_bytes, self.write_row + self.write_byte * row_bytes
+        return rows * (read + write)
 
     def shuffle(self, rows: float, row_bytes: float) -> int:
         """Put rows into the tasks to which they belong by some columns."""

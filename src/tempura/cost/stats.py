@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from math import expm1, inf, isfinite
+from itertools import pairwise
+from math import ceil, expm1, inf, isfinite
 
 from tempura.memo.references import NO_KEYS, Keys
 
@@ -128,6 +129,16 @@ class StoredFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Files:
+    """Of how many files the rows of a table are read at the known points: all that are there at each, and what came before it since the
+    one before. After these one is expected to come for each ``rows`` that do."""
+
+    present: tuple[int, ...]
+    came: tuple[int, ...]
+    rows: float = inf
+
+
+@dataclass(frozen=True, slots=True)
 class TableFacts:
     """A table over the plan's time points.
 
@@ -148,6 +159,8 @@ class TableFacts:
     ``keys`` are what was found to be so of all rows at each of the known points; at later ones no step is run unless it still is.
 
     ``together``: how many values some columns have together, for those by which a query joins.
+
+    ``files``: of how many its rows are read; of one at any time where that is not known.
     """
 
     inserted: tuple[int, ...]
@@ -162,6 +175,7 @@ class TableFacts:
     placed: tuple[int, ...] = ()
     notes_places: bool = False
     together: Mapping[frozenset[str], float] = field(default_factory=dict)
+    files: Files | None = None
 
     def and_then(self, rows: tuple[int, int] | None = None) -> "TableFacts":
         """The same with one point more, before which so many rows are expected to come and to go, or as many as before the last."""
@@ -176,7 +190,35 @@ class TableFacts:
         known = points[: self.known]
         read_deleted = tuple(map(self.deletions_read, known)) if self.read_deleted else ()
         placed = tuple(map(self.places_read, known)) if self.placed else ()
-        return replace(self, inserted=inserted, deleted=deleted, read_deleted=read_deleted, placed=placed)
+        told = replace(self, read_deleted=read_deleted, placed=placed, files=self._files_at(known))
+        return replace(told, inserted=inserted, deleted=deleted)
+
+    def _files_at(self, points: Sequence[int]) -> Files | None:
+        if self.files is None:
+            return None
+        came = (self._files_between(t, u) for t, u in pairwise(points))
+        return replace(self.files, present=tuple(map(self._files_present, points)), came=(0, *came))
+
+    def files_of_snapshot(self, t: int) -> int:
+        """Of how many files the snapshot at point t is read."""
+        return max(1, self._files_present(t))
+
+    def files_of_delta(self, t: int, u: int) -> int:
+        """Of how many files that is read which arrives after point t up to point u."""
+        return max(1, self._files_between(t, u))
+
+    def _files_present(self, t: int) -> int:
+        if self.files is None:
+            return 1
+        known = min(t, len(self.files.present) - 1)
+        return self.files.present[known] + self._files_between(known, t)
+
+    def _files_between(self, t: int, u: int) -> int:
+        if self.files is None:
+            return 1
+        last = max(t, len(self.files.came) - 1)
+        expected = ceil(self.changed_rows(last, u) / self.files.rows) if last < u else 0
+        return sum(self.files.came[t + 1 : u + 1]) + expected
 
     def deletions_read(self, t: int) -> int:
         """Deletions among the rows that the snapshot at point t is read from."""

@@ -79,10 +79,10 @@ def _gain(stored: StoredState, merge: Merge, keep: int, uses: int, prices: CostM
     again as soon as a little has."""
     merged = stored.parts[keep:]
     rows, row_bytes = sum(part.rows for part in merged), stored.bytes / max(1, stored.rows)
-    read, write = prices.read_row + prices.read_byte * row_bytes, prices.write_row + prices.write_byte * row_bytes
+    read = prices.read_row + prices.read_byte * row_bytes
     lasting = uses if 2 * merged[0].rows <= rows else 1
     files = (1 + lasting * (len(merged) - 1)) * max(1, stored.buckets) * prices.file
-    return files + uses * _superfluous(merged, merge, keep) * read - rows * (read + write)
+    return files + uses * _superfluous(merged, merge, keep) * read - prices.rewrite(rows, row_bytes)
 
 
 def _superfluous(parts: Sequence[Part], merge: Merge, keep: int) -> int:

@@ -244,7 +244,7 @@ class Extraction:
     def _growth(self, goal: Goal, bucket: tuple[int, ...]) -> Growth | None:
         """How what is to be stored grows out of what lies as it is to lie; None when it does not."""
         graph, found = self._graph, growth(self._built[goal])
-        if found is None or (graph.is_result(goal) and graph.grown(goal, self._way) is None):
+        if found is None or graph.grown(goal, self._way) is None:
             return None
         assert isinstance(found.base, Load)
         lies = graph.problem.stored.get(found.base.key)

@@ -318,17 +318,21 @@ class Graph:
         return base.grown(grown.is_merged, few)
 
     def grown(self, goal: Goal, chosen: Chosen, way: Alternative | None = None) -> Growth | None:
-        """How a view that is saved grows out of one that is loaded for it; None when it does not. A result grows only as far as those who
-        read it need not put all of it together."""
+        """How a view that is saved grows out of one that is loaded for it; None when it does not, or is so small that it is written anew. A
+        result grows only as far as those who read it need not put all of it together."""
         found = self.growth_by(goal, way or chosen(goal))
         if found is None:
             return None
         base = self.base(found, goal.time)
-        if chosen(base).rule is not None:
+        if chosen(base).rule is not None or self._is_written_anew(base.view):
             return None
         if not self.is_result(goal) or self.is_readable(goal.view, self._lies_with(goal, found, chosen)):
             return found
         return None
+
+    def _is_written_anew(self, stored: View) -> bool:
+        """Whether to write a stored view again, with what comes to it, takes less than to open one file more (``execute.parts``)."""
+        return self.model.rewrite(self.estimate.rows(stored), self.estimate.width(stored)) < self.model.file
 
     def stays(self, result: Goal, load: Alternative, chosen: Chosen) -> bool:
         """Whether a result that is loaded is given as it is stored."""

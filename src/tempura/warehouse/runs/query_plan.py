@@ -1,23 +1,29 @@
 """What a plan looks like to the user."""
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tempura.cost.estimate import Estimator
 from tempura.cost.prices import BUILT_IN
 from tempura.errors import TempuraError
 from tempura.explain.character import NOTHING, RECOMPUTED, Character
 from tempura.explain.origin import SECTIONS, section, section_json
 from tempura.explain.text import SHOW, explain, save_html, seconds, to_json
+from tempura.physical.operators import Read
 from tempura.plan.progressive import ProgressivePlan, Step
 from tempura.rules.registry import ALL
-from tempura.search.problem import Problem
+from tempura.search.problem import Problem, staircase
 from tempura.warehouse.runs.required import character_of
 from tempura.warehouse.runs.situation import Situation
 from tempura.warehouse.times.correction import NONE, Correction
 from tempura.warehouse.times.doubt import NO_DOUBT, Doubt
 from tempura.warehouse.times.forecast import Forecast
+
+_MUCH = 0.2
+"""What part of a step's cost somebody who could spare it is told of."""
 
 _PUT_OFF = "it may as well be done at {}, at no higher price"
 _THE_NEXT = _PUT_OFF.format("the next time")
@@ -108,9 +114,25 @@ class QueryPlan:
                     if self.uses > 1
                     else "",
                     f"nothing at {', '.join(self.put_off)}: {_THE_NEXT}" if self.put_off else "",
+                    *self._opened,
                 ),
             )
         )
+
+    @property
+    def _opened(self) -> Iterator[str]:
+        """The tables of which the first step opens so many files that it costs much of what it does."""
+        if not self.problem or not self.steps:
+            return
+        step, tables = self.steps[0], self.problem.tables
+        estimate = Estimator(tables, staircase=staircase(tables))
+        files = Counter[str]()
+        for read in {rel for rel in step.operators if isinstance(rel, Read)}:
+            files[read.scan.table] += estimate.files(read)
+        for table, opened in sorted(files.items()):
+            cost = opened * self.problem.prices.file
+            if cost >= _MUCH * step.cost:
+                yield f"{table} is read from {opened:,} files, which take {seconds(cost)} of that to open: larger ones would spare it"
 
     @property
     def assumed(self) -> tuple[str, ...]:

@@ -1,21 +1,27 @@
 """What the planner is told of tables: facts for the points whose inputs are pinned, expectations for those to come."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import inf
+from statistics import median
 
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StructType
 
 from tempura.cost.as_written import row_bytes
+from tempura.cost.stats import Files
 from tempura.memo.references import NO_KEYS, Keys
 from tempura.search.problem import ColumnStats, TableFacts
-from tempura.warehouse.batches.arrivals import ColumnSummary, summarise
+from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, summarise
 from tempura.warehouse.batches.content import content, cumulative, described
 from tempura.warehouse.batches.sample import columns_of
 from tempura.warehouse.batches.sketch import ColumnSketch
 from tempura.warehouse.declared.declared_stats import ColumnTold, check_columns
 from tempura.warehouse.sources.widening import summaries
 from tempura.warehouse.tables.clock import Clock, clock_facts
-from tempura.warehouse.tables.uses import Input
-from tempura.warehouse.times.forecast import Forecast, Interval, forecast
+from tempura.warehouse.tables.prospect import Prospect
+from tempura.warehouse.tables.table import Arrivals
+from tempura.warehouse.tables.uses import Input, Use
+from tempura.warehouse.times.forecast import INTERVALS, Forecast, Interval, forecast
 
 _NONE: Mapping[str, ColumnSketch] = {}
 _UNTOLD: Mapping[str, ColumnTold] = {}
@@ -57,7 +63,17 @@ def table_facts(
         placed=tuple(placed for _, placed in deletions),
         notes_places=table.notes_places and not any(set_off for set_off, _ in deletions[-1:]),
         together=together(sketches, table.schema.names),
+        files=_files(table, pinned, arrivals),
     )
+
+
+def _files(table: Arrivals | Prospect | Use, pinned: Sequence[int], arrivals: Sequence[Arrival]) -> Files:
+    """Of how many files a table's rows are read at its versions. Those that come are taken to have as many rows as the middle one of
+    the last."""
+    came = (table.files(*versions) if versions[0] < versions[1] else 0 for versions in pairwise(pinned))
+    rows = [file.rows for arrival in arrivals[-INTERVALS:] for file in arrival.inserted]
+    present = tuple(table.files(0, version) for version in pinned)
+    return Files(present, (0, *came), max(1.0, median(rows)) if rows else inf)
 
 
 def together(sketches: Mapping[str, ColumnSketch], columns: Sequence[str]) -> dict[frozenset[str], float]:

@@ -71,6 +71,13 @@ class Prospect:
         coming = totals(self._coming[: version - known])[1]
         return (0, placed + coming) if self.notes_places and not set_off else (set_off + coming, placed)
 
+    def files(self, after: int, upto: int) -> int:
+        """As :meth:`Arrivals.files`."""
+        known = len(self._known)
+        coming = self._coming[max(0, after - known) : max(0, upto - known)]
+        more = sum(len(arrival.inserted) + len(arrival.deleted) for arrival in coming)
+        return more + (self._table.files(after, min(upto, known)) if after < min(upto, known) else 0)
+
     @property
     def notes_places(self) -> bool:
         """As :meth:`Arrivals.notes_places`."""

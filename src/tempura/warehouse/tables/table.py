@@ -229,6 +229,11 @@ class Arrivals:
         deleted = wanted.rows[1]
         return (0, deleted) if wanted.is_placed else (deleted, 0)
 
+    def files(self, after: int, upto: int) -> int:
+        """Of how many files the rows are read that arrived after one version up to another. Raises TempuraError VERSION_COLLECTED when they
+        cannot be read."""
+        return len(self.wanted(self.arrivals(), after, upto).files)
+
     @property
     def notes_places(self) -> bool:
         """Whether it is noted where deleted rows lie: when they are looked for, and only in files that the warehouse wrote."""

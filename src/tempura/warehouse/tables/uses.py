@@ -51,6 +51,10 @@ class Use:
         """As :meth:`Arrivals.deletions`."""
         return self.table.deletions(version)
 
+    def files(self, after: int, upto: int) -> int:
+        """As :meth:`Arrivals.files`."""
+        return self.table.files(after, upto)
+
     @property
     def notes_places(self) -> bool:
         """As :meth:`Arrivals.notes_places`."""
