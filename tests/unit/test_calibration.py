@@ -197,7 +197,7 @@ HERE = Machine({"cpu": "one", "cores": "2"})
 
 
 def calibration(**other: Any) -> Calibration:
-    prices = (Price("sort_row", 400.0, 812.4, 10.0, 812.4), Price("read_byte", SPARK.read_byte, 1.23456, 0.1, 1.23456))
+    prices = (Price("sort_row", 600.0, 812.4, 10.0, 812.4), Price("read_byte", SPARK.read_byte, 1.23456, 0.1, 1.23456))
     known = Calibration(HERE, "2026-11-22T19:30:00+00:00", 5, 99.0, 0.02, 0.05, 3.2, prices)
     return replace(known, **other)
 
@@ -248,7 +248,7 @@ def test_they_can_be_left_out(place: dict[str, str]) -> None:
         lambda text: text.replace('"cores": "2"', '"cores": "3"'),
         lambda text: text.replace("812.4", "81240.0"),
         lambda text: text.replace('"value": 812.4', '"value": NaN'),
-        lambda text: text.replace('"built_in": 400.0', '"built_in": 300.0'),
+        lambda text: text.replace('"built_in": 600.0', '"built_in": 300.0'),
         lambda text: text.replace("sort_row", "origin"),
         lambda text: text.replace("sort_row", "of_another_version"),
         lambda text: text.replace("2026-11-22T19:30:00+00:00", "yesterday"),

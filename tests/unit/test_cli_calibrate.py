@@ -43,7 +43,7 @@ def test_prices_are_measured_and_kept(run: Run) -> None:
     done = run()
     assert done.exit_code == DONE
     assert "for 120 s" in done.stderr
-    for text in ("sort_row", "400.00", "812.40", "2.03", "cpu one, cores 2", "5 rounds", f"kept in {file_of(HERE)}"):
+    for text in ("sort_row", "600.00", "812.40", "1.35", "cpu one, cores 2", "5 rounds", f"kept in {file_of(HERE)}"):
         assert text in done.stdout
     assert calibration_of(HERE) == calibration()
 

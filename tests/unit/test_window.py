@@ -1,5 +1,7 @@
 """Windows by definition: places, peers, frames, ties; and their text."""
 
+from dataclasses import replace
+
 import pytest
 
 from tempura.algebra.bag import SignedBag
@@ -8,7 +10,12 @@ from tempura.algebra.evaluate import evaluate
 from tempura.algebra.rel import Scan
 from tempura.algebra.scalar import AggregateCall, Column, Literal, Ref, SortKey
 from tempura.algebra.window import CURRENT_ROW, Frame, Window, WindowOutput
+from tempura.cost.estimate import Estimator
+from tempura.cost.model import SPARK
+from tempura.cost.stats import TableFacts
 from tempura.errors import TempuraError
+from tempura.physical.operators import Read
+from tempura.tvr.views import Snapshot
 
 K, V, X = (Column(c, c, "int") for c in "kvx")
 TABLE = Scan("t", ("k", "v", "x"), (K, V, X))
@@ -83,3 +90,28 @@ def test_the_text_has_frame_partition_and_order() -> None:
         TABLE, base.partition, base.order, (WindowOutput(Column("z", "z", "int"), base.functions[0].call, SO_FAR),)
     )
     assert fingerprint(renamed) == fingerprint(base)
+
+
+@pytest.mark.parametrize(
+    ("partition", "order", "times"),
+    [
+        (("bigint",), (), 0.4),
+        (("int",), ("date",), 1.0),
+        (("int", "decimal(15,2)"), ("date", "timestamp"), 1.0),
+        (("string",), (), 2.0),
+        (("int",), ("bigint", "string"), 2.0),
+    ],
+)
+def test_one_number_is_sorted_by_its_bits_and_texts_are_compared(
+    partition: tuple[str, ...], order: tuple[str, ...], times: float
+) -> None:
+    columns = tuple(Column(f"c{i}", f"c{i}", type) for i, type in enumerate((*partition, *order)))
+    by, keys = columns[: len(partition)], columns[len(partition) :]
+    rank = WindowOutput(Column("w", "w", "int"), AggregateCall("RowNumber", (), "int"), SO_FAR)
+    table = Scan("t", tuple(c.name for c in columns), columns)
+    read = Read(table, Snapshot(0))
+    found = Window(read, tuple(map(Ref, by)), tuple(SortKey(Ref(c)) for c in keys), (rank,))
+    estimate = Estimator({"t": TableFacts((1_000_000,), (0,), 1)})
+    sorted_apart = replace(SPARK, sort_row=0)
+    taken = SPARK.operator(found, estimate) - sorted_apart.operator(found, estimate)
+    assert taken == 1_000_000 * SPARK.sort_row * times

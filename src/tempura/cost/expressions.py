@@ -1,7 +1,7 @@
 """What it costs Spark to evaluate an expression, in nanoseconds of one core per row: patterns in text, arithmetic of decimals and their
 sums are jobs of ``tempura bench operators``, other functions are priced by their likes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeGuard
 
 from tempura.algebra.scalar import AggregateCall, Call, Expr, Ref, conjuncts
@@ -27,12 +27,29 @@ _LARGE_SUM = 90.0
 """Each sum of decimals beyond 18 digits by group: what is added to is an object."""
 _OF_OBJECTS, _OBJECT = 200.0, 80.0
 """A group's buffer with texts or lists is no row of fixed size, for which Spark leaves its hash map, once; and each of them."""
+_IN_A_PREFIX = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "float", "double")
+"""Keys of these types Spark sorts by a number of eight bytes that it keeps beside each row."""
+_BY_ITS_BITS, _BY_TEXT = 0.4, 2.0
+"""What rows take to be sorted by one such key, whose bits are sorted, and by keys among which is a text, as part of what they take by two
+numbers, by which they are compared."""
 _OBJECTS = ("CollectList", "CollectSet", "Mode", "Percentile")
 
 
 def evaluation(expr: Expr) -> float:
     """Of a scalar expression, with all below it."""
     return sum(_call(part) for part in expr.walk() if isinstance(part, Call))
+
+
+def is_one_number(keys: Sequence[Expr]) -> bool:
+    """Whether keys are one, which Spark sorts, hashes and compares as a number."""
+    return len(keys) == 1 and keys[0].type in _IN_A_PREFIX
+
+
+def sorting(keys: Sequence[Expr]) -> float:
+    """How many times as long it takes to sort rows by some keys as by two numbers."""
+    if is_one_number(keys):
+        return _BY_ITS_BITS
+    return _BY_TEXT if any(key.type.startswith(("string", "binary")) for key in keys) else 1.0
 
 
 def costly_conjuncts(predicate: Expr) -> tuple[Expr, ...]:

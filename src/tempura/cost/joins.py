@@ -13,13 +13,11 @@ from tempura.algebra.scalar import Column, Expr, Output, Ref
 from tempura.cost.bounds import Bounds
 from tempura.cost.conditions import split_equalities
 from tempura.cost.estimate import Estimator
-from tempura.cost.expressions import evaluation
+from tempura.cost.expressions import evaluation, is_one_number
 from tempura.cost.prices import Prices
 from tempura.physical.operators import Load, Read
 from tempura.tvr.views import View
 
-_IN_A_PREFIX = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "float", "double")
-"""Keys of these types Spark sorts by a number of eight bytes that it keeps beside each row."""
 _COMPARED = 5
 """How many times as long it takes to sort rows by anything else: they are compared with each other."""
 _LOOKED_UP = 5
@@ -177,7 +175,7 @@ class Joins:
         """Build a table of one side, and look the rows of the other up there."""
         small, large = (self._estimate.rows(join.inputs[i]) for i in (side, 1 - side))
         keys = keys_of(join)[side]
-        compared = _LOOKED_UP if keys and not _is_one_number(keys) else 1
+        compared = _LOOKED_UP if keys and not is_one_number(keys) else 1
         # The larger the table that is probed, the fewer of its rows are in the processor's cache.
         probe = self._prices.probe_row * (compared + log10(max(1.0, small / 1000)))
         return round(small * self._prices.build_row + large * probe)
@@ -194,7 +192,7 @@ class Joins:
         """The side, 0 or 1, of which each task makes a table once both are shuffled; None when they are merged: by one number that is as
         dear, and where many rows share a key it was seen to be much cheaper (TPC-DS q72)."""
         keys = keys_of(join)
-        if not self._prices.hashed_joins or not keys[0] or _is_one_number(keys[0]):
+        if not self._prices.hashed_joins or not keys[0] or is_one_number(keys[0]):
             return None
         side = next(iter(small_sides(join, list(map(self._bytes, join.inputs)), inf)), None)
         return side if side is not None and self._rows_per_key(join.inputs[side], keys[side]) <= _IN_A_TABLE else None
@@ -213,7 +211,7 @@ class Joins:
         """What it takes to merge a side of a join that lies by its keys."""
         if self.lies(rel, keys) is Lies.SORTED:
             return round(self._estimate.rows(rel) * self._prices.probe_row)
-        return round(self._estimate.rows(rel) * self._prices.merge_row * (1 if _is_one_number(keys) else _COMPARED))
+        return round(self._estimate.rows(rel) * self._prices.merge_row * (1 if is_one_number(keys) else _COMPARED))
 
     def _bytes(self, rel: Rel) -> float:
         return self._estimate.rows(rel) * self._estimate.width(rel)
@@ -238,10 +236,6 @@ def keys_of(join: Join) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """By what the sides of a join match."""
     pairs = split_equalities(join)[0]
     return tuple(left for left, _ in pairs), tuple(right for _, right in pairs)
-
-
-def _is_one_number(keys: Sequence[Expr]) -> bool:
-    return len(keys) == 1 and keys[0].type in _IN_A_PREFIX
 
 
 def _columns(keys: Iterable[Expr]) -> frozenset[Column]:

@@ -33,7 +33,7 @@ from tempura.algebra.scalar import Column, Output
 from tempura.algebra.states import Finalize, MergeStates, Partial
 from tempura.algebra.window import Window
 from tempura.cost.estimate import Estimator
-from tempura.cost.expressions import accumulation, costly_conjuncts, evaluation
+from tempura.cost.expressions import accumulation, costly_conjuncts, evaluation, sorting
 from tempura.cost.joins import joins_of
 from tempura.cost.prices import Prices
 from tempura.cost.stats import StoredFacts
@@ -107,7 +107,9 @@ class CostModel(Prices):
             case TopK() | One() | Opaque():
                 return round(sum(rows_in) * self.probe_row) + self.exchange
             case Window():
-                return self.shuffle(rows_in[0], estimate.width(rel.input)) + round(rows_in[0] * self.sort_row)
+                sorted_by = (*rel.partition, *(key.expr for key in rel.order))
+                shuffled = self.shuffle(rows_in[0], estimate.width(rel.input))
+                return shuffled + round(rows_in[0] * self.sort_row * sorting(sorted_by))
             case _:
                 raise TypeError(f"no price for {type(rel).__name__}")
 

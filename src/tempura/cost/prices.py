@@ -15,14 +15,14 @@ BESIDE_TASKS = 0.2
 @dataclass(frozen=True, slots=True)
 class Prices:
     """Prices in nanoseconds of one core. ``*_row``: per row; ``*_byte``: per byte; ``file``: for each that a task opens, or writes; the
-    others once each, ``node`` for any operator, ``scan`` for files that are read together. Up to
-    ``broadcast_bytes`` a side of a join is sent to every task, up to ``counted_bytes`` if that is more and its rows were counted; where it
-    could have more than ``broadcast_bound``, Spark decides. Of a query as it is written it sends what it takes to have up to
-    ``spark_broadcast_bytes`` (``cost.as_written``). With ``hashed_joins`` a plan's joins of two shuffled sides by what is not one number
-    are made by a table of the smaller one. To find its group takes a row ``group_row``, and ``many_row`` or more where a task has more than
-    ``few_groups``: they leave its fast map. So many ``tasks`` run at once. ``sort_row`` is of windows, ``merge_row`` of joins whose sides
-    are sorted, by one number, and merged. ``beside_tasks`` is the part of its CPU time that a task makes the driver's process spend, too:
-    on collecting garbage and compiling code. It is in no estimate, but what the driver took is told from it
+    others once each, ``node`` for any operator, ``scan`` for files that are read together. Up to ``broadcast_bytes`` a side of a join is
+    sent to every task, up to ``counted_bytes`` if that is more and its rows were counted; where it could have more than
+    ``broadcast_bound``, Spark decides. Of a query as it is written it sends what it takes to have up to ``spark_broadcast_bytes``
+    (``cost.as_written``). With ``hashed_joins`` a plan's joins of two shuffled sides by what is not one number are made by a table of the
+    smaller one. To find its group takes a row ``group_row``, and ``many_row`` or more where a task has more than ``few_groups``: they leave
+    its fast map. So many ``tasks`` run at once. ``sort_row`` is of windows whose rows are sorted by two numbers, ``merge_row`` of joins
+    whose sides are sorted, by one number, and merged. ``beside_tasks`` is the part of its CPU time that a task makes the driver's process
+    spend, too: on collecting garbage and compiling code. It is in no estimate, but what the driver took is told from it
     (``times.correction``). ``origin``: where the prices come from, for people; prices of two origins are not those of one machine."""
 
     read_row: int = 5
@@ -45,7 +45,7 @@ class Prices:
     many_row: int = 130
     few_groups: int = 60_000
     tasks: int = 2
-    sort_row: int = 400
+    sort_row: int = 600
     merge_row: int = 100
     broadcast_bytes: int = 30_000_000
     counted_bytes: int = 0
