@@ -19,6 +19,7 @@ from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.engine import Changes, FileSet, OneByOneError, Source
 from tempura.warehouse.spark.in_order import changes_in_order
+from tempura.warehouse.spark.told import split
 from tempura.warehouse.table import Table
 
 Row = tuple[int | None, str | None, int | None]
@@ -43,7 +44,7 @@ def come_to(
     paths = tuple(write(folder / f"{i} +%2B.parquet", file) for i, file in enumerate(files))
     there = write(folder / "there.parquet", [(row, "") for row in present])
     told = FileSet("t", schema, "parquet", {}, paths, None)
-    return changes_in_order(spark, told, Source(schema, Rows((there,))), keys)
+    return split(changes_in_order(spark, told, Source(schema, Rows((there,))), keys))
 
 
 def applied(changes: Changes, present: Sequence[Row], keyed: bool) -> Counter[Row]:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as fn
 import tempura as tp
 from tempura.errors import TempuraError
 from tempura.execute.draft import Draft
-from tempura.warehouse.spark.incoming import touched
+from tempura.warehouse.spark.incoming import Coming, touched
 from tempura.warehouse.spark.json_text import is_one_value
 from tempura.warehouse.spark.rows import columns_of, signed_rows
 from tempura.warehouse.table import Table
@@ -237,7 +237,7 @@ def test_upserts_read_the_rows_of_their_keys_only(wh: Warehouse, spark: SparkSes
     key = columns_of(source.schema)[:1]
 
     def plan(coming: str) -> str:
-        there = touched(signed_rows(spark, source), Draft.of(spark.sql(coming)), key, source.rows).dataframe()
+        there = touched(signed_rows(spark, source), Coming(Draft.of(spark.sql(coming))), key, source.rows).dataframe()
         return str(there._jdf.queryExecution().executedPlan().toString())
 
     assert "GreaterThanOrEqual(id,5), LessThanOrEqual(id,9)" in plan("SELECT 5L x0 UNION ALL SELECT 9L")

@@ -49,6 +49,7 @@ from tempura.warehouse.batches.sketch import sketched
 from tempura.warehouse.declared.kafka import KafkaSpec, refusal
 from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import (
+    KINDS,
     Changes,
     Check,
     FileSet,
@@ -64,7 +65,6 @@ from tempura.warehouse.engine import (
     Work,
 )
 from tempura.warehouse.sources.topic import check_unchanged
-from tempura.warehouse.spark.incoming import KINDS
 from tests.unit.bag_topic import BagTopic
 
 Place = tuple[str, int]
@@ -243,6 +243,10 @@ def _located(source: Source, more: Sequence[str] = ()) -> list[tuple[dict[str, o
     return [(row, place) for row, place in found if place not in taken]
 
 
+def _by_kind(rows: Any) -> dict[str, list[Row]]:
+    return {kind: [row[:-1] for row in rows if row[-1] == kind] for kind in KINDS}
+
+
 def _places_of(wanted: Counter[Row], present: Source, more: Sequence[str] = ()) -> list[Row]:
     """So many of the rows that are there, and in ``more`` files, with their places."""
     found = list[Row]()
@@ -340,7 +344,7 @@ class BagEngine:
     def load(self, files: FileSet, changing: bool) -> Changes:
         names = [*files.schema.names, *([CHANGE] if changing else [])]
         rows = [tuple(row.get(name) for name in names) for file in files.files for row in read_any(files, file)]
-        return self.split_changes(rows) if changing else Changes(inserts=rows)
+        return Changes(told=rows) if changing else Changes(inserts=rows)
 
     def load_in_order(self, files: FileSet, present: Source, keys: Sequence[str]) -> Changes:
         """One after the other, and then what that has come to."""
@@ -349,7 +353,7 @@ class BagEngine:
         before = Counter(dict(bag(present, names).items()))
         now = before.copy()
         for file in files.files:
-            changes = self.load(replace(files, files=(file,)), changing=True)
+            changes = self.split(self.load(replace(files, files=(file,)), changing=True))
             now.update(changes.inserts or ())
             now.subtract(changes.deletes or ())
             updates = {tuple(row[i] for i in key): row for row in changes.updates or ()}
@@ -437,7 +441,7 @@ class BagEngine:
         return [(*row, "insert" if n > 0 else "delete") for row, n in changes for _ in range(abs(n))]
 
     def change(self, old: StoredOutput | Source | None, new: StoredOutput, lifted: Lifted) -> Changes:
-        return self.split_changes(self.delta(old, new, lifted))
+        return self.split(Changes(told=self.delta(old, new, lifted)))
 
     def merge(self, changes: Any, present: Source, keys: Sequence[str]) -> tuple[SignedBag, tuple[str, ...]]:
         signed = [(row[:-1], 1 if row[-1] == "insert" else -1) for row in changes]
@@ -467,7 +471,7 @@ class BagEngine:
         rows = self.lakes[
             options.get("endingVersion") or options.get("end-snapshot-id") or next(iter(options.values()))
         ]
-        return self.split_changes([_fitted(row, self.lake_columns, fit) for row in rows])
+        return self.split(Changes(told=[_fitted(row, self.lake_columns, fit) for row in rows]))
 
     def topic(self, table: str, kafka: KafkaSpec) -> TopicOffsets:
         if kafka.topic not in self.topics:
@@ -488,10 +492,16 @@ class BagEngine:
     def plain(self, source: Source) -> list[Mapping[str, object]]:
         return [row for file in source.rows.inserted for row in read_rows([file])]
 
-    def split_changes(self, changes: Any) -> Changes:
-        kinds = {row[-1] for row in changes}
-        parts = ([row[:-1] for row in changes if row[-1] == kind] if kind in kinds else None for kind in KINDS)
-        return Changes(*parts)
+    def told(self, changes: Any) -> Changes:
+        return Changes(told=changes)
+
+    def split(self, changes: Changes) -> Changes:
+        return changes if changes.told is None else Changes(*(rows or None for rows in _by_kind(changes.told).values()))
+
+    def write_told(self, rows: Any, schema: StructType, folders: Mapping[str, Path], table: str) -> None:
+        for kind, some in _by_kind(rows).items():
+            if some:
+                self.write(some, schema, folders[kind], table)
 
     def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
         write_rows(folder / f"{uuid4().hex}.parquet", schema, listed(rows))
@@ -523,7 +533,7 @@ class BagEngine:
         deletes = [row for row, n in net.items() for _ in range(-n)]
         return Changes(inserts=inserts or None, deletes=deletes or None)
 
-    def missing(self, present: Source, arriving: Rows) -> str | None:
+    def missing(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         names = present.schema.names
         net = bag(present, names) + bag(Source(present.schema, arriving), names)
         return next((str(row) for row, weight in net.items() if weight < 0), None)
@@ -531,7 +541,7 @@ class BagEngine:
     def can_place(self, schema: StructType) -> bool:
         return True
 
-    def placed(self, present: Source, arriving: Rows, places: Sequence[str]) -> list[Row]:
+    def placed(self, present: Source, arriving: Rows, keys: Sequence[str], places: Sequence[str]) -> list[Row]:
         names, wanted = present.schema.names, Counter[Row]()
         for deleted in _stored_rows(Source(present.schema, arriving), arriving.deleted):
             wanted[tuple(deleted[n] for n in names)] += 1

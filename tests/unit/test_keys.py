@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 
 from tempura.warehouse.batches import keys
 from tempura.warehouse.batches.arrivals import Rows
-from tempura.warehouse.batches.keys import Keyed, Partners, are_unique, partners
+from tempura.warehouse.batches.keys import Extremes, Keyed, Partners, are_unique, extremes, partners
 
 Key = tuple[Any, ...]
 INTS = StructType().add("a", "integer")
@@ -187,3 +187,26 @@ def test_names_with_dots_are_not_parts_of_structures(files: Files) -> None:
     table = StructType().add("a.b", "integer")
     came = files.of([(1,)], pa.schema([("a.b", pa.int32())]))
     assert not are_unique(Keyed(table, Rows(), ["a.b"]), Keyed(table, Rows(came), ["a.b"]))
+
+
+def test_extremes_are_those_of_all_rows_of_all_files(files: Files) -> None:
+    arrow = pa.schema(ARROW)
+    random = Random(5)
+    found = [[drawn(random, "abcd", 40) for _ in range(9)] for _ in range(3)]
+    found[1][4] = (None, "", None, date(2024, 2, 29))
+    rows = Rows(tuple(path for some in found for path in files.of(some, arrow)))
+    columns = list(zip(*(key for some in found for key in some), strict=True))
+    expected = [
+        Extremes(min(known), max(known), len(known) < len(column))
+        for column in columns
+        if (known := [value for value in column if value is not None])
+    ]
+    assert extremes(Keyed(MIXED, rows, "abcd")) == expected
+    none = Rows(files.of([(None,)], pa.schema([("a", pa.int32())])))
+    assert extremes(Keyed(INTS, none, "a")) == [Extremes(None, None, True)]
+    assert extremes(Keyed(INTS, Rows(), "a")) == [Extremes(None, None, False)]
+
+
+def test_extremes_of_what_is_left_to_spark_are_not_known(files: Files) -> None:
+    rows = Rows(files.of([(1.5,)], pa.schema([("a", pa.float64())])))
+    assert extremes(Keyed(StructType().add("a", DoubleType()), rows, "a")) is None

@@ -54,9 +54,9 @@ class Looking(BagEngine):
         self._look(present)
         return super().replaced(present, updates, keys, places)
 
-    def missing(self, present: Source, arriving: Rows) -> str | None:
+    def missing(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         self._look(present)
-        return super().missing(present, arriving)
+        return super().missing(present, arriving, keys)
 
     def _look(self, present: Source) -> None:
         there = Rows(tuple(file for file in present.rows.inserted if "/inserted/" not in file))

@@ -38,10 +38,13 @@ def writer_of(
     return writer
 
 
-def write(rows: DataFrame, folder: Path, options: Mapping[str, str] = MappingProxyType({})) -> None:
+def write(
+    rows: DataFrame, folder: Path, options: Mapping[str, str] = MappingProxyType({}), by: str | None = None
+) -> None:
     """Write rows of a writer's session into a folder, which must not be there. Raises FileExistsError if it is, and what Spark raises.
-    ``options`` are of Spark's writer."""
+    ``options`` are of Spark's writer; the rows of each value of the column ``by`` come into a folder of their own there, without it."""
     folder.mkdir(parents=True)
     (folder / _MADE_BY_HADOOP).mkdir(parents=True)
     # Hadoop takes the text after the scheme as it is: nothing must be escaped.
-    rows.write.mode("append").options(**options).parquet(f"file://{folder.absolute()}")
+    writer = rows.write.mode("append").options(**options)
+    (writer.partitionBy(by) if by else writer).parquet(f"file://{folder.absolute()}")

@@ -42,19 +42,25 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Changes:
     """Rows that arrive together: to be inserted, to be deleted, and updates, which take the place of the row of the same key; ``aside``
-    are records that are no rows, to be kept beside them; ``placed`` are rows to be deleted, with where they lie. None: nothing of that
-    kind. ``Any`` stands for a DataFrame of the engine."""
+    are records that are no rows, to be kept beside them; ``placed`` are rows to be deleted, with where they lie; ``told`` are rows of all
+    kinds, which a column ``_change`` tells apart when they are written. None: nothing of that kind. ``Any`` stands for a DataFrame of the
+    engine."""
 
     inserts: Any | None = None
     deletes: Any | None = None
     updates: Any | None = None
     aside: Any | None = None
     placed: Any | None = None
+    told: Any | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether there are no rows of any kind."""
-        return all(rows is None for rows in (self.inserts, self.deletes, self.updates, self.placed))
+        return all(rows is None for rows in (self.inserts, self.deletes, self.updates, self.placed, self.told))
+
+
+KINDS = ("insert", "delete", "update")
+"""The values of the column that tells changes apart."""
 
 
 class OneByOneError(Exception):
@@ -231,7 +237,7 @@ class Engine(Protocol):
         """Which of some JSON files hold changes: rows with ``_change``."""
 
     def load(self, files: FileSet, changing: bool) -> Changes:
-        """The rows of files: changes told by ``_change``, or inserts. Raises TempuraError WRONG_SCHEMA, BAD_CHANGE."""
+        """The rows of files: changes told by ``_change``, or inserts. Raises TempuraError WRONG_SCHEMA."""
 
     def load_in_order(self, files: FileSet, present: Source, keys: Sequence[str]) -> Changes:
         """What files of changes come to, one after the other in their order, when they come to rows that are there. Raises
@@ -271,11 +277,19 @@ class Engine(Protocol):
     def plain(self, source: Source) -> Any:
         """The rows of a source, to look at."""
 
-    def split_changes(self, changes: Any) -> Changes:
-        """Rows with a column ``_change``, by its value. Raises TempuraError BAD_CHANGE."""
+    def told(self, changes: Any) -> Changes:
+        """Rows with a column ``_change``. Raises TempuraError BAD_CHANGE when it is missing, BAD_ROWS."""
+
+    def split(self, changes: Changes) -> Changes:
+        """The same with rows that are told apart by ``_change`` as rows of each kind, to look at. Raises TempuraError BAD_CHANGE for a
+        value that is not of :data:`KINDS`."""
 
     def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
         """Write rows as Parquet in the table's schema. Raises TempuraError WRONG_SCHEMA when the columns do not fit."""
+
+    def write_told(self, rows: Any, schema: StructType, folders: Mapping[str, Path], table: str) -> None:
+        """Write rows with a column ``_change`` as :meth:`write` does, those of each of the :data:`KINDS` that there are into its folder,
+        all from one evaluation. Raises as it does, and TempuraError BAD_CHANGE for another value."""
 
     def look(self, rows: Any, schema: StructType, table: str) -> FileSummary:
         """What :meth:`write` would write, in figures; nothing is written. Raises as it does."""
@@ -290,15 +304,16 @@ class Engine(Protocol):
     def can_place(self, schema: StructType) -> bool:
         """Whether :meth:`placed` can tell where rows of these columns lie."""
 
-    def placed(self, present: Source, arriving: Rows, places: Sequence[str]) -> Any:
+    def placed(self, present: Source, arriving: Rows, keys: Sequence[str], places: Sequence[str]) -> Any:
         """The rows that are deleted, with the file and the number of one among those that are there or arrive which is the same, in columns
-        of these names: each place once, and fewer rows if some are not there. No row that is there is without a place."""
+        of these names: each place once, and fewer rows if some are not there. No row that is there is without a place. By ``keys``, if the
+        table has some, rows are found sooner."""
 
     def difference(self, now: Sequence[Any], before: Source) -> Changes:
-        """What inserts and deletes lead from some rows to those of ``now`` together; None for a side without rows."""
+        """What inserts and deletes lead from some rows to those of ``now`` together."""
 
-    def missing(self, present: Source, arriving: Rows) -> str | None:
-        """A row of which more are deleted than are there; None when all are there."""
+    def missing(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
+        """A row of which more are deleted than are there; None when all are there. ``keys`` as for :meth:`placed`."""
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         """A key that more than one row would have; None when there is none."""

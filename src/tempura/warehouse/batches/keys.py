@@ -75,6 +75,25 @@ def partners(came: Keyed, changed: Keyed, there: Keyed) -> Partners | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Extremes:
+    """The least and the greatest value of a column, None where there is none, and whether some are NULL, which may be None where there are
+    no rows."""
+
+    low: Any
+    high: Any
+    nulls: bool | None
+
+
+def extremes(rows: Keyed) -> list[Extremes] | None:
+    """Of the columns of the key, in all rows of some files; None: not known."""
+    with suppress(*_UNKNOWN):
+        columns = _columns(rows, rows.rows.inserted)
+        ends = (pc.min_max(column).as_py() for column in columns)
+        return [Extremes(e["min"], e["max"], c.null_count > 0) for e, c in zip(ends, columns, strict=True)]
+    return None
+
+
 class _NotHereError(Exception):
     """Keys cannot be counted here: Spark has to be asked."""
 

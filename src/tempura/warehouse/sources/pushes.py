@@ -54,7 +54,7 @@ def delete(engine: Engine, rows: Any, trust: bool) -> Push:
 def apply(engine: Engine, changes: Any, trust: bool) -> Push:
     """Rows with a column that says what happens to each."""
     changes = _given("apply", changes)
-    return Push("apply", lambda: engine.split_changes(changes), lambda: engine.count(changes), trust)
+    return Push("apply", lambda: engine.told(changes), lambda: engine.count(changes), trust)
 
 
 def check_id(id: str | None) -> None:

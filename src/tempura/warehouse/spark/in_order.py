@@ -18,8 +18,8 @@ from tempura.execute.contract import WEIGHT
 from tempura.execute.draft import Draft
 from tempura.execute.naming import attribute, attributes, ids
 from tempura.warehouse.declared.text import CHANGE
-from tempura.warehouse.engine import Changes, FileSet, OneByOneError, Source
-from tempura.warehouse.spark.incoming import KINDS, rows_under, sides_of
+from tempura.warehouse.engine import KINDS, Changes, FileSet, OneByOneError, Source
+from tempura.warehouse.spark.incoming import Coming, rows_under, sides_of
 from tempura.warehouse.spark.places import can_place
 from tempura.warehouse.spark.reading import FILE, load
 from tempura.warehouse.spark.rows import columns_of
@@ -123,7 +123,8 @@ def _named(net: DataFrame, row: SparkColumn, present: Source) -> DataFrame:
 def _with_those_there(session: SparkSession, net: DataFrame, key: Sequence[Column], present: Source) -> DataFrame:
     """Each key with the rows that are there under it, NULL if there are none; looked for once."""
     columns = ids(columns_of(present.schema))
-    found = rows_under(session, present, Draft.of(net.select(*attributes(key))), [column.name for column in key])
+    coming = Coming(Draft.of(net.select(*attributes(key))))
+    found = rows_under(session, present, coming, [column.name for column in key])
     row = fn.struct(*map(attribute, columns)).alias(_THERE)
     there = found.toDF(*columns).select(*(attribute(c.id).alias(f"there.{i}") for i, c in enumerate(key)), row)
     same = (attribute(c.id).eqNullSafe(attribute(f"there.{i}")) for i, c in enumerate(key))

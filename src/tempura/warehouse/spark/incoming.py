@@ -1,6 +1,7 @@
 """Rows that users push into managed tables: whether they fit, and whether they keep the table's promises."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column as SparkColumn
@@ -24,11 +25,11 @@ from tempura.errors import TempuraError
 from tempura.execute.contract import WEIGHT
 from tempura.execute.draft import Draft
 from tempura.execute.identity import consolidate, is_exact
-from tempura.execute.naming import attribute, ids, one, weight
+from tempura.execute.naming import attribute, attributes, ids, one, weight
 from tempura.execute.relation import Relation, expand
 from tempura.frontend.session import require_running
 from tempura.warehouse.batches.arrivals import Rows
-from tempura.warehouse.batches.keys import Keyed, are_unique
+from tempura.warehouse.batches.keys import Extremes, Keyed, are_unique, extremes
 from tempura.warehouse.batches.parquet import spanned
 from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import Changes, Source
@@ -43,9 +44,6 @@ from tempura.warehouse.spark.rows import (
     signed_rows,
 )
 
-KINDS = ("insert", "delete", "update")
-"""The values of the column that tells changes apart."""
-
 _ORDERED = ("tinyint", "smallint", "int", "bigint", "string")
 """Types whose values a filter compares as Parquet's statistics do, and which Python holds without loss."""
 
@@ -55,8 +53,9 @@ _INTEGER_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 _INTEGERS = tuple(_INTEGER_DIGITS)
 
 
-def conform(rows: DataFrame, schema: StructType, table: str) -> DataFrame:
-    """The rows in the table's columns, matched by name. Types are equal, or widened where no value can change.
+def conform(rows: DataFrame, schema: StructType, table: str, told: SparkColumn | None = None) -> DataFrame:
+    """The rows in the table's columns, matched by name. Types are equal, or widened where no value can change. ``told``: what takes the
+    place of ``_change``, which they have besides.
 
     Raises TempuraError WRONG_SCHEMA naming the column, the type found and the type expected, BAD_ROWS for no DataFrame.
     """
@@ -64,6 +63,8 @@ def conform(rows: DataFrame, schema: StructType, table: str) -> DataFrame:
     found = {field.name: field.dataType for field in rows.schema.fields}
     if len(found) < len(rows.schema.fields):
         raise _wrong(table, f"two columns of {rows.columns} have the same name", "Rename one.")
+    if told is not None:
+        del found[CHANGE]
     extra = [name for name in found if name not in schema.names]
     if extra:
         raise _wrong(table, f"there is no column {extra[0]}", f"Its columns are {', '.join(schema.names)}.")
@@ -73,7 +74,8 @@ def conform(rows: DataFrame, schema: StructType, table: str) -> DataFrame:
         if not _fits(found[field.name], field.dataType):
             types = f"has type {found[field.name].simpleString()}, expected is {field.dataType.simpleString()}"
             raise _wrong(table, f"column {field.name} {types}", "Cast it.")
-    return rows.select(*(attribute(f.name).cast(f.dataType).alias(f.name) for f in schema.fields))
+    also = () if told is None else (told.alias(CHANGE),)
+    return rows.select(*(attribute(f.name).cast(f.dataType).alias(f.name) for f in schema.fields), *also)
 
 
 def check_frame(rows: object, what: str) -> None:
@@ -101,24 +103,6 @@ def _wrong(table: str, what: str, remedy: str) -> TempuraError:
     return TempuraError("WRONG_SCHEMA", f"Rows for table {table}: {what}.", remedy)
 
 
-def split_changes(changes: DataFrame) -> Changes:
-    """Inserts, deletes and updates. Raises TempuraError BAD_ROWS for no DataFrame, BAD_CHANGE for a missing or other value of
-    ``_change``."""
-    check_frame(changes, "Changes")
-    if CHANGE not in changes.columns:
-        remedy = "Add it, with the values insert, delete and update."
-        raise TempuraError("BAD_CHANGE", f"There is no column {CHANGE}.", remedy)
-    # All parts must come from one evaluation, also when the rows are computed from random numbers or a moving source.
-    rows = changes.localCheckpoint(eager=True)
-    found = {row[0] for row in rows.select(CHANGE).distinct().collect()}
-    other = sorted(repr(kind) for kind in found - set(KINDS))
-    if other:
-        what = f"Column {CHANGE} has the value {other[0]}, not insert, delete or update."
-        raise TempuraError("BAD_CHANGE", what, "Correct it; nothing was changed.")
-    parts = (rows.filter(fn.col(CHANGE) == kind).drop(CHANGE) if kind in found else None for kind in KINDS)
-    return Changes(*parts)
-
-
 def differing_rows(session: SparkSession, now: Sequence[DataFrame], before: Source) -> Changes:
     """What inserts and deletes lead from the rows that were there to those that are there now, under the table's names."""
     columns, names = columns_of(before.schema), before.schema.names
@@ -129,20 +113,59 @@ def differing_rows(session: SparkSession, now: Sequence[DataFrame], before: Sour
 
 
 def sides_of(net: DataFrame, columns: Sequence[Column], names: Sequence[str]) -> Changes:
-    """The inserts and deletes of a bag of rows each of which occurs once, with a weight; under other names."""
-    # Both sides come from one look at the files, which others may be writing.
-    rows = net.localCheckpoint(eager=True)
-    sides = (rows.filter(fn.col(WEIGHT) > 0), rows.filter(fn.col(WEIGHT) < 0).withColumn(WEIGHT, -fn.col(WEIGHT)))
-    found = [None if side.isEmpty() else bag_of(side, columns, names) for side in sides]
-    return Changes(inserts=found[0], deletes=found[1])
+    """The inserts and deletes of a bag of rows each of which occurs once, with a weight; under other names. They are computed when they
+    are first written, and kept as long as somebody holds them."""
+    kind = Column(CHANGE, CHANGE, "string")
+    signed = fn.when(fn.col(WEIGHT) > 0, "insert").otherwise("delete").alias(kind.id)
+    told = net.select(*attributes(columns), signed, fn.abs(WEIGHT).alias(WEIGHT))
+    return Changes(told=bag_of(told, (*columns, kind), (*names, CHANGE)).localCheckpoint(eager=False))
 
 
-def missing_row(session: SparkSession, present: Source, arriving: Rows) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """Rows by which others are looked for; columns are named as :func:`columns_of` identifies them. ``files`` hold these rows and no
+    others, if they are in files."""
+
+    rows: Draft
+    files: Source | None = None
+
+    @staticmethod
+    def of(session: SparkSession, schema: StructType, arriving: Rows) -> "Coming":
+        """The rows that arrive in some files, with weights."""
+        files = Rows((*arriving.inserted, *arriving.deleted))
+        return Coming(signed_rows(session, Source(schema, arriving)), Source(schema, files))
+
+    def sent(self, rows: Draft) -> Draft:
+        """What is looked up of these rows: sent to every task if they are known to be few enough."""
+        return rows.broadcast() if self._are_few else rows.distinct()
+
+    @property
+    def _are_few(self) -> bool:
+        return self.files is not None and are_few_keys(self.files.rows)
+
+    def extremes(self, columns: Sequence[Column]) -> dict[Column, Extremes]:
+        """What is known of the values in those of some columns of which a filter can make use."""
+        ordered = [c for c in columns if c.type in _ORDERED or c.type.startswith("decimal(")]
+        if not ordered:
+            return {}
+        small = self.files if self._are_few else None
+        known = extremes(Keyed(small.schema, small.rows, [c.name for c in ordered])) if small else None
+        return dict(zip(ordered, known or self._asked(ordered), strict=True))
+
+    def _asked(self, columns: Sequence[Column]) -> list[Extremes]:
+        asked = ((fn.min(a), fn.max(a), fn.bool_or(a.isNull())) for a in (attribute(c.id) for c in columns))
+        aggregates = (part.alias(f"a{i}") for i, part in enumerate(part for parts in asked for part in parts))
+        found = self.rows.aggregate((), aggregates).dataframe().first()
+        assert found is not None
+        return [Extremes(*found[3 * i : 3 * i + 3]) for i in range(len(columns))]
+
+
+def missing_row(session: SparkSession, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
     """A row that would be there a negative number of times; None when there is none."""
     columns = columns_of(present.schema)
+    gone = Coming.of(session, present.schema, Rows(deleted=arriving.deleted))
+    there = alike(signed_rows(session, present), gone, columns, keys, present.rows)
     coming = signed_rows(session, Source(present.schema, arriving))
-    same = [column for column in columns if is_exact(column.type)]
-    there = touched(signed_rows(session, present), coming, same, present.rows)
     net = consolidate(there.union(coming), columns).filter(weight() < 0)
     row = net.select(*ids(columns)).renamed(*present.schema.names).dataframe().first()
     return None if row is None else str(row.asDict(recursive=True))
@@ -155,18 +178,17 @@ def duplicate_key(session: SparkSession, present: Source, arriving: Rows, keys: 
     ):
         return None
     columns = _named(present, keys)
-    coming = signed_rows(session, Source(present.schema, arriving)).select(*ids(columns), WEIGHT)
-    if not arriving.deleted and not _may_be_twice(session, present, arriving, coming, columns):
+    coming = Coming.of(session, present.schema, arriving)
+    coming = replace(coming, rows=coming.rows.select(*ids(columns), WEIGHT))
+    if not arriving.deleted and not _may_be_twice(session, present, coming, columns):
         return None
     there = touched(signed_rows(session, present).select(*ids(columns), WEIGHT), coming, columns, present.rows)
-    counted = there.union(coming).aggregate(ids(columns), [fn.sum(WEIGHT).alias(WEIGHT)]).filter(weight() > 1)
+    counted = there.union(coming.rows).aggregate(ids(columns), [fn.sum(WEIGHT).alias(WEIGHT)]).filter(weight() > 1)
     row = counted.select(*ids(columns)).renamed(*(column.name for column in columns)).dataframe().first()
     return None if row is None else str(row.asDict(recursive=True))
 
 
-def _may_be_twice(
-    session: SparkSession, present: Source, arriving: Rows, coming: Draft, columns: Sequence[Column]
-) -> bool:
+def _may_be_twice(session: SparkSession, present: Source, coming: Coming, columns: Sequence[Column]) -> bool:
     """Whether there may be two rows with one key, by hashes of keys: of keys that are equal they are equal. One number finds its place in a
     table, and its group, in a fraction of the time that several columns take which may be NULL."""
     if not all(is_exact(column.type) for column in columns):
@@ -175,11 +197,11 @@ def _may_be_twice(
     def hashed(rows: Draft) -> Draft:
         return rows.select(fn.xxhash64(*map(attribute, ids(columns))).alias(_HASH), WEIGHT)
 
-    found = [hashed(coming).aggregate([_HASH], [fn.sum(WEIGHT).alias(WEIGHT)]).filter(weight() > 1).select(_HASH)]
+    came = hashed(coming.rows)
+    found = [came.aggregate([_HASH], [fn.sum(WEIGHT).alias(WEIGHT)]).filter(weight() > 1).select(_HASH)]
     if present.rows.inserted or present.rows.given:
-        there = hashed(signed_rows(session, present).filter(within(coming, columns, present.rows)))
-        others = hashed(coming).select((_HASH, "other")).distinct()
-        others = others.broadcast() if are_few_keys(arriving) else others
+        there = hashed(signed_rows(session, present).filter(within(coming.extremes(columns), present.rows)))
+        others = coming.sent(came.select((_HASH, "other")))
         found.append(there.join(others, attribute(_HASH) == attribute("other"), "left_semi").select(_HASH))
     counted = found[0].union(*found[1:]).aggregate((), [fn.count(fn.lit(1)).alias("n")])
     (row,) = counted.dataframe().collect()
@@ -191,11 +213,11 @@ def replaced_rows(
 ) -> DataFrame:
     """The rows that are there under the keys of some updates, under the table's names; with their places, if the columns for these have
     names."""
-    return rows_under(session, present, signed_rows(session, Source(present.schema, updates)), keys, places)
+    return rows_under(session, present, Coming.of(session, present.schema, updates), keys, places)
 
 
 def rows_under(
-    session: SparkSession, present: Source, coming: Draft, keys: Sequence[str], places: Sequence[str] = ()
+    session: SparkSession, present: Source, coming: Coming, keys: Sequence[str], places: Sequence[str] = ()
 ) -> DataFrame:
     """The rows that are there under the keys of ``coming``; else as :func:`replaced_rows`."""
     columns = columns_of(present.schema)
@@ -209,7 +231,7 @@ def rows_under(
     return expand(kept, columns).renamed(*present.schema.names).dataframe()
 
 
-def touched(there: Draft, coming: Draft, columns: Sequence[Column], rows: Rows) -> Draft:
+def touched(there: Draft, coming: Coming, columns: Sequence[Column], rows: Rows) -> Draft:
     """The rows of ``there``, read from the files of ``rows``, that agree with a row of ``coming`` in some columns, NULL with NULL; all when
     no column is named.
 
@@ -218,34 +240,48 @@ def touched(there: Draft, coming: Draft, columns: Sequence[Column], rows: Rows) 
     """
     if not columns:
         return there
-    other = coming.select(*((column.id, f"other.{i}") for i, column in enumerate(columns))).distinct()
-    same = (attribute(column.id).eqNullSafe(attribute(f"other.{i}")) for i, column in enumerate(columns))
-    return there.filter(within(coming, columns, rows)).join(other, reduce(SparkColumn.__and__, same), "left_semi")
+    known = coming.extremes(columns)
+    other = coming.sent(coming.rows.select(*((column.id, f"other.{i}") for i, column in enumerate(columns))))
+    same = (_same(column, attribute(f"other.{i}"), known.get(column)) for i, column in enumerate(columns))
+    return there.filter(within(known, rows)).join(other, reduce(SparkColumn.__and__, same), "left_semi")
 
 
-def within(coming: Draft, columns: Sequence[Column], rows: Rows) -> SparkColumn:
-    """A condition on each of the columns that all rows which agree with a coming row fulfil; but for those by which no part of the files of
-    ``rows`` could be left out: to ask each row of a large table for twenty columns takes longer than all else."""
-    ordered = [c for c in columns if c.type in _ORDERED or c.type.startswith("decimal(")]
-    if not ordered:
-        return fn.lit(True)
-    asked = ((fn.min(a), fn.max(a), fn.bool_or(a.isNull())) for a in (attribute(c.id) for c in ordered))
-    aggregates = (part.alias(f"a{i}") for i, part in enumerate(part for parts in asked for part in parts))
-    found = coming.aggregate((), aggregates).dataframe().first()
-    assert found is not None
-    known = {c: found[3 * i : 3 * i + 3] for i, c in enumerate(ordered)}
-    bounds = {c.name: (low, high) for c, (low, high, _) in known.items() if low is not None}
+def _same(column: Column, other: SparkColumn, known: Extremes | None) -> SparkColumn:
+    """Where no NULL comes, a comparison by which Spark finds one number in a fraction of the time."""
+    if known and not known.nulls:
+        return attribute(column.id) == other
+    return attribute(column.id).eqNullSafe(other)
+
+
+def alike(there: Draft, coming: Coming, columns: Sequence[Column], keys: Sequence[str], rows: Rows) -> Draft:
+    """Those of the rows of ``there``, read from the files of ``rows``, that may agree with a row of ``coming`` in all of some columns,
+    among which there may be keys. One number finds its place in a table in a fraction of the time that several columns take, of which
+    any may be NULL: so a hash of the keys is looked up, or one of all columns."""
+    exact = [column for column in columns if is_exact(column.type)]
+    by = [column for column in exact if column.name in keys] or exact
+    if not by:
+        return there
+
+    hashed = fn.xxhash64(*map(attribute, ids(by)))
+    others = coming.sent(coming.rows.select(hashed.alias(_HASH)))
+    return there.filter(within(coming.extremes(exact), rows)).join(others, hashed == attribute(_HASH), "left_semi")
+
+
+def within(known: Mapping[Column, Extremes], rows: Rows) -> SparkColumn:
+    """A condition on each of some columns that all rows which agree with a coming row fulfil; but for those by which no part of the files
+    of ``rows`` could be left out: to ask each row of a large table for twenty columns takes longer than all else."""
+    bounds = {c.name: (ends.low, ends.high) for c, ends in known.items() if ends.low is not None}
     idle = spanned((*rows.inserted, *rows.deleted), bounds)
-    ranges = [_range(c, *ends) for c, ends in known.items() if c.name not in idle]
+    ranges = [_range(c, ends) for c, ends in known.items() if c.name not in idle]
     return reduce(SparkColumn.__and__, ranges, fn.lit(True))
 
 
-def _range(column: Column, low: object, high: object, nulls: bool | None) -> SparkColumn:
+def _range(column: Column, ends: Extremes) -> SparkColumn:
     name = attribute(column.id)
-    between = name.between(fn.lit(low).cast(column.type), fn.lit(high).cast(column.type)) if low is not None else None
-    if between is None:
-        return name.isNull() if nulls else fn.lit(False)
-    return between | name.isNull() if nulls else between
+    if ends.low is None:
+        return name.isNull() if ends.nulls else fn.lit(False)
+    between = name.between(fn.lit(ends.low).cast(column.type), fn.lit(ends.high).cast(column.type))
+    return between | name.isNull() if ends.nulls else between
 
 
 def _named(source: Source, names: Sequence[str]) -> list[Column]:

@@ -15,7 +15,7 @@ from tempura.execute.identity import is_exact
 from tempura.execute.naming import attribute, attributes, ids
 from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.engine import Changes, Source
-from tempura.warehouse.spark.incoming import within
+from tempura.warehouse.spark.incoming import Coming, alike
 from tempura.warehouse.spark.rows import (
     FILE,
     ROW,
@@ -27,7 +27,7 @@ from tempura.warehouse.spark.rows import (
     read_files,
 )
 
-_HASH, _WANTED, _COPIES, _COPY = "_hash", "_wanted", "_copies", "_copy"
+_COPIES, _COPY = "_copies", "_copy"
 _METADATA = "_metadata"
 """As Spark calls what it knows of files beside a table's columns, unless one of these has that name."""
 
@@ -38,33 +38,28 @@ def can_place(schema: StructType) -> bool:
     return all(is_exact(c.type) and c.type != "void" and c.name.lower() != _METADATA for c in columns)
 
 
-def places_of(session: SparkSession, present: Source, arriving: Rows, places: Sequence[str]) -> DataFrame:
+def places_of(
+    session: SparkSession, present: Source, arriving: Rows, keys: Sequence[str], places: Sequence[str]
+) -> DataFrame:
     """As :meth:`~tempura.warehouse.engine.Engine.placed`, under the table's names."""
     columns = columns_of(present.schema)
-    asked = _asked(session, present.schema, arriving, columns)
-    few = asked.broadcast() if are_few_keys(arriving) else asked
-    # One number finds its place in a table in a fraction of the time that all columns take, of which any may be NULL. Of the few rows
-    # that have it all columns are compared.
-    hashed = located_rows(session, present, arriving.inserted).filter(within(asked, columns, present.rows + arriving))
-    hashed = hashed.extended(_hash(columns).alias(_HASH))
-    alike = hashed.join(few.select((_HASH, _WANTED)), attribute(_HASH) == attribute(_WANTED), "left_semi")
-    other = asked.select(*((column.id, f"other.{i}") for i, column in enumerate(columns)), _COPIES)
+    asked = Coming(_asked(session, present.schema, arriving, columns), Source(present.schema, Rows(arriving.deleted)))
+    there = located_rows(session, present, arriving.inserted)
+    few = alike(there, asked, columns, keys, present.rows + arriving)
+    other = asked.rows.select(*((column.id, f"other.{i}") for i, column in enumerate(columns)), _COPIES)
     same = (attribute(column.id).eqNullSafe(attribute(f"other.{i}")) for i, column in enumerate(columns))
-    found = alike.join(other, reduce(SparkColumn.__and__, same), "inner").dataframe()
+    found = few.join(other, reduce(SparkColumn.__and__, same), "inner").dataframe()
     numbered = found.withColumn(_COPY, fn.row_number().over(_copies(columns)))
     taken = Draft.of(numbered.filter(attribute(_COPY) <= attribute(_COPIES)).coalesce(1))
     return taken.select(*ids(columns), FILE, ROW).renamed(*present.schema.names, *places).dataframe()
 
 
 def _asked(session: SparkSession, schema: StructType, arriving: Rows, columns: Sequence[Column]) -> Draft:
-    """The rows to be deleted, each once, with how often and with a hash."""
+    """The rows to be deleted, each once, with how often."""
     rows = Draft.of(read_files(session, schema, arriving.deleted, arriving)).renamed(*ids(columns))
-    counted = rows.aggregate(ids(columns), [fn.count(fn.lit(1)).alias(_COPIES)])
-    return counted.extended(_hash(columns).alias(_HASH))
-
-
-def _hash(columns: Sequence[Column]) -> SparkColumn:
-    return fn.xxhash64(*attributes(columns)) if columns else fn.lit(0).cast("bigint")
+    if are_few_keys(arriving):
+        rows = rows.gathered(1)  # they are counted where they are
+    return rows.aggregate(ids(columns), [fn.count(fn.lit(1)).alias(_COPIES)])
 
 
 def _copies(columns: Sequence[Column]) -> WindowSpec:

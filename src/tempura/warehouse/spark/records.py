@@ -12,9 +12,9 @@ from tempura.execute.draft import Draft
 from tempura.execute.naming import attribute
 from tempura.warehouse.batches.places import place_columns
 from tempura.warehouse.declared.text import CHANGE
-from tempura.warehouse.engine import Changes, Source, TopicRead
+from tempura.warehouse.engine import KINDS, Changes, Source, TopicRead
 from tempura.warehouse.spark.avro import avro_values
-from tempura.warehouse.spark.incoming import KINDS, rows_under
+from tempura.warehouse.spark.incoming import Coming, rows_under
 from tempura.warehouse.spark.json_text import is_one_value
 from tempura.warehouse.spark.places import can_place
 from tempura.warehouse.spark.rows import columns_of
@@ -68,7 +68,7 @@ def _rows_of_keys(
     ids = [column.id for column in columns_of(present.schema) if column.name in keys]
     names = [name for name in present.schema.names if name in keys]
     coming = Draft.of(deleted.select(*(attribute("key").getField(name) for name in names))).renamed(*ids)
-    found = rows_under(session, present, coming, keys, places)
+    found = rows_under(session, present, Coming(coming), keys, places)
     return None if found.isEmpty() else found
 
 

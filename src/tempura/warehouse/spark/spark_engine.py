@@ -58,7 +58,7 @@ from tempura.warehouse.engine import (
     Work,
 )
 from tempura.warehouse.sources.topic import check_unchanged
-from tempura.warehouse.spark import broker, reading
+from tempura.warehouse.spark import broker, reading, told
 from tempura.warehouse.spark.avro import columns_and_schema
 from tempura.warehouse.spark.in_order import changes_in_order
 from tempura.warehouse.spark.incoming import (
@@ -70,7 +70,6 @@ from tempura.warehouse.spark.incoming import (
     missing_row,
     replaced_rows,
     sides_of,
-    split_changes,
 )
 from tempura.warehouse.spark.notes import Notes
 from tempura.warehouse.spark.partners import unmatched
@@ -375,7 +374,7 @@ class SparkEngine:
 
     def load(self, files: FileSet, changing: bool) -> Changes:
         rows = reading.load(at_work(self._session), files, changing)
-        return split_changes(rows) if changing else Changes(inserts=rows)
+        return Changes(told=rows) if changing else Changes(inserts=rows)
 
     def load_in_order(self, files: FileSet, present: Source, keys: Sequence[str]) -> Changes:
         return changes_in_order(at_work(self._session), files, present, keys)
@@ -387,7 +386,7 @@ class SparkEngine:
         rows = reading.lake(at_work(self._session), format, path, options)
         changes = reading.as_changes(rows)
         found = reading.fitted(rows if changes is None else changes, fit)
-        return Changes(inserts=found) if changes is None else self.split_changes(found)
+        return Changes(inserts=found) if changes is None else Changes(told=found)
 
     def topic(self, table: str, kafka: KafkaSpec) -> TopicOffsets:
         return broker.look(self._session, table, kafka)
@@ -408,14 +407,21 @@ class SparkEngine:
     def avro(self, table: str, columns: StructType | None, schema: str) -> tuple[StructType, str]:
         return columns_and_schema(self._session, table, columns, schema)
 
-    def split_changes(self, changes: DataFrame) -> Changes:
-        return split_changes(changes)
+    def told(self, changes: DataFrame) -> Changes:
+        return told.told(changes)
+
+    def split(self, changes: Changes) -> Changes:
+        return told.split(changes)
 
     def write(self, rows: DataFrame, schema: StructType, folder: Path, table: str) -> None:
         fitting = conform(rows, schema, table)
         writer = writer_of(rows.sparkSession, marked=True)
         with cancelled_when_interrupted(writer.sparkContext):
             write(Jvm(writer).in_session(writer, fitting), folder)
+
+    def write_told(self, rows: DataFrame, schema: StructType, folders: Mapping[str, Path], table: str) -> None:
+        with cancelled_when_interrupted(rows.sparkSession.sparkContext):
+            told.write_told(rows, schema, folders, table)
 
     def look(self, rows: DataFrame, schema: StructType, table: str) -> FileSummary:
         with cancelled_when_interrupted(rows.sparkSession.sparkContext):
@@ -434,14 +440,14 @@ class SparkEngine:
         session = at_work(self._session)
         return differing_rows(session, now, before)
 
-    def missing(self, present: Source, arriving: Rows) -> str | None:
-        return missing_row(at_work(self._session), present, arriving)
+    def missing(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
+        return missing_row(at_work(self._session), present, arriving, keys)
 
     def can_place(self, schema: StructType) -> bool:
         return can_place(schema)
 
-    def placed(self, present: Source, arriving: Rows, places: Sequence[str]) -> DataFrame:
-        return places_of(at_work(self._session), present, arriving, places)
+    def placed(self, present: Source, arriving: Rows, keys: Sequence[str], places: Sequence[str]) -> DataFrame:
+        return places_of(at_work(self._session), present, arriving, keys, places)
 
     def duplicate(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         return duplicate_key(at_work(self._session), present, arriving, keys)

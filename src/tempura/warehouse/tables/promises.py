@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival
@@ -12,7 +13,7 @@ from tempura.warehouse.engine import Changes, Source
 from tempura.warehouse.sources.folder import Folder
 from tempura.warehouse.sources.topic import Topic
 from tempura.warehouse.tables.table import Arrivals
-from tempura.warehouse.tables.writing import PLACED, can_place, with_placed
+from tempura.warehouse.tables.writing import PLACED, Sides, by_name, can_place, with_placed
 
 
 def check_managed(table: Arrivals) -> None:
@@ -26,13 +27,19 @@ def check_managed(table: Arrivals) -> None:
         raise TempuraError("NOT_MANAGED", f"Table {table.name} takes its rows from {origin}.", remedy)
 
 
-def check_changes(table: Arrivals, changes: Changes) -> None:
+def check_changes(table: Arrivals, changes: Changes | Sides) -> None:
     """Whether a table takes changes of these kinds. Raises TempuraError NO_KEYS, APPEND_ONLY."""
-    if changes.updates is not None and not table.spec.keys:
+    updates, deletes, placed = (_is_there(side) for side in (changes.updates, changes.deletes, changes.placed))
+    if updates and not table.spec.keys:
         what = f"Table {table.name} has no keys by which an update finds the row that it replaces."
         raise TempuraError("NO_KEYS", what, "Write a delete of the old row and an insert, or declare keys.")
-    if (changes.deletes is not None or changes.placed is not None) and table.spec.append_only:
+    if (deletes or placed) and table.spec.append_only:
         raise _append_only(table)
+
+
+def _is_there(side: Any) -> bool:
+    """Whether there are rows of a kind: that may come, or files of them."""
+    return side is not None and side != ()
 
 
 def check_static(table: Arrivals, arrivals: Sequence[Arrival]) -> None:
@@ -57,7 +64,11 @@ def with_deletes_checked(
     if trust or not arrival.rows[1] or arrival.places:
         return arrival
     placed = None if under else _with_places(table, folder, arrivals, arrival)
-    row = None if placed else table.site.engine.missing(under or table.present(arrivals), table.rows_of(arrival))
+    # What an update takes the place of was found where it is: so much of a row as there is, whatever else comes or goes.
+    named = replace(arrival, deleted=by_name(arrival))
+    row = None
+    if not placed and named.deleted:
+        row = table.site.engine.missing(under or table.present(arrivals), table.rows_of(named), table.spec.keys)
     if row is not None:
         what = f"{_come_to(table, arrival)}: a row to be deleted is not there, or not as often: {row}."
         remedy = "Nothing was changed. trust=True skips this check." if table.feed is None else "Correct the file."
@@ -83,7 +94,8 @@ def _with_places(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], arr
     present, files = table.present(arrivals), table.site.files
     if not can_place(table, present.rows):
         return None
-    found = table.site.engine.placed(present, table.rows_of(arrival), place_columns(table.schema.names))
+    places = place_columns(table.schema.names)
+    found = table.site.engine.placed(present, table.rows_of(arrival), table.spec.keys, places)
     placed = with_placed(table, arrival, folder / PLACED, found)
     if placed.rows[1] != arrival.rows[1]:
         files.remove_tree(folder / PLACED)

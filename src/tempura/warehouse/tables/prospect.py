@@ -130,7 +130,7 @@ class Prospect:
 
     def _counted(self, batch: Batch) -> Arrival:
         assert batch.changes is not None
-        changes = batch.changes(self._table.present(self._known))
+        changes = self._table.site.engine.split(batch.changes(self._table.present(self._known)))
         check_changes(self._table, changes)
         columns: dict[str, ColumnSummary] = {}
         inserted, deleted, updated = (

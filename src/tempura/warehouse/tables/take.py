@@ -26,9 +26,11 @@ from tempura.warehouse.tables.promises import (
 )
 from tempura.warehouse.tables.table import Arrivals, holding
 from tempura.warehouse.tables.writing import (
+    Sides,
     Written,
     discard_looked_up,
     given,
+    sides_of,
     summarised,
     summarised_in_place,
     written,
@@ -155,7 +157,9 @@ def copied(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], batch: Ba
     """An arrival whose rows are written into a new folder, and keep all promises beside those of ``arrivals``: it can be
     committed. Raises as :func:`push` does."""
     check_changes(table, changes)
-    found = Written() if changes.is_empty else written(table, folder, arrivals, changes, batch.trust)
+    sides = sides_of(table, folder, changes)
+    check_changes(table, sides)
+    found = Written() if sides == Sides() else written(table, folder, arrivals, sides, batch.trust)
     for origin in batch.origins:
         Folder(table.site.engine, table.name, table.spec, table.shelf.folder).check_unchanged(origin)
     summary = summarised(table, found.inserted, found.deleted, table.shelf.copies)

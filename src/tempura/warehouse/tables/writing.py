@@ -12,7 +12,7 @@ from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, DataFile,
 from tempura.warehouse.batches.parquet import inspect, partition_columns
 from tempura.warehouse.batches.places import files_hit, place_columns, with_places
 from tempura.warehouse.commits.seals import checksums
-from tempura.warehouse.engine import Changes, Source
+from tempura.warehouse.engine import KINDS, Changes, Source
 from tempura.warehouse.sources.folder import data_files
 from tempura.warehouse.tables.table import Arrivals
 
@@ -21,9 +21,19 @@ PLACED = "placed"
 
 _REPLACED, _UNDER = "replaced", "under"
 
-_LARGE_BYTES, _PART = 64_000_000, 0.1
+_LARGE_BYTES, _PART = 16_000_000, 0.1
 """A table of so many bytes is looked through once for updates and deletions together, if they are no more than that part of it: what is
 found has to be written down, and meanwhile a smaller one can be looked through twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Files of rows that arrive, by what happens to them, as in :class:`~tempura.warehouse.engine.Changes`."""
+
+    inserts: tuple[Path, ...] = ()
+    deletes: tuple[Path, ...] = ()
+    updates: tuple[Path, ...] = ()
+    placed: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +47,30 @@ class Written:
     under: Source | None = None
 
 
-def written(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], changes: Changes, trust: bool) -> Written:
+def sides_of(table: Arrivals, folder: Path, changes: Changes) -> Sides:
+    """The rows that arrive, written into a folder, which is not made for none."""
+    if changes.is_empty:
+        return Sides()
+    table.site.files.make_folder(folder)
+    folders = dict(zip(KINDS, (folder / "inserted", folder / "deleted", folder / "updated"), strict=True))
+    if changes.told is not None:
+        table.site.engine.write_told(changes.told, table.schema, folders, table.name)
+        inserts, deletes, updates = (tuple(data_files(place)) for place in folders.values())
+    else:
+        rows = zip(folders.values(), (changes.inserts, changes.deletes, changes.updates), strict=True)
+        inserts, deletes, updates = (write_side(table, place, side) for place, side in rows)
+    schema = with_places(table.schema, place_columns(table.schema.names))
+    found = Sides(inserts, deletes, updates, write_side(table, folder / PLACED, changes.placed, schema))
+    if found == Sides():
+        table.site.files.remove_tree(folder)
+    return found
+
+
+def written(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], sides: Sides, trust: bool) -> Written:
     """The files of the rows inserted and of those deleted: by name, and because an update takes their place. ``trust``: nobody will look
     whether those deleted are there."""
-    table.site.files.make_folder(folder)
-    inserted = write_side(table, folder / "inserted", changes.inserts)
-    deleted = write_side(table, folder / "deleted", changes.deletes)
-    updated = write_side(table, folder / "updated", changes.updates)
+    inserted, deleted, updated, placed = sides.inserts, sides.deletes, sides.updates, sides.placed
     names = place_columns(table.schema.names)
-    placed = write_side(table, folder / PLACED, changes.placed, with_places(table.schema, names))
     if not updated:
         table.site.files.sync_tree(folder)
         return Written(inserted, (*deleted, *placed), names if placed and not deleted else ())
@@ -90,8 +115,12 @@ def write_side(table: Arrivals, folder: Path, rows: Any | None, schema: StructTy
 
 def given(arrival: Arrival) -> int:
     """How many rows were pushed: those that an update replaces are found."""
-    files = (*arrival.inserted, *arrival.deleted)
-    return sum(f.rows for f in files if Path(f.path).parent.name != _REPLACED)
+    return sum(file.rows for file in (*arrival.inserted, *by_name(arrival)))
+
+
+def by_name(arrival: Arrival) -> tuple[DataFile, ...]:
+    """The files of rows that are deleted by name, and not because an update takes their place."""
+    return tuple(file for file in arrival.deleted if Path(file.path).parent.name != _REPLACED)
 
 
 def can_place(table: Arrivals, there: Rows) -> bool:
