@@ -50,6 +50,8 @@ from tempura.warehouse.declared.kafka import KafkaSpec, refusal
 from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import (
     KINDS,
+    MISSING,
+    REPLACED,
     Changes,
     Check,
     FileSet,
@@ -499,9 +501,10 @@ class BagEngine:
         return changes if changes.told is None else Changes(*(rows or None for rows in _by_kind(changes.told).values()))
 
     def write_told(self, rows: Any, schema: StructType, folders: Mapping[str, Path], table: str) -> None:
-        for kind, some in _by_kind(rows).items():
+        for kind, folder in folders.items():
+            some = [row[:-1] for row in rows if row[-1] == kind]
             if some:
-                self.write(some, schema, folders[kind], table)
+                self.write(some, schema, folder, table)
 
     def write(self, rows: Any, schema: StructType, folder: Path, table: str) -> None:
         write_rows(folder / f"{uuid4().hex}.parquet", schema, listed(rows))
@@ -577,11 +580,18 @@ class BagEngine:
         names = present.schema.names
         keys_of = [names.index(key) for key in keys]
         found = {tuple(row[i] for i in keys_of) for row, _ in bag(Source(present.schema, updates), names).items()}
-        if places:
-            there = ((tuple(row[n] for n in names), place) for row, place in _located(present))
-            return [(*row, *place) for row, place in there if tuple(row[i] for i in keys_of) in found]
-        stored = bag(present, names).items()
-        return [row for row, n in stored if tuple(row[i] for i in keys_of) in found for _ in range(n)]
+        there = ((tuple(row[n] for n in names), place) for row, place in _located(present))
+        return [(*row, *place) for row, place in there if tuple(row[i] for i in keys_of) in found]
+
+    def met(self, present: Source, came: Rows, updates: Rows, keys: Sequence[str]) -> list[Row]:
+        names = present.schema.names
+        keys_of = [names.index(key) for key in keys]
+        put = bag(Source(present.schema, updates), names)
+        updated = {tuple(row[i] for i in keys_of) for row, _ in put.items()}
+        now = bag(present, names) + bag(Source(present.schema, came), names)
+        replaced = [row for row, n in now.items() if tuple(row[i] for i in keys_of) in updated for _ in range(n)]
+        missing = [row for row, n in (now + put).items() if n < 0]
+        return [*((*row, REPLACED) for row in replaced), *((*row, MISSING) for row in missing)]
 
     def frame(self, source: Source, table: str) -> SignedBag:
         return bag(source, source.schema.names)

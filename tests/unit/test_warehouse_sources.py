@@ -50,9 +50,9 @@ class Looking(BagEngine):
         super().__init__()
         self.looked = list[int]()
 
-    def replaced(self, present: Source, updates: Rows, keys: Sequence[str], places: Sequence[str]) -> list[Row]:
+    def met(self, present: Source, came: Rows, updates: Rows, keys: Sequence[str]) -> list[Row]:
         self._look(present)
-        return super().replaced(present, updates, keys, places)
+        return super().met(present, came, updates, keys)
 
     def missing(self, present: Source, arriving: Rows, keys: Sequence[str]) -> str | None:
         self._look(present)
@@ -212,27 +212,21 @@ class TestChangeFiles:
         assert held(table) == SignedBag.of([(1, "4")])
         assert version(wh) == 3
 
-    def test_a_large_table_is_looked_through_once_for_updates_and_deletes(
-        self, tmp_path: Path, lake: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_table_is_looked_through_once_for_updates_and_deletes(self, tmp_path: Path, lake: Path) -> None:
         engine = Looking()
-        monkeypatch.setattr("tempura.warehouse.tables.writing._LARGE_BYTES", 0)
-        monkeypatch.setattr("tempura.warehouse.tables.writing._PART", 100)
         table = open_site(tmp_path / "wh", engine, Files()).add_table("sales", path=lake, schema=SALES, keys=["o_id"])
         put(lake / "a.parquet", [(i, "x") for i in range(50)])
         changes = [(1, "x", "delete"), (2, "y", "update"), (3, "x", "delete"), (3, "z", "update"), (60, "z", "update")]
         put(lake / "b.parquet", [*changes, (61, "z", "insert")], CHANGES, age=50)
         new: list[Row] = [(2, "y"), (3, "z"), (60, "z"), (61, "z")]
         assert held(table) == SignedBag.of([(0, "x"), *((i, "x") for i in range(4, 50)), *new])
-        # The rows under the keys, of which those replaced are taken, and those deleted are there.
-        assert engine.looked == [50, 3, 3]
-        assert not list(tmp_path.glob("**/under"))
+        assert engine.looked == [50]
         assert table.arrivals.arrivals()[1].rows == (4, 3)
         put(lake / "c.parquet", [(4, "y", "delete"), (5, "y", "update")], CHANGES, age=40)
         with pytest.raises(TempuraError, match=r"a row to be deleted is not there.*\(4, 'y'\)") as error:
             table.df()
         assert (code(error), len(table.arrivals.arrivals())) == ("DELETE_OF_MISSING", 2)
-        assert not list(tmp_path.glob("**/under"))
+        assert not list(tmp_path.glob("**/missing"))
 
     def test_columns_that_are_told_once(self, wh: Warehouse, lake: Path) -> None:
         table = wh.add_table("sales", path=lake, schema=SALES, keys=["o_id"])

@@ -9,6 +9,7 @@ all of them.
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql.functions import transform
@@ -19,7 +20,7 @@ from tempura.errors import TempuraError
 from tempura.execute import functions as fn
 from tempura.execute.contract import WEIGHT
 from tempura.execute.draft import Draft, Item
-from tempura.execute.naming import attribute, ids, one, weight
+from tempura.execute.naming import attribute, ids, one
 
 _FLOAT = re.compile(r"\b(float|double)\b")
 _COLLATED = re.compile(r"\bcollate (?!UTF8_BINARY\b)")
@@ -37,18 +38,22 @@ class _Part:
     carried: bool
 
 
-def consolidate(rows: Draft, columns: Sequence[Column], alike: Collection[Column] = ()) -> Draft:
-    """One row per distinct row, with the sum of its weights, where that is not 0. ``rows`` have a weight column. Values of the columns
-    ``alike`` are one where SQL holds them for equal, and any of them is given.
+def consolidate(
+    rows: Draft, columns: Sequence[Column], alike: Collection[Column] = (), also: Sequence[str] = ()
+) -> Draft:
+    """One row per distinct row, with the sum of its weights, where that is not 0. ``rows`` have a weight column, and more counts in the
+    columns ``also``, which are added up, too: a row is given where one of the sums is not 0. Values of the columns ``alike`` are one where
+    SQL holds them for equal, and any of them is given.
 
     Raises TempuraError ``NOT_COMPARABLE`` when a column has a type whose values cannot be compared.
     """
     parts = tuple(_part(rows, column, i, column in alike) for i, column in enumerate(columns))
-    prepared = rows.select(*_prepared(parts), WEIGHT)
+    counts = (WEIGHT, *also)
+    prepared = rows.select(*_prepared(parts), *counts)
     keys = [name for part in parts for name, _ in part.keys]
-    grouped = prepared.aggregate(keys, [fn.sum(WEIGHT).alias(WEIGHT), *_carried(parts)])
-    kept = grouped.filter(weight() != 0)
-    return kept.select(*((_value_name(part), part.column.id) for part in parts), WEIGHT)
+    grouped = prepared.aggregate(keys, [*(fn.sum(count).alias(count) for count in counts), *_carried(parts)])
+    kept = grouped.filter(reduce(SparkColumn.__or__, (attribute(count) != 0 for count in counts)))
+    return kept.select(*((_value_name(part), part.column.id) for part in parts), *counts)
 
 
 def distinct(rows: Draft, columns: Sequence[Column]) -> Draft:

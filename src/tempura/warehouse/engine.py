@@ -62,6 +62,9 @@ class Changes:
 KINDS = ("insert", "delete", "update")
 """The values of the column that tells changes apart."""
 
+REPLACED, MISSING = "replaced", "missing"
+"""What it tells of rows that changes meet."""
+
 
 class OneByOneError(Exception):
     """Files of changes do not come to the same together as one after the other, or it is not known whether they do."""
@@ -288,8 +291,8 @@ class Engine(Protocol):
         """Write rows as Parquet in the table's schema. Raises TempuraError WRONG_SCHEMA when the columns do not fit."""
 
     def write_told(self, rows: Any, schema: StructType, folders: Mapping[str, Path], table: str) -> None:
-        """Write rows with a column ``_change`` as :meth:`write` does, those of each of the :data:`KINDS` that there are into its folder,
-        all from one evaluation. Raises as it does, and TempuraError BAD_CHANGE for another value."""
+        """Write rows with a column ``_change`` as :meth:`write` does, all from one evaluation: those of each of its values for which there
+        is a folder, if any, into that. Raises as it does, and TempuraError BAD_CHANGE for another value."""
 
     def look(self, rows: Any, schema: StructType, table: str) -> FileSummary:
         """What :meth:`write` would write, in figures; nothing is written. Raises as it does."""
@@ -322,7 +325,12 @@ class Engine(Protocol):
         """Which rows have no partner. Only keys are looked up that came with rows, or left with partners."""
 
     def replaced(self, present: Source, updates: Rows, keys: Sequence[str], places: Sequence[str]) -> Any:
-        """The rows that are there under the keys of some updates; with their places in two more columns, if these have names."""
+        """The rows that are there under the keys of some updates, with their places in two more columns of these names."""
+
+    def met(self, present: Source, came: Rows, updates: Rows, keys: Sequence[str]) -> Any:
+        """What some updates and the rows that ``came`` and left with them meet, told by ``_change``: the rows that are there under the keys
+        of the updates, as often as they are (:data:`REPLACED`), and those that left but are neither there nor put by an update as often
+        (:data:`MISSING`). What is there is looked through once."""
 
     def frame(self, source: Source, table: str) -> Any:
         """The rows of a table as a DataFrame that a query can be built from."""

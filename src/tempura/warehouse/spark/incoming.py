@@ -32,7 +32,7 @@ from tempura.warehouse.batches.arrivals import Rows
 from tempura.warehouse.batches.keys import Extremes, Keyed, are_unique, extremes
 from tempura.warehouse.batches.parquet import spanned
 from tempura.warehouse.declared.text import CHANGE
-from tempura.warehouse.engine import Changes, Source
+from tempura.warehouse.engine import MISSING, REPLACED, Changes, Source
 from tempura.warehouse.spark.rows import (
     are_few_keys,
     bag_of,
@@ -47,7 +47,7 @@ from tempura.warehouse.spark.rows import (
 _ORDERED = ("tinyint", "smallint", "int", "bigint", "string")
 """Types whose values a filter compares as Parquet's statistics do, and which Python holds without loss."""
 
-_HASH = "hash"
+_HASH, _PUT, _UPDATED = "hash", "put", "updated"
 
 _INTEGER_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 _INTEGERS = tuple(_INTEGER_DIGITS)
@@ -209,17 +209,46 @@ def _may_be_twice(session: SparkSession, present: Source, coming: Coming, column
 
 
 def replaced_rows(
-    session: SparkSession, present: Source, updates: Rows, keys: Sequence[str], places: Sequence[str] = ()
+    session: SparkSession, present: Source, updates: Rows, keys: Sequence[str], places: Sequence[str]
 ) -> DataFrame:
-    """The rows that are there under the keys of some updates, under the table's names; with their places, if the columns for these have
-    names."""
+    """The rows that are there under the keys of some updates, under the table's names, with their places."""
     return rows_under(session, present, Coming.of(session, present.schema, updates), keys, places)
+
+
+def met_rows(session: SparkSession, present: Source, came: Rows, updates: Rows, keys: Sequence[str]) -> DataFrame:
+    """As :meth:`~tempura.warehouse.engine.Engine.met`, under the table's names."""
+    schema, columns, key = present.schema, columns_of(present.schema), _named(present, keys)
+    if not came.deleted:
+        found = replace(present, rows=present.rows + came)
+        under = rows_under(session, found, Coming.of(session, schema, updates), keys)
+        return under.withColumn(CHANGE, fn.lit(REPLACED))
+    asked = Coming.of(session, schema, Rows(updates.inserted, came.deleted))
+    there = touched(signed_rows(session, present), asked, key, present.rows).union(
+        signed_rows(session, Source(schema, came))
+    )
+    put, none = signed_rows(session, Source(schema, updates)), fn.lit(0).cast("bigint")
+    counted = there.select(*ids(columns), WEIGHT, none.alias(_PUT)).union(
+        put.select(*ids(columns), none.alias(WEIGHT), (WEIGHT, _PUT))
+    )
+    net = consolidate(counted, columns, also=(_PUT,))
+    others = [(column.id, f"other.{i}") for i, column in enumerate(key)]
+    updated = put.gathered(1).select(*others).distinct().extended(fn.lit(True).alias(_UPDATED))
+    same = (attribute(column).eqNullSafe(attribute(other)) for column, other in others)
+    beside = net.join(updated, reduce(SparkColumn.__and__, same), "left_outer")
+    is_updated, left = attribute(_UPDATED).isNotNull(), weight() + attribute(_PUT)
+    told = fn.when(is_updated & (weight() > 0), REPLACED).when(left < 0, MISSING)
+    # A row that is deleted too often is told once.
+    met = beside.select(*ids(columns), told.alias(CHANGE), fn.greatest(weight(), fn.lit(1)).alias(WEIGHT))
+    kind = Column(CHANGE, CHANGE, "string")
+    rows = expand(Relation(met.filter(attribute(CHANGE).isNotNull()), weighted=True), (*columns, kind))
+    return rows.renamed(*schema.names, CHANGE).dataframe()
 
 
 def rows_under(
     session: SparkSession, present: Source, coming: Coming, keys: Sequence[str], places: Sequence[str] = ()
 ) -> DataFrame:
-    """The rows that are there under the keys of ``coming``; else as :func:`replaced_rows`."""
+    """The rows that are there under the keys of ``coming``, under the table's names; with their places, if the columns for these have
+    names."""
     columns = columns_of(present.schema)
     if places:
         found = touched(located_rows(session, present), coming, _named(present, keys), present.rows)

@@ -67,6 +67,7 @@ from tempura.warehouse.spark.incoming import (
     differing_rows,
     duplicate_key,
     merged_rows,
+    met_rows,
     missing_row,
     replaced_rows,
     sides_of,
@@ -457,6 +458,9 @@ class SparkEngine:
 
     def replaced(self, present: Source, updates: Rows, keys: Sequence[str], places: Sequence[str]) -> DataFrame:
         return replaced_rows(at_work(self._session), present, updates, keys, places)
+
+    def met(self, present: Source, came: Rows, updates: Rows, keys: Sequence[str]) -> DataFrame:
+        return met_rows(at_work(self._session), present, came, updates, keys)
 
     def frame(self, source: Source, table: str) -> DataFrame:
         return marked_rows(self._session, source, table)

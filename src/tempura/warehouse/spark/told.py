@@ -17,10 +17,7 @@ from tempura.warehouse.declared.text import CHANGE
 from tempura.warehouse.engine import KINDS, Changes
 from tempura.warehouse.spark.incoming import check_frame, conform
 
-_OTHER = len(KINDS)
-"""The number of what is of no kind."""
-
-_AT_ONCE = {"spark.sql.maxConcurrentOutputFileWriters": str(_OTHER + 1)}
+_AT_ONCE = {"spark.sql.maxConcurrentOutputFileWriters": str(len(KINDS) + 1)}
 """A task has the files of all kinds open at once; else its rows would be sorted by kind."""
 
 
@@ -49,17 +46,16 @@ def split(changes: Changes) -> Changes:
 def write_told(rows: DataFrame, schema: StructType, folders: Mapping[str, Path], table: str) -> None:
     """As :meth:`~tempura.warehouse.engine.Engine.write_told`."""
     # Folders are named by numbers: a name could not be told from one in other letters everywhere, nor an empty one from none.
-    number = reduce(
-        lambda otherwise, n: fn.when(fn.col(CHANGE) == KINDS[n], n).otherwise(otherwise), range(_OTHER), fn.lit(_OTHER)
-    )
+    kinds, other = list(folders), fn.lit(len(folders))
+    number = reduce(lambda rest, n: fn.when(fn.col(CHANGE) == kinds[n], n).otherwise(rest), range(len(kinds)), other)
     fitting = conform(rows, schema, table, number)
     writer = writer_of(rows.sparkSession, also=_AT_ONCE)
     together = next(iter(folders.values())).with_name("told")
     write(Jvm(writer).in_session(writer, fitting), together, by=CHANGE)
     written = {place.name: place for place in together.glob(f"{CHANGE}=*")}
-    if f"{CHANGE}={_OTHER}" in written:
+    if f"{CHANGE}={len(kinds)}" in written:
         raise _refused(rows)
-    for n, kind in enumerate(KINDS):
+    for n, kind in enumerate(kinds):
         if place := written.get(f"{CHANGE}={n}"):
             place.rename(folders[kind])
     shutil.rmtree(together)

@@ -9,7 +9,7 @@ from tempura.errors import TempuraError
 from tempura.warehouse.batches.arrivals import Arrival
 from tempura.warehouse.batches.content import live
 from tempura.warehouse.batches.places import place_columns
-from tempura.warehouse.engine import Changes, Source
+from tempura.warehouse.engine import Changes
 from tempura.warehouse.sources.folder import Folder
 from tempura.warehouse.sources.topic import Topic
 from tempura.warehouse.tables.table import Arrivals
@@ -55,27 +55,27 @@ def with_deletes_checked(
     arrivals: Sequence[Arrival],
     arrival: Arrival,
     trust: bool,
-    under: Source | None = None,
+    are_there: bool,
 ) -> Arrival:
-    """An arrival in ``folder`` whose deleted rows are there, and noted with their places if that can be. ``under``: what is known to be
-    there under their keys. Raises TempuraError APPEND_ONLY, DELETE_OF_MISSING."""
+    """An arrival in ``folder`` whose deleted rows are there, and noted with their places if that can be. ``are_there``: this was seen.
+    Raises TempuraError APPEND_ONLY, DELETE_OF_MISSING."""
     if table.spec.append_only and arrival.rows[1]:
         raise _append_only(table)
     if trust or not arrival.rows[1] or arrival.places:
         return arrival
-    placed = None if under else _with_places(table, folder, arrivals, arrival)
+    placed = _with_places(table, folder, arrivals, arrival)
+    if placed or are_there:
+        return placed or arrival
     # What an update takes the place of was found where it is: so much of a row as there is, whatever else comes or goes.
     named = replace(arrival, deleted=by_name(arrival))
-    row = None
-    if not placed and named.deleted:
-        row = table.site.engine.missing(under or table.present(arrivals), table.rows_of(named), table.spec.keys)
+    row = table.site.engine.missing(table.present(arrivals), table.rows_of(named), table.spec.keys)
     if row is not None:
         what = f"{_come_to(table, arrival)}: a row to be deleted is not there, or not as often: {row}."
         remedy = "Nothing was changed. trust=True skips this check." if table.feed is None else "Correct the file."
         if isinstance(table.feed, Topic):
             remedy = "Declare keys, by which rows are deleted if they are there, in a table of another name."
         raise TempuraError("DELETE_OF_MISSING", what, remedy)
-    return placed or arrival
+    return arrival
 
 
 def _come_to(table: Arrivals, arrival: Arrival) -> str:

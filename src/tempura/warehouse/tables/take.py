@@ -28,7 +28,6 @@ from tempura.warehouse.tables.table import Arrivals, holding
 from tempura.warehouse.tables.writing import (
     Sides,
     Written,
-    discard_looked_up,
     given,
     sides_of,
     summarised,
@@ -159,7 +158,7 @@ def copied(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], batch: Ba
     check_changes(table, changes)
     sides = sides_of(table, folder, changes)
     check_changes(table, sides)
-    found = Written() if sides == Sides() else written(table, folder, arrivals, sides, batch.trust)
+    found = Written() if sides == Sides() else written(table, folder, arrivals, sides)
     for origin in batch.origins:
         Folder(table.site.engine, table.name, table.spec, table.shelf.folder).check_unchanged(origin)
     summary = summarised(table, found.inserted, found.deleted, table.shelf.copies)
@@ -170,8 +169,7 @@ def copied(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], batch: Ba
     arrival = replace(summary, refreshed=batch.refreshed, pushed=pushed, aside=beside)
     if batch.refreshed and any(arrival.rows):
         check_static(table, arrivals)
-    arrival = with_deletes_checked(table, folder, arrivals, arrival, batch.trust, found.under)
-    discard_looked_up(table, folder, found)
+    arrival = with_deletes_checked(table, folder, arrivals, arrival, batch.trust, found.are_there)
     arrival = with_keys_checked(table, arrivals, arrival)
     return arrival if batch.whole is None else _with_whole(table, arrival, batch.whole)
 

@@ -12,18 +12,15 @@ from tempura.warehouse.batches.arrivals import Arrival, ColumnSummary, DataFile,
 from tempura.warehouse.batches.parquet import inspect, partition_columns
 from tempura.warehouse.batches.places import files_hit, place_columns, with_places
 from tempura.warehouse.commits.seals import checksums
-from tempura.warehouse.engine import KINDS, Changes, Source
+from tempura.warehouse.engine import KINDS, MISSING, REPLACED, Changes
 from tempura.warehouse.sources.folder import data_files
 from tempura.warehouse.tables.table import Arrivals
 
 PLACED = "placed"
 """The folder of deletions whose places were found when they came."""
 
-_REPLACED, _UNDER = "replaced", "under"
-
-_LARGE_BYTES, _PART = 16_000_000, 0.1
-"""A table of so many bytes is looked through once for updates and deletions together, if they are no more than that part of it: what is
-found has to be written down, and meanwhile a smaller one can be looked through twice."""
+_REPLACED, _MISSING = "replaced", "missing"
+"""Folders of what changes meet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +35,13 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Files that were written of rows inserted and deleted; ``places`` as in :class:`Arrival`. ``under`` are the rows that
-    were there under the keys of those deleted and updated, in files beside them, if these were looked for."""
+    """Files that were written of rows inserted and deleted; ``places`` as in :class:`Arrival`. ``are_there``: those that are deleted were
+    seen to be there."""
 
     inserted: tuple[Path, ...] = ()
     deleted: tuple[Path, ...] = ()
     places: tuple[str, ...] = ()
-    under: Source | None = None
+    are_there: bool = False
 
 
 def sides_of(table: Arrivals, folder: Path, changes: Changes) -> Sides:
@@ -66,43 +63,34 @@ def sides_of(table: Arrivals, folder: Path, changes: Changes) -> Sides:
     return found
 
 
-def written(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], sides: Sides, trust: bool) -> Written:
-    """The files of the rows inserted and of those deleted: by name, and because an update takes their place. ``trust``: nobody will look
-    whether those deleted are there."""
+def written(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], sides: Sides) -> Written:
+    """The files of the rows inserted and of those deleted: by name, and because an update takes their place."""
     inserted, deleted, updated, placed = sides.inserts, sides.deletes, sides.updates, sides.placed
     names = place_columns(table.schema.names)
     if not updated:
         table.site.files.sync_tree(folder)
         return Written(inserted, (*deleted, *placed), names if placed and not deleted else ())
-    engine, keys, there = table.site.engine, table.spec.keys, table.present(arrivals).rows
+    engine, keys, there = table.site.engine, table.spec.keys, table.present(arrivals)
     # What is found is found where it lies, unless rows are deleted by name as well.
-    are_placed = can_place(table, there)
-    places = names if not deleted and are_placed else ()
-    under, touched = None, _rows((*updated, *deleted))
-    size = _bytes(there)
-    if deleted and not trust and not are_placed and size >= _LARGE_BYTES and _bytes(touched) <= _PART * size:
-        found = engine.replaced(Source(table.schema, there), touched, keys, ())
-        under = Source(table.schema, _rows(write_side(table, folder / _UNDER, found)))
-        there = under.rows
-    present = Source(table.schema, there + _rows(inserted, deleted))
-    rows = engine.replaced(present, _rows(updated), keys, places)
-    replaced = write_side(table, folder / _REPLACED, rows, with_places(table.schema, places))
+    places = names if not deleted and can_place(table, there.rows) else ()
+    missing: tuple[Path, ...] = ()
+    if places:
+        present = replace(there, rows=there.rows + _rows(inserted))
+        found = engine.replaced(present, _rows(updated), keys, places)
+        replaced = write_side(table, folder / _REPLACED, found, with_places(table.schema, places))
+    else:
+        told = engine.met(there, _rows(inserted, deleted), _rows(updated), keys)
+        folders = {REPLACED: folder / _REPLACED, MISSING: folder / _MISSING}
+        engine.write_told(told, table.schema, folders, table.name)
+        replaced, missing = (tuple(data_files(place)) for place in folders.values())
+    if missing:
+        table.site.files.remove_tree(folder / _MISSING)
     table.site.files.sync_tree(folder)
-    return Written((*inserted, *updated), (*deleted, *placed, *replaced), places, under)
+    return Written((*inserted, *updated), (*deleted, *placed, *replaced), places, not missing)
 
 
 def _rows(inserted: Sequence[Path], deleted: Sequence[Path] = ()) -> Rows:
     return Rows(tuple(map(str, inserted)), tuple(map(str, deleted)))
-
-
-def _bytes(rows: Rows) -> int:
-    return sum(Path(file).stat().st_size for file in (*rows.inserted, *rows.deleted))
-
-
-def discard_looked_up(table: Arrivals, folder: Path, found: Written) -> None:
-    """Remove what was written only to be looked at."""
-    if found.under is not None:
-        table.site.files.remove_tree(folder / _UNDER)
 
 
 def write_side(table: Arrivals, folder: Path, rows: Any | None, schema: StructType | None = None) -> tuple[Path, ...]:
