@@ -37,6 +37,7 @@ SOME_STEPS = 300
 """More than are stored together at most, 256."""
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SALES = "o_id INT, cat STRING, price INT"
+CHANGES = f"{SALES}, _change STRING"
 
 
 @dataclass
@@ -295,6 +296,15 @@ class Kept:
         self.wh.table("counts").df()
         return self.wh.table("counts").arrivals
 
+    def folder_of_changes(self, n: int) -> Arrivals:
+        lake = self.folder / "changes"
+        lake.mkdir(exist_ok=True)
+        write_rows(lake / f"{n}.parquet", parse(CHANGES), [(n, "a", n, "insert")])
+        if n == 0:
+            self.wh.add_table("told", path=lake, schema=SALES)
+        self.wh.table("told").df()
+        return self.wh.table("told").arrivals
+
     def lake(self, n: int) -> Arrivals:
         commit(self.folder / "delta", n, *([ON] if n == 0 else []), add(str(n)))
         self.engine.lakes[str(n)] = [(n, "a", n, "insert")]
@@ -304,7 +314,7 @@ class Kept:
         return self.wh.table("d").arrivals
 
 
-@pytest.mark.parametrize("how", ["append", "upsert", "transaction", "query", "lake"])
+@pytest.mark.parametrize("how", ["append", "upsert", "transaction", "query", "lake", "folder_of_changes"])
 def test_arrivals_of_every_kind_that_the_warehouse_keeps_are_stored_together(tmp_path: Path, how: str) -> None:
     """Line 6 of "stuck for good": a managed table has one format, Parquet of the warehouse's own, however rows come into it."""
     kept = Kept(tmp_path)
@@ -635,3 +645,91 @@ def joined(way: Sequence[tuple[int, int]], at: int) -> int:
         assert after == at
         at = upto
     return at
+
+
+@dataclass
+class Told:
+    """A folder in which files of changes come beside plain ones. Plain ones whose rows all changes have left alone may go, and those of
+    changes when they have arrived."""
+
+    folder: Path
+    random: Random
+    plain: dict[str, list[Row]] = field(default_factory=dict)
+    net: Counter[Row] = field(default_factory=Counter)
+    written: int = 0
+
+    def __post_init__(self) -> None:
+        self.lake = self.folder / "lake"
+        self.lake.mkdir()
+        self.wh = open_site(self.folder / "wh", BagEngine(), Files(), lambda: NOON)
+        self.table = self.wh.add_table("sales", path=self.lake, schema=SALES)
+        self.wh.add_query("n", COUNT, schedule=Schedule.view())
+
+    def rows(self) -> Counter[Row]:
+        """The rows that are there."""
+        found = self.net.copy()
+        for rows in self.plain.values():
+            found.update(rows)
+        return +found
+
+    def write(self, kind: str, ddl: str, rows: list[Row]) -> str:
+        """The name of a new file."""
+        self.written += 1
+        name = f"{kind}{self.written}.parquet"
+        write_rows(self.lake / name, parse(ddl), rows)
+        return name
+
+    def come(self) -> list[Row]:
+        return [(self.written, "a", i) for i in range(2)]
+
+    def change(self) -> None:
+        new, there = self.come(), sorted(self.rows().elements())
+        gone = self.random.sample(there, min(len(there), self.random.randrange(3)))
+        self.write("changes", CHANGES, [(*row, "insert") for row in new] + [(*row, "delete") for row in gone])
+        self.net.update(new)
+        self.net.subtract(gone)
+
+    def add(self) -> None:
+        rows = self.come()
+        self.plain[self.write("plain", SALES, rows)] = rows
+
+    def lose(self) -> None:
+        """Files go, and the table is taken as it is."""
+        for file in self.random.sample(sorted(self.lake.glob("changes*")), 1):
+            file.unlink()
+        untouched = [name for name, rows in self.plain.items() if all(self.net[row] >= 0 for row in rows)]
+        for name in untouched[:1]:
+            (self.lake / name).unlink()
+            del self.plain[name]
+        self.table.refresh()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_changes_of_a_folder_are_stored_together_whatever_becomes_of_its_files(tmp_path: Path, seed: int) -> None:
+    """Plain files are read where they are; a refresh tells what each of them has brought."""
+    told = Told(tmp_path, Random(seed))
+    told.add()
+    versions: list[Counter[Row]] = [Counter()]
+    for step in range(90):
+        told.add() if step in (18, 20 + seed, 84) else told.change()
+        told.table.df()
+        versions += [told.rows()] * (told.table.arrivals.version() - len(versions) + 1)
+        if step in (22 + seed, 70, 72 + 2 * seed):
+            told.lose()
+            versions += [told.rows()] * (told.table.arrivals.version() - len(versions) + 1)
+        if step % 17 == 16:
+            told.wh.query("n").run()
+            told.wh.gc(keep=1)
+    arrivals = told.table.arrivals
+    last = arrivals.version()
+    for after in (0, *range(last - 5, last)):
+        source = arrivals.source(after, last)
+        expected = Counter(versions[last])
+        expected.subtract(versions[after])
+        assert bag(source, source.schema.names) == SignedBag([(row, n) for row, n in expected.items() if n]), after
+    assert {(32, 48), (48, 64)} <= arrivals.blocks.now().blocks, "also before the last refresh"
+    assert arrivals.files(0, last) < 0.8 * sum(len(a.inserted) + len(a.deleted) for a in arrivals.committed())
+    told.wh.query("n").run()
+    assert told.wh.query("n").verify()
+    again = open_site(tmp_path / "wh", BagEngine(), Files(), lambda: NOON)
+    assert again.query("n").verify()

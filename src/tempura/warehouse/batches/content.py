@@ -1,7 +1,7 @@
 """What the rows of a version are made of: arrivals, of which resets forget all before them and refreshes replace the files."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -74,14 +74,17 @@ def live(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:
     return tuple(arrivals[last_reset(arrivals) :])
 
 
-def content(arrivals: Sequence[Arrival]) -> Content:
-    """What the rows of the version after these arrivals are read from."""
-    counting, base = live(arrivals), _base(live(arrivals))
+def content(arrivals: Sequence[Arrival], read: Callable[[int, int], Sequence[Arrival]] | None = None) -> Content:
+    """What the rows of the version after these arrivals are read from. ``read`` gives the arrivals after one version up to another as they
+    are read, some of them together; unless given, one by one."""
+    since, upto = last_reset(arrivals), len(arrivals)
+    pieces = read or (lambda after, upto: arrivals[after:upto])
+    base = _base(arrivals[since:])
     if base is None:
-        return Content(None, counting)
+        return Content(None, tuple(pieces(since, upto)))
     # The files before were taken as they are then; what files of changes did remains.
-    told = tuple(a for a in counting[:base] if a.copied and not a.refreshed)
-    return Content(counting[base], (*told, *counting[base + 1 :]))
+    told = (a for a in pieces(since, since + base) if a.copied and not a.refreshed)
+    return Content(arrivals[since + base], (*told, *pieces(since + base + 1, upto)))
 
 
 def described(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:

@@ -19,11 +19,13 @@ from tempura.warehouse.tables.writing import PLACED, summarised, with_placed, wr
 def compact(table: Arrivals, arrivals: Sequence[Arrival]) -> None:
     """Store arrivals together that were copied into the warehouse, when there are sixteen more: before the next one is taken, so
     that nothing is refused that has been committed, and what is killed or fails here has changed nothing."""
-    # Of a folder's files a refresh has to tell what each has brought.
-    if len(arrivals) % FAN or isinstance(table.feed, Folder):
+    if len(arrivals) % FAN:
         return
     since, blocks, shelf = last_reset(arrivals), table.blocks, table.shelf
     for span in blocks.due(arrivals, since):
+        # Of a folder's files a refresh has to tell what each has brought, but for those of changes.
+        if isinstance(table.feed, Folder) and not all(arrival.changing for arrival in arrivals[slice(*span)]):
+            continue
         pieces = blocks.read(arrivals, *span)
         before = blocks.read(arrivals, since, span[0]) if since < span[0] else ()
         wanted, beside = Content(None, pieces), Content(None, (*before, *pieces))

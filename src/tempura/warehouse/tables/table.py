@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from pyspark.sql.types import StructField, StructType
@@ -201,9 +201,7 @@ class Arrivals:
         VERSION_COLLECTED when they cannot be read."""
         if after:
             return Content(None, self.blocks.read(arrivals, after, upto))
-        whole = content(arrivals[:upto])
-        # Beside a refresh of files that are read where they are nothing is stored together.
-        return whole if whole.base else Content(None, self.blocks.read(arrivals, last_reset(arrivals[:upto]), upto))
+        return content(arrivals[:upto], partial(self.blocks.read, arrivals))
 
     def present(self, arrivals: Sequence[Arrival]) -> Source:
         """The rows of the version after these arrivals. Raises TempuraError VERSION_COLLECTED, ROWS_UNKNOWN."""
