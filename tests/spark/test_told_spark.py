@@ -81,8 +81,21 @@ def test_random_changes(
     spark: SparkSession, wh: Warehouse, tmp_path: Path, keys: tuple[str, ...], is_managed: bool
 ) -> None:
     """Those of a managed table are noted with their places, those of a folder are not."""
+    check_random_changes(spark, wh, tmp_path / "lake", keys, is_managed)
+
+
+@pytest.mark.parametrize("is_managed", [True, False])
+def test_random_changes_that_are_too_many_to_be_sent(
+    spark: SparkSession, wh: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_managed: bool
+) -> None:
+    monkeypatch.setattr("tempura.warehouse.spark.rows._SENT_BYTES", -1)
+    check_random_changes(spark, wh, tmp_path / "lake", ("k",), is_managed)
+
+
+def check_random_changes(
+    spark: SparkSession, wh: Warehouse, lake: Path, keys: tuple[str, ...], is_managed: bool
+) -> None:
     rng = random.Random(f"{keys} {is_managed}")
-    lake = tmp_path / "lake"
     lake.mkdir()
     table = (
         wh.add_table("t", schema=COLUMNS, keys=keys)

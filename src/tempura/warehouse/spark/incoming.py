@@ -139,6 +139,10 @@ class Coming:
         """What is looked up of these rows: sent to every task if they are known to be few enough."""
         return rows.broadcast() if self._are_few else rows.distinct()
 
+    def once(self, rows: Draft) -> Draft:
+        """These rows, each once; few of them are compared where they are."""
+        return (rows.gathered(1) if self._are_few else rows).distinct()
+
     @property
     def _are_few(self) -> bool:
         return self.files is not None and are_few_keys(self.files.rows)
@@ -222,17 +226,17 @@ def met_rows(session: SparkSession, present: Source, came: Rows, updates: Rows, 
         found = replace(present, rows=present.rows + came)
         under = rows_under(session, found, Coming.of(session, schema, updates), keys)
         return under.withColumn(CHANGE, fn.lit(REPLACED))
-    asked = Coming.of(session, schema, Rows(updates.inserted, came.deleted))
+    asked, updating = (Coming.of(session, schema, rows) for rows in (Rows(updates.inserted, came.deleted), updates))
     there = touched(signed_rows(session, present), asked, key, present.rows).union(
         signed_rows(session, Source(schema, came))
     )
-    put, none = signed_rows(session, Source(schema, updates)), fn.lit(0).cast("bigint")
+    put, none = updating.rows, fn.lit(0).cast("bigint")
     counted = there.select(*ids(columns), WEIGHT, none.alias(_PUT)).union(
         put.select(*ids(columns), none.alias(WEIGHT), (WEIGHT, _PUT))
     )
     net = consolidate(counted, columns, also=(_PUT,))
     others = [(column.id, f"other.{i}") for i, column in enumerate(key)]
-    updated = put.gathered(1).select(*others).distinct().extended(fn.lit(True).alias(_UPDATED))
+    updated = updating.once(put.select(*others)).extended(fn.lit(True).alias(_UPDATED))
     same = (attribute(column).eqNullSafe(attribute(other)) for column, other in others)
     beside = net.join(updated, reduce(SparkColumn.__and__, same), "left_outer")
     is_updated, left = attribute(_UPDATED).isNotNull(), weight() + attribute(_PUT)

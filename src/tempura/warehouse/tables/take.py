@@ -29,10 +29,10 @@ from tempura.warehouse.tables.writing import (
     Sides,
     Written,
     given,
-    sides_of,
     summarised,
     summarised_in_place,
     written,
+    written_sides,
 )
 
 _ATTEMPTS_AT_REGISTERING = 3
@@ -156,7 +156,7 @@ def copied(table: Arrivals, folder: Path, arrivals: Sequence[Arrival], batch: Ba
     """An arrival whose rows are written into a new folder, and keep all promises beside those of ``arrivals``: it can be
     committed. Raises as :func:`push` does."""
     check_changes(table, changes)
-    sides = sides_of(table, folder, changes)
+    sides = written_sides(table, folder, changes)
     check_changes(table, sides)
     found = Written() if sides == Sides() else written(table, folder, arrivals, sides)
     for origin in batch.origins:

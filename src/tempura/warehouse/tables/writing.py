@@ -44,7 +44,7 @@ class Written:
     are_there: bool = False
 
 
-def sides_of(table: Arrivals, folder: Path, changes: Changes) -> Sides:
+def written_sides(table: Arrivals, folder: Path, changes: Changes) -> Sides:
     """The rows that arrive, written into a folder, which is not made for none."""
     if changes.is_empty:
         return Sides()
