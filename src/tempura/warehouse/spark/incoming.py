@@ -1,4 +1,4 @@
-"""Rows that users push into managed tables: whether they fit, and whether they keep the table's promises."""
+"""Rows that come into tables: whether they fit, what they meet of the rows that are there, and whether the table's promises are kept."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -204,9 +204,7 @@ def _may_be_twice(session: SparkSession, present: Source, coming: Coming, column
     came = hashed(coming.rows)
     found = [came.aggregate([_HASH], [fn.sum(WEIGHT).alias(WEIGHT)]).filter(weight() > 1).select(_HASH)]
     if present.rows.inserted or present.rows.given:
-        there = hashed(signed_rows(session, present).filter(within(coming.extremes(columns), present.rows)))
-        others = coming.sent(came.select((_HASH, "other")))
-        found.append(there.join(others, attribute(_HASH) == attribute("other"), "left_semi").select(_HASH))
+        found.append(hashed(alike(signed_rows(session, present), coming, columns, (), present.rows)).select(_HASH))
     counted = found[0].union(*found[1:]).aggregate((), [fn.count(fn.lit(1)).alias("n")])
     (row,) = counted.dataframe().collect()
     return bool(row[0])
